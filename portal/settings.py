@@ -268,7 +268,7 @@ SPECTACULAR_SETTINGS = {
         "StepState": ["done", "current", "ahead"],
         "NumberFormat": list(BITS),
         "ChangeKind": [kind.value for kind in ChangeKind],
-        "Environment": [one.value for one in Environment],
+        "Environment": [environment.value for environment in Environment],
         "Verdict": [verdict.value for verdict in Verdict],
         "MemberRole": "portal.accounts.models.Role",
         "ApproverRole": [role.value for role in RequiredRole],

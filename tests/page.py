@@ -96,8 +96,8 @@ class Part:
         """What a list of terms says about this one, each time it is named."""
         return [
             value.text
-            for one in self.all("dl")
-            for term, value in one._pairs()
+            for row in self.all("dl")
+            for term, value in row._pairs()
             if term.text == name
         ]
 

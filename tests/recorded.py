@@ -19,7 +19,7 @@ def rows_of(
 
     return [
         ServingObject(
-            one.key, one.version_id, one.etag, one.size_bytes, (digest or read)(one)
+            stored.key, stored.version_id, stored.etag, stored.size_bytes, (digest or read)(stored)
         ).to_json()
-        for one in store.list_newest(prefix)
+        for stored in store.list_newest(prefix)
     ]

@@ -195,7 +195,7 @@ def _not_loaded(done: Sequence[Verified], folder: Path) -> list[str]:
 
     store = object_store.store()
     names = {}
-    for one in (one for one in done if one.state == "ready"):
+    for one in (deployment for deployment in done if deployment.state == "ready"):
         version = ModelVersion.objects.get(pk=one.version_id)
         path = folder / f"{one.version_id}.onnx"
         path.write_bytes(b"".join(store.read(version.key, version.s3_version_id)))
@@ -216,9 +216,13 @@ def _report(
 ) -> Result:
     slowest = max(done, key=lambda one: one.seconds)
     hanging = [
-        one.name for one in done if one.state == "verifying" or one.seconds > LONGEST_SECONDS
+        deployment.name
+        for deployment in done
+        if deployment.state == "verifying" or deployment.seconds > LONGEST_SECONDS
     ]
-    raised = [f"{one.name}: {one.problem}" for one in done if one.problem]
+    raised = [
+        f"{deployment.name}: {deployment.problem}" for deployment in done if deployment.problem
+    ]
     states = ", ".join(f"{n} {state}" for state, n in Counter(o.state for o in done).most_common())
     print(f"{len(done)} files in {minutes:.1f} min: {states}")
     print(f"slowest: {slowest.name}, {slowest.seconds:.1f} s; memory of a process: {mib:.0f} MiB")

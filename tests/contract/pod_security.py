@@ -52,7 +52,7 @@ def violations(pod: Json) -> list[str]:
     """Empty when a namespace that enforces *restricted* takes the pod."""
     return [
         *_of_pod(pod),
-        *(fault for one in containers_of(pod) for fault in _of_container(pod, one)),
+        *(fault for container in containers_of(pod) for fault in _of_container(pod, container)),
     ]
 
 
@@ -108,8 +108,10 @@ def _has_host_port(container: Json) -> bool:
 
 
 def _probes_a_host(container: Json) -> bool:
-    handlers = [container[one] for one in _HANDLERS if one in container]
+    handlers = [container[handler] for handler in _HANDLERS if handler in container]
     handlers += container.get("lifecycle", {}).values()
     return any(
-        one.get(kind, {}).get("host") for one in handlers for kind in ("httpGet", "tcpSocket")
+        handler.get(kind, {}).get("host")
+        for handler in handlers
+        for kind in ("httpGet", "tcpSocket")
     )

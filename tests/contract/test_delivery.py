@@ -21,7 +21,9 @@ SERVICES = [("v1", "Service"), ("policy/v1", "PodDisruptionBudget")]
 
 def _service(context: ManifestContext, name: str, deployment: str = "4711") -> Manifest:
     manifest = next(
-        one for one in revision.own(context, served(TRITON)) if one["kind"] == "Service"
+        manifest
+        for manifest in revision.own(context, served(TRITON))
+        if manifest["kind"] == "Service"
     )
     labels = {**manifest["metadata"]["labels"], DEPLOYMENT_ID_LABEL: deployment}
     return {**manifest, "metadata": {**manifest["metadata"], "name": name, "labels": labels}}

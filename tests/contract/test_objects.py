@@ -159,7 +159,7 @@ def test_a_field_of_someone_else_is_a_conflict_unless_forced(
 
 def _has_other_manager(item: Any) -> bool:
     owners = item["metadata"].get("managedFields", [])
-    return any(one["manager"] != "slipway" or one["operation"] != "Apply" for one in owners)
+    return any(owner["manager"] != "slipway" or owner["operation"] != "Apply" for owner in owners)
 
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)

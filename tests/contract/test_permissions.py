@@ -157,7 +157,11 @@ def test_the_list_of_permissions_is_what_the_portal_asks_for(
 
     everything_the_portal_does(cluster_id, namespace)
 
-    listed = {(verb, one.group, one.resource) for one in PERMISSIONS for verb in one.verbs}
+    listed = {
+        (verb, permission.group, permission.resource)
+        for permission in PERMISSIONS
+        for verb in permission.verbs
+    }
     assert requested - listed == set()
     assert listed - requested == set()
 
@@ -185,7 +189,7 @@ def test_writing_is_granted_only_in_the_namespaces_of_teams(db: None) -> None:
 
     made = rbac("--service-account", "slipway/portal")
 
-    kinds = [(one["kind"], one["metadata"].get("namespace")) for one in made]
+    kinds = [(item["kind"], item["metadata"].get("namespace")) for item in made]
     assert kinds == [
         ("ClusterRole", None),
         ("ClusterRoleBinding", None),
@@ -214,7 +218,9 @@ def test_cluster_wide_form_says_what_it_grants(db: None) -> None:
     lines = [line for line in out.getvalue().splitlines() if line.startswith("#")]
     assert "EVERY namespace, kube-system" in lines[0]
     granted = {
-        f"# - {', '.join(one.verbs)} {one}: {one.why}" for one in PERMISSIONS if one.is_per_team
+        f"# - {', '.join(permission.verbs)} {permission}: {permission.why}"
+        for permission in PERMISSIONS
+        if permission.is_per_team
     }
     assert granted <= set(lines)
 

@@ -106,7 +106,9 @@ def test_the_namespace_enforces_it() -> None:
 
 def _pod() -> dict[str, Any]:
     (deployment,) = [
-        one for one in revision.own(CONTEXT, _served({"engine": "triton"})) if _is_deployment(one)
+        manifest
+        for manifest in revision.own(CONTEXT, _served({"engine": "triton"}))
+        if _is_deployment(manifest)
     ]
     return copy.deepcopy(deployment["spec"]["template"]["spec"])
 

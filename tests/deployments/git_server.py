@@ -66,7 +66,7 @@ class GitServer:
             ["git", "archive", "main"], cwd=self.path, capture_output=True, check=True, timeout=20
         )
         with tarfile.open(fileobj=io.BytesIO(made.stdout)) as packed:
-            files = [(one, packed.extractfile(one)) for one in packed if one.isfile()]
+            files = [(model, packed.extractfile(model)) for model in packed if model.isfile()]
             return {one.name: body.read().decode() for one, body in files if body is not None}
 
     def text(self, path: str) -> str:

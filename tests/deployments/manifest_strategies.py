@@ -199,8 +199,8 @@ def placed(draw: st.DrawFn) -> tuple[ManifestContext, ServedRevision]:
         size_mib=draw(st.integers(0, 200_000)),
         config_name=draw(st.sampled_from(["", "slipway-0123456789abcdef"])),
         packed=tuple(
-            PackedModel(one.model, one.label, "cd" * 32, f"s3://bucket/p/{one.model}/", 70)
-            for one in spec.packed
+            PackedModel(model.model, model.label, "cd" * 32, f"s3://bucket/p/{model.model}/", 70)
+            for model in spec.packed
         ),
     )
     return context, served

@@ -109,7 +109,7 @@ class Proxy:
 
     def applied(self, plural: str) -> int:
         """How often an object of this kind was written."""
-        return sum(f"/{plural}/" in one.path for one in self.writes if one.method == "PATCH")
+        return sum(f"/{plural}/" in write.path for write in self.writes if write.method == "PATCH")
 
 
 @pytest.fixture
@@ -181,8 +181,8 @@ def assert_only_approved(proxy: Proxy) -> None:
         allowed += [*rendered.render_revision(change.revision).manifests, whole.route]
         quota = deployment.team.quota_gpus
         allowed += resource_limits.of_namespace(whole.context, quota_gpus=quota)
-    assert [one for one in proxy.writes if one.method != "PATCH"] == []
-    assert [one.path for one in proxy.writes if one.body not in allowed] == []
+    assert [write for write in proxy.writes if write.method != "PATCH"] == []
+    assert [write.path for write in proxy.writes if write.body not in allowed] == []
 
 
 def assert_as_approved(live: Live, proxy: Proxy, name: str) -> None:

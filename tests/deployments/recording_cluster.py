@@ -179,7 +179,7 @@ class RecordingCluster:
     def mirrors(self, namespace: str, name: str) -> dict[str, int]:
         filters = self.objects["HTTPRoute", namespace, name]["spec"]["rules"][0]["filters"]
         mirrors = [one["requestMirror"] for one in filters if one["type"] == "RequestMirror"]
-        return {one["backendRef"]["name"]: one["percent"] for one in mirrors}
+        return {mirror["backendRef"]["name"]: mirror["percent"] for mirror in mirrors}
 
     def names(self, kind: str) -> list[str]:
         return sorted(name for its_kind, _, name in self.objects if its_kind == kind)

@@ -55,7 +55,7 @@ def test_a_good_shadow_takes_over_and_one_that_fails_every_request_hurts_nobody(
     assert sent_away["requested_mirror"] == 0
     assert sent_away["candidate_requests"] > 0
     events = lead.get(f"rollouts/{second}/events")["events"]
-    why = next(one["message"] for one in events if one["kind"] == "aborting")
+    why = next(event["message"] for event in events if event["kind"] == "aborting")
     assert "mirrored requests failed" in why
     assert why.endswith("; users only got answers from the stable revision")
     deployment = member.get(f"deployments/{scene.deployment['id']}")

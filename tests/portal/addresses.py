@@ -19,13 +19,13 @@ def patterns() -> Iterator[str]:
 
 
 def _walk(resolver: URLResolver, prefix: str) -> Iterator[str]:
-    for one in resolver.url_patterns:
-        route = f"{prefix}{one.pattern}"
-        if isinstance(one, URLPattern):
+    for pattern in resolver.url_patterns:
+        route = f"{prefix}{pattern.pattern}"
+        if isinstance(pattern, URLPattern):
             if not route.startswith("api/v1/"):
                 yield route
         else:
-            yield from _walk(one, route)
+            yield from _walk(pattern, route)
 
 
 def methods_of(client: Client, route: str) -> set[str]:

@@ -94,7 +94,11 @@ def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
         return []
     ready = versions.list_ready_versions(actor=user, team_slug=deployment.team.slug)
     model_id = stable.version.model_id
-    return [one for one in ready if one.model_id == model_id and one.pk != stable.version_id]
+    return [
+        version
+        for version in ready
+        if version.model_id == model_id and version.pk != stable.version_id
+    ]
 
 
 def _initial(request: HttpRequest, templates: list[RolloutTemplate]) -> dict[str, Any]:

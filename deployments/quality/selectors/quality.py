@@ -89,7 +89,7 @@ def last_results(rows: Sequence[GoldenRequest]) -> dict[int, GoldenResult]:
     newest = answered.order_by().values("golden").annotate(newest=Max("id"))
     results = GoldenResult.objects.filter(pk__in=newest.values("newest"))
     related = results.select_related("run__rollout__candidate_revision__version__model")
-    return {one.golden_id: one for one in related}
+    return {result.golden_id: result for result in related}
 
 
 def get_golden_request(*, actor: Actor, golden_id: int) -> GoldenRequest:
@@ -158,7 +158,9 @@ def _summaries(rollout: Rollout, revision: Revision, kind: Kind) -> list[Summary
 def _disagreement_guard(run: GoldenRun, limit: float) -> GuardResult:
     results = (differences_of(row.against_stable) for row in run.results.all())
     answered = [differences for differences in results if differences]
-    wrong = sum(not all(one.is_within for one in differences) for differences in answered)
+    wrong = sum(
+        not all(difference.is_within for difference in differences) for differences in answered
+    )
     return answer_verdicts.judge_disagreement(wrong=wrong, answered=len(answered), limit=limit)
 
 

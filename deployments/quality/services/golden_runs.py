@@ -185,14 +185,19 @@ def _send(run: GoldenRun, row: GoldenResult) -> None:
     differences = output_comparison.compare(expected, got, allowed)
     stable, stable_message = _stable_answer(run.rollout.stable_revision, row)
     message = refusal or next(
-        (f"{one.output}: {one.mismatch}" for one in differences if not one.is_within), ""
+        (
+            f"{difference.output}: {difference.mismatch}"
+            for difference in differences
+            if not difference.is_within
+        ),
+        "",
     )
     beside = output_comparison.compare(stable, got, allowed) if stable and got else ()
     GoldenResult.objects.filter(pk=row.pk).update(
         verdict=ProbeVerdict.FAILED if message else ProbeVerdict.PASSED,
         message=message or "within tolerance",
-        against_expected=[one.to_json() for one in differences] if got else [],
-        against_stable=[one.to_json() for one in beside],
+        against_expected=[difference.to_json() for difference in differences] if got else [],
+        against_stable=[difference.to_json() for difference in beside],
         stable_message=stable_message,
         checked_at=clock.now(),
     )

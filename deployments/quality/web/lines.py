@@ -114,7 +114,7 @@ def example_of(model: Model) -> str:
     signature = signatures.truncate(quality.signature_of(model), _MOST_TENSORS)
     inputs = [_example_tensor(tensor) for tensor in signature.inputs or _UNKNOWN]
     outputs_ = [_example_tensor(tensor) for tensor in signature.outputs or _UNKNOWN]
-    numbers = [one["name"] for one in outputs_ if one["datatype"] in outputs.FLOATS]
+    numbers = [output["name"] for output in outputs_ if output["datatype"] in outputs.FLOATS]
     parts = {
         "request": {"inputs": inputs},
         "expected": {"outputs": outputs_},

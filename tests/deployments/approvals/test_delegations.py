@@ -35,7 +35,7 @@ def delegate(world: World, days: int = 7, username: str = "member") -> Any:
 def test_a_delegate_approves_in_the_leads_place_while_it_lasts(world: World) -> None:
     delegate(world)
     change = request_change(world, by=world.lead2)
-    assert [one.pk for one in change_selectors.inbox(world.member)] == [change.pk]
+    assert [change.pk for change in change_selectors.inbox(world.member)] == [change.pk]
 
     approve(world.member, change)
 

@@ -71,7 +71,7 @@ def test_a_price_that_is_not_known_counts_as_above_and_no_cost_does_not() -> Non
 def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
     requirements = approval_rules.requirements([], SUBJECT)
 
-    assert [one.rule for one in requirements] == ["Four eyes"]
+    assert [requirement.rule for requirement in requirements] == ["Four eyes"]
     for role, stands_for, is_enough in [
         (ApproverRole.LEAD, None, True),
         (ApproverRole.ADMIN, None, True),
@@ -87,8 +87,12 @@ def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
     two = rule(name="two leads", needed=2)
     admin = rule(id=2, name="an admin", role=RequiredRole.ADMIN)
 
-    assert [one.rule for one in approval_rules.requirements([two], SUBJECT)] == ["two leads"]
-    assert [one.rule for one in approval_rules.requirements([two, admin], SUBJECT)] == [
+    assert [requirement.rule for requirement in approval_rules.requirements([two], SUBJECT)] == [
+        "two leads"
+    ]
+    assert [
+        requirement.rule for requirement in approval_rules.requirements([two, admin], SUBJECT)
+    ] == [
         "two leads",
         "an admin",
     ]
@@ -182,18 +186,18 @@ given_lists = st.lists(plain | delegates, max_size=6)
 def test_the_requester_alone_is_never_enough(some: list[Rule], by: list[Approver]) -> None:
     requirements = approval_rules.requirements(some, SUBJECT)
     own = [
-        replace(one, stands_for_id=REQUESTER)
-        if one.role == ApproverRole.DELEGATE
-        else replace(one, person_id=REQUESTER)
-        for one in by
-        if not (one.role == ApproverRole.DELEGATE and _is_named_anywhere(some, one.person_id))
+        replace(item, stands_for_id=REQUESTER)
+        if item.role == ApproverRole.DELEGATE
+        else replace(item, person_id=REQUESTER)
+        for item in by
+        if not (item.role == ApproverRole.DELEGATE and _is_named_anywhere(some, item.person_id))
     ]
 
     assert not approval_rules.is_satisfied(requirements, own, requester_id=REQUESTER)
 
 
 def _is_named_anywhere(some: list[Rule], person_id: int) -> bool:
-    return any(person.id == person_id for one in some for person in one.people)
+    return any(person.id == person_id for item in some for person in item.people)
 
 
 @settings(max_examples=50)
@@ -214,8 +218,8 @@ def test_leaving_out_what_is_implied_changes_no_answer(
     kept = approval_rules.requirements(some, SUBJECT)
     each = [
         requirement
-        for one in some
-        for requirement in approval_rules.requirements([one], SUBJECT)
+        for item in some
+        for requirement in approval_rules.requirements([item], SUBJECT)
         if requirement.rule_id is not None
     ]
 

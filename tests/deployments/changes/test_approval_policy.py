@@ -63,7 +63,7 @@ def test_an_approval_that_counts_for_nothing_is_refused(world: World) -> None:
         "Your approval does not count here: 0 of 1 approval by a platform admin."
     )
     assert list(change_selectors.inbox(world.lead)) == []
-    assert [one.pk for one in change_selectors.inbox(world.admin)] == [change.pk]
+    assert [change.pk for change in change_selectors.inbox(world.admin)] == [change.pk]
 
     approve(world.admin, change)
     change.refresh_from_db()
@@ -73,7 +73,7 @@ def test_an_approval_that_counts_for_nothing_is_refused(world: World) -> None:
 def test_a_named_viewer_approves_what_the_rule_names_them_for(world: World) -> None:
     rule(world, "security", role="named", people=("viewer",), needed=1, kinds=("deploy",))
     change = request_change(world)
-    assert [one.pk for one in change_selectors.inbox(world.viewer)] == [change.pk]
+    assert [change.pk for change in change_selectors.inbox(world.viewer)] == [change.pk]
 
     approve(world.viewer, change)
     assert describe_approvals(change).startswith("0 of 1 approval by a lead")
@@ -178,7 +178,7 @@ def test_other_evidence_voids_the_first_of_two_approvals(world: World, settings:
     with pytest.raises(Conflict):
         approve(world.lead2, change)
 
-    assert [one.void_reason for one in Approval.objects.all()] == [change_approvals.CHANGED]
+    assert [row.void_reason for row in Approval.objects.all()] == [change_approvals.CHANGED]
     approve(world.lead2, change)
     approve(world.lead, change)
     change.refresh_from_db()

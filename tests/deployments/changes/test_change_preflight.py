@@ -94,11 +94,15 @@ def test_a_check_that_refuses_is_a_tick_here_and_a_problem_there(world: World) -
     looked = post(world, deployment, "changes/preflight", canary(world))
     response = post(world, deployment, "changes", canary(world))
 
-    refusals = [one for one in looked.data["checks"] if one["ok"] is False and one["is_blocking"]]
+    refusals = [
+        check for check in looked.data["checks"] if check["ok"] is False and check["is_blocking"]
+    ]
     assert (looked.status_code, looked.data["can_submit"]) == (200, False)
-    assert [one["name"] for one in refusals] == ["Quota", "Server dry-run"]
+    assert [refusal["name"] for refusal in refusals] == ["Quota", "Server dry-run"]
     assert response.status_code == 422
-    text = " ".join(f"{one['name']}: {one['detail']} {one['fix']}".strip() for one in refusals)
+    text = " ".join(
+        f"{refusal['name']}: {refusal['detail']} {refusal['fix']}".strip() for refusal in refusals
+    )
     assert response.data["detail"] == text
 
 

@@ -98,7 +98,7 @@ def test_the_diff_is_against_what_served_then(world: World) -> None:
     deployment = change.deployment
     type(deployment).objects.filter(pk=deployment.pk).update(stable_revision=change.revision)
 
-    line = next(one for one in fresh(change).decided["diff"] if one["field"] == "version")
+    line = next(line for line in fresh(change).decided["diff"] if line["field"] == "version")
     assert line == {"field": "version", "before": "detector:1", "after": "detector:2"}
     assert fresh(change).decided["diff"] == shown
     assert shown_evidence.of(fresh(change))["diff"] != shown
@@ -165,7 +165,7 @@ def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: Sign
 
     for change in (first, second):
         assert "<dd>0.92</dd>" in page_of(client, change)
-    assert [one["user"] for one in fresh(first).decided["approvals"]] == ["lead"]
+    assert [approval["user"] for approval in fresh(first).decided["approvals"]] == ["lead"]
 
 
 def test_sent_back_to_its_approvers_it_is_open_again(world: World, signed_in: SignIn) -> None:

@@ -43,8 +43,8 @@ def test_a_lead_breaks_the_glass_and_the_change_runs_at_once(world: World) -> No
     event = AuditEvent.objects.get(action="change.approved_in_emergency")
     assert (event.actor_name, event.reason) == ("lead", REASON)
     assert world.cluster.names("InferenceService") == ["detector-r1"]
-    assert [one.pk for one in review_selectors.waiting_for(world.lead2)] == [review.pk]
-    assert [one.pk for one in review_selectors.waiting_for(world.admin)] == [review.pk]
+    assert [review.pk for review in review_selectors.waiting_for(world.lead2)] == [review.pk]
+    assert [review.pk for review in review_selectors.waiting_for(world.admin)] == [review.pk]
     assert list(review_selectors.waiting_for(world.lead)) == []
     assert list(review_selectors.waiting_for(world.member)) == []
 

@@ -146,7 +146,7 @@ def start_canary_on(world: World) -> None:
 
 
 def end_session(page: Page) -> None:
-    session = next(one for one in page.context.cookies() if one["name"] == "sessionid")
+    session = next(cookie for cookie in page.context.cookies() if cookie["name"] == "sessionid")
     Session.objects.get(session_key=session["value"]).delete()
 
 

@@ -154,4 +154,6 @@ def test_the_api_gives_the_same_list(
     assert [(one["name"], one["was"], one["now"]["ok"]) for one in body["turned"]] == [
         ("Artifact", True, False)
     ]
-    assert all(set(one) == {"name", "ok", "detail", "fix", "is_blocking"} for one in body["checks"])
+    assert all(
+        set(check) == {"name", "ok", "detail", "fix", "is_blocking"} for check in body["checks"]
+    )

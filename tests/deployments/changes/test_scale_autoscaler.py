@@ -84,9 +84,9 @@ def test_range_is_fixed_with_a_word_why_on_page_and_rest(world: World) -> None:
     assert FIXED_WORDS in unescape(client.get(f"/approvals/{change.pk}").content.decode())
     shown = client.get(f"/api/v1/changes/{change.pk}").json()
     assert shown["scale"] == kept
-    assert FIXED_WORDS in " ".join(one["detail"] for one in shown["checks"])
+    assert FIXED_WORDS in " ".join(check["detail"] for check in shown["checks"])
     looked = recheck.repeat(actor=world.lead, change_id=change.pk)
-    assert [one.detail for one in looked.checks if one.name == "Scaling"] == [check["detail"]]
+    assert [check.detail for check in looked.checks if check.name == "Scaling"] == [check["detail"]]
 
 
 def test_range_that_stays_as_it_is_is_refused_with_why(world: World) -> None:

@@ -93,7 +93,10 @@ def test_a_committed_deployment_is_ready_only_once_the_cluster_is(
     change.refresh_from_db()
     assert change.state == ChangeState.DONE
     assert writes(world) == []
-    assert [one.split(": ")[1].split(" (")[0] for one in server.commits()] == ["push r1", "route"]
+    assert [commit.split(": ")[1].split(" (")[0] for commit in server.commits()] == [
+        "push r1",
+        "route",
+    ]
 
 
 def test_files_follow_the_layout_of_kustomize_and_hold_no_secret(
@@ -146,7 +149,7 @@ def test_a_retirement_is_committed_in_an_order_that_drops_no_request(
     deployment = look_later(world, deployment)
 
     assert deployment.is_retired
-    assert [one.split(": ")[1].split(" (")[0] for one in server.commits()[before:]] == [
+    assert [commit.split(": ")[1].split(" (")[0] for commit in server.commits()[before:]] == [
         "remove route",
         "remove r1",
     ]
@@ -185,7 +188,9 @@ def test_a_canary_and_its_abort_are_commits(
 
 def route_weights(server: GitServer) -> dict[str, int]:
     route = yaml.safe_load(server.text(f"{FOLDER}/detector/httproute-detector.yaml"))
-    return {one["name"]: one["weight"] for one in route["spec"]["rules"][0]["backendRefs"]}
+    return {
+        backend["name"]: backend["weight"] for backend in route["spec"]["rules"][0]["backendRefs"]
+    }
 
 
 def test_a_refused_push_is_recorded_once_and_retried(

@@ -27,7 +27,7 @@ BESIDE = PercentileGuard(metric="latency_p95", max_ratio=1.5)
 
 
 def counts(*times: float) -> dict[float, int]:
-    made = {bound: sum(one <= bound for one in times) for bound in BOUNDS}
+    made = {bound: sum(time <= bound for time in times) for bound in BOUNDS}
     return {**made, math.inf: len(times)}
 
 

@@ -43,7 +43,7 @@ class Broker:
 
     def waiting(self) -> list[tuple[str, str]]:
         """Task and arguments of each message of the queue, the next one first."""
-        heads = [json.loads(one)["headers"] for one in self.client.lrange(QUEUE, 0, -1)]
+        heads = [json.loads(message)["headers"] for message in self.client.lrange(QUEUE, 0, -1)]
         return [(head["task"], head["argsrepr"]) for head in reversed(heads)]
 
 
@@ -111,7 +111,7 @@ def test_approved_deployments_are_delivered_once_after_the_broker_lost_their_mes
     broker.flush()
 
     expected = [("deployments.apply_change", f"({change.pk},)") for change in changes]
-    assert [one for one in sent if one in expected] == expected
+    assert [item for item in sent if item in expected] == expected
     assert broker.waiting() == []
     assert world.cluster.writes == []
     pks = [change.pk for change in changes]

@@ -165,7 +165,7 @@ def test_retiring_removes_route_then_workload_then_frees_the_name(world: World) 
 
     first, *between, last = world.cluster.writes
     assert first == ("delete", "HTTPRoute", "detector")
-    assert {one[:1] + one[2:] for one in between} == {("delete", "detector-r1")}
+    assert {item[:1] + item[2:] for item in between} == {("delete", "detector-r1")}
     assert last == ("delete", "InferenceService", "detector-r1")
     assert world.cluster.names("PodDisruptionBudget") == []
     assert deployment.is_retired

@@ -133,5 +133,5 @@ def test_of_two_approvals_for_the_last_gpu_one_fits(
     monkeypatch.setattr(quota_checks, "check_quota", check_then_wait)
     results = at_once(lambda: decide(world.lead, first), lambda: decide(world.lead2, second))
 
-    assert sum(isinstance(one, QuotaExceeded) for one in results) == 1, results
+    assert sum(isinstance(row, QuotaExceeded) for row in results) == 1, results
     assert ChangeRequest.objects.filter(state=ChangeState.APPROVED).count() == 1

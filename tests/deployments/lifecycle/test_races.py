@@ -60,7 +60,7 @@ def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> No
 
     results = at_once(approve(world.lead), approve(world.lead2))
 
-    assert sum(isinstance(one, Conflict) for one in results) == 1
+    assert sum(isinstance(row, Conflict) for row in results) == 1
     assert Approval.objects.count() == 1
     assert ChangeRequest.objects.get().state == ChangeState.APPROVED
 
@@ -77,7 +77,7 @@ def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> N
 
     results = at_once(promote(world.lead), promote(world.lead2))
 
-    assert sum(isinstance(one, Conflict) for one in results) == 1, results
+    assert sum(isinstance(row, Conflict) for row in results) == 1, results
     assert Rollout.objects.get().step_index == 1
     assert AuditEvent.objects.filter(action="rollout.promoted").count() == 1
     assert Deployment.objects.get().candidate_weight == 50
@@ -157,7 +157,7 @@ def test_of_two_leads_who_approve_at_once_both_count_where_two_are_needed(
     results = at_once(lambda: approve("lead"), lambda: approve("lead2"))
 
     change.refresh_from_db()
-    assert not [one for one in results if isinstance(one, Conflict)]
+    assert not [row for row in results if isinstance(row, Conflict)]
     assert change.state == ChangeState.APPROVED
     assert Approval.objects.filter(void_reason="").count() == 2
     assert AuditEvent.objects.filter(action="change.approved").count() == 1

@@ -243,7 +243,7 @@ def made(typed: Mapping[str, str]) -> dict[str, Any]:
     served = ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
     objects = [*revision.shared(_CONTEXT, served), *revision.own(_CONTEXT, served)]
     config = triton_config.render(model="detector", signature=_SIGNATURE, spec=spec)
-    return {**{one["kind"]: one for one in objects}, "config": config}
+    return {**{row["kind"]: row for row in objects}, "config": config}
 
 
 def at(value: Any, path: str) -> Any:
@@ -283,10 +283,10 @@ def test_defaults_are_what_a_platform_engineer_would_write() -> None:
     assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     assert container["resources"] == {"requests": amounts, "limits": amounts}
     assert container["readinessProbe"]["httpGet"] == {"path": "/v2/health/ready", "port": 8080}
-    assert [one["topologyKey"] for one in pod["topologySpreadConstraints"]] == [
+    assert [constraint["topologyKey"] for constraint in pod["topologySpreadConstraints"]] == [
         "topology.kubernetes.io/zone"
     ]
-    assert [one["key"] for one in pod["tolerations"]] == ["nvidia.com/gpu"]
+    assert [toleration["key"] for toleration in pod["tolerations"]] == ["nvidia.com/gpu"]
     assert "priorityClassName" not in pod
     assert pod["serviceAccountName"] == "slipway-models"
     assert at(manifests, _ROUTE) == "arn:aws:iam::111122223333:role/models"

@@ -53,9 +53,9 @@ def test_the_weights_are_those_of_the_version(
 
     assert change.revision is not None
     [workload] = [
-        one
-        for one in rendered.render_revision(change.revision).manifests
-        if one["kind"] in ("InferenceService", "LLMInferenceService")
+        manifest
+        for manifest in rendered.render_revision(change.revision).manifests
+        if manifest["kind"] in ("InferenceService", "LLMInferenceService")
     ]
     spec = workload["spec"]
     if engine == "kserve-vllm":

@@ -36,7 +36,7 @@ def test_every_object_of_a_revision_is_of_a_kind_that_retiring_removes(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     workload, *others = revision.own(*pair)
-    kinds = {(one["apiVersion"], one["kind"]) for one in others}
+    kinds = {(other["apiVersion"], other["kind"]) for other in others}
 
     assert (workload["apiVersion"], workload["kind"]) in owned_kinds.WORKLOADS
     assert kinds <= set(owned_kinds.DEPENDENT_OBJECTS)
@@ -146,7 +146,7 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
     assert "deploymentStrategy" not in predictor
     assert backend["name"] == "detector-r1-predictor-00001"
     headers = backend["filters"][0]["requestHeaderModifier"]["set"]
-    assert {one["name"]: one["value"] for one in headers} == {
+    assert {header["name"]: header["value"] for header in headers} == {
         "Knative-Serving-Namespace": "vision",
         "Knative-Serving-Revision": "detector-r1-predictor-00001",
     }
@@ -186,7 +186,9 @@ def test_spot_matches_karpenter_or_node_groups_and_on_demand_excludes_both() -> 
         return affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
     assert [term["matchExpressions"][0]["values"] for term in terms("spot")] == [["spot"], ["SPOT"]]
-    assert [one["operator"] for one in terms("on-demand")[0]["matchExpressions"]] == ["NotIn"] * 2
+    assert [expression["operator"] for expression in terms("on-demand")[0]["matchExpressions"]] == [
+        "NotIn"
+    ] * 2
 
 
 def test_requests_come_from_the_gateway_and_metrics_from_anywhere() -> None:

@@ -66,9 +66,9 @@ def test_gpu_requests_equal_limits_and_are_integers(
 ) -> None:
     context, served = pair
     rows = list(_resources(revision.own(context, served)[0]))
-    gpus = [one["limits"][served.spec.gpu_resource] for one in rows if _is_gpu(one, served)]
+    gpus = [row["limits"][served.spec.gpu_resource] for row in rows if _is_gpu(row, served)]
 
-    assert all(one["requests"] == one["limits"] for one in rows)
+    assert all(row["requests"] == row["limits"] for row in rows)
     # The leader and, over several nodes, what each worker is made of.
     assert gpus == [str(served.spec.gpus)] * (2 if served.spec.nodes > 1 else 1)
 

@@ -36,7 +36,11 @@ def _served(engine: str, **data: Any) -> ServedRevision:
 
 
 def _egress(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    (policy,) = [one for one in revision.own(context, served) if one["kind"] == "NetworkPolicy"]
+    (policy,) = [
+        manifest
+        for manifest in revision.own(context, served)
+        if manifest["kind"] == "NetworkPolicy"
+    ]
     assert policy["spec"]["policyTypes"] == ["Egress", "Ingress"]
     rules: list[dict[str, Any]] = policy["spec"]["egress"]
     return rules
@@ -64,9 +68,9 @@ def test_pods_of_every_engine_reach_dns_their_peers_and_the_sources_of_models(en
 
 def test_other_pods_in_the_namespace_reach_dns_only() -> None:
     (deny,) = [
-        one
-        for one in revision.shared(_CONTEXT, _case("triton"))
-        if one["metadata"]["name"] == "slipway-default-deny"
+        manifest
+        for manifest in revision.shared(_CONTEXT, _case("triton"))
+        if manifest["metadata"]["name"] == "slipway-default-deny"
     ]
 
     assert deny["spec"] == {
@@ -102,7 +106,7 @@ def test_a_store_is_reached_by_its_namespace_inside_and_its_port_outside() -> No
         "to": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "storage"}}}]
     }
     ports = _egress(outside, _case("triton"))[2]["ports"]
-    assert [one["port"] for one in ports] == [443, 8443]
+    assert [port["port"] for port in ports] == [443, 8443]
 
 
 def test_the_api_server_reaches_the_serving_port_from_the_configured_addresses() -> None:

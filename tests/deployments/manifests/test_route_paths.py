@@ -149,12 +149,14 @@ def _command(engine: str, packed: bool) -> list[str]:
         # KServe appends what the revision adds to what the runtime says.
         (container,) = namespace.serving_runtime(_CONTEXT)["spec"]["containers"]
         (model,) = [
-            one["spec"]["predictor"]["model"]
-            for one in revision.own(_CONTEXT, served)
-            if one["kind"] == "InferenceService"
+            manifest["spec"]["predictor"]["model"]
+            for manifest in revision.own(_CONTEXT, served)
+            if manifest["kind"] == "InferenceService"
         ]
         return [*container["args"], *model.get("args", [])]
-    (deployment,) = [one for one in revision.own(_CONTEXT, served) if one["kind"] == "Deployment"]
+    (deployment,) = [
+        manifest for manifest in revision.own(_CONTEXT, served) if manifest["kind"] == "Deployment"
+    ]
     (server,) = deployment["spec"]["template"]["spec"]["containers"]
     return list(server["args"])
 

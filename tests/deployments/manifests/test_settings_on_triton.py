@@ -60,7 +60,7 @@ def _files(spec: ServingSpec) -> ServingFiles:
         prefix="p/",
         signature=_SIGNATURE,
         spec=spec,
-        packed=[PackedFiles(f"{one.model}-p/", _SIGNATURE, one) for one in spec.packed],
+        packed=[PackedFiles(f"{model.model}-p/", _SIGNATURE, model) for model in spec.packed],
     )
 
 
@@ -108,7 +108,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "",
         _PACKED_SPEC,
         config_name=files.config_name,
-        packed=tuple(PackedModel(one.model, one.label, "", "") for one in _PACKED_SPEC.packed),
+        packed=tuple(
+            PackedModel(model.model, model.label, "", "") for model in _PACKED_SPEC.packed
+        ),
     )
     installation = triton.install(root / "installed")
     environment = installation.environment
@@ -213,7 +215,7 @@ def test_every_configuration_parses_as_tritons_and_has_the_requested_settings(
     assert groups == [(model_config_pb2.ModelInstanceGroup.KIND_GPU, spec.instances_per_gpu)]
     assert len(config.model_warmup) == spec.warm_up
     accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
-    modes = [one.parameters["precision_mode"].lower() for one in accelerators]
+    modes = [accelerator.parameters["precision_mode"].lower() for accelerator in accelerators]
     assert modes == ([] if spec.precision == "original" else [spec.precision])
 
 

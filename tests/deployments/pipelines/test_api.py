@@ -39,7 +39,7 @@ def test_a_pipeline_from_request_to_retirement(world: World) -> None:
     assert response.status_code == 201
     change = response.json()
     assert (change["kind"], change["state"], change["pipeline"]) == ("create", "submitted", "both")
-    assert [one["words"] for one in change["required_approvals"]] == [
+    assert [approval["words"] for approval in change["required_approvals"]] == [
         "0 of 1 approval by a lead or platform admin"
     ]
     decide = f"/api/v1/pipeline-changes/{change['id']}"
@@ -55,7 +55,10 @@ def test_a_pipeline_from_request_to_retirement(world: World) -> None:
     reconcile_now(pipeline)
     shown = client(world.viewer).get(f"{URL}/{pipeline.pk}").json()
     assert (shown["state"], shown["url"]) == ("ready", "http://gateway.example/vision/both")
-    assert [one["type"] for one in shown["observed"]["conditions"]] == ["Ready", "RouterAvailable"]
+    assert [condition["type"] for condition in shown["observed"]["conditions"]] == [
+        "Ready",
+        "RouterAvailable",
+    ]
     assert shown["desired"]["nodes"][0]["steps"][1]["is_required"] is True
     assert client(world.viewer).get(URL).json()["results"][0]["id"] == pipeline.pk
     assert client(world.stranger).get(URL).json()["results"] == []
@@ -69,7 +72,7 @@ def test_a_chain_of_answers_is_refused_with_what_works_instead(world: World) -> 
     answer = client(world.member).post(URL, body(world, {"nodes": [chain]}), format="json")
 
     assert answer.status_code == 422
-    assert [one["field"] for one in answer.json()["errors"]] == ["nodes.0.steps.1.data"]
+    assert [error["field"] for error in answer.json()["errors"]] == ["nodes.0.steps.1.data"]
     assert "Triton ensemble" in answer.json()["detail"]
     assert not Pipeline.objects.exists()
 

@@ -50,8 +50,8 @@ def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
     change = ChangeRequest.objects.get()
     assert (sent.status_code, sent["Location"]) == (302, f"/approvals/{change.pk}")
     assert [
-        (one["deployment"], one["name"], one["is_required"])
-        for one in change.pipeline_spec["nodes"][0]["steps"]
+        (entry["deployment"], entry["name"], entry["is_required"])
+        for entry in change.pipeline_spec["nodes"][0]["steps"]
     ] == [("detector", "", False), ("classifier", "second", True)]
     review = f"/approvals/{change.pk}"
     assert review in signed_in(world.lead).get(ONE).content.decode()

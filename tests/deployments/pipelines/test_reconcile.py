@@ -66,7 +66,7 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
     change.refresh_from_db()
     assert (change.state, pipeline.desired_generation) == (ChangeState.DONE, 2)
     steps = world.cluster.objects["InferenceGraph", "vision", "both"]["spec"]["nodes"]["root"]
-    assert [one["weight"] for one in steps["steps"]] == [90, 10]
+    assert [entry["weight"] for entry in steps["steps"]] == [90, 10]
     assert not AuditEvent.objects.filter(action="pipeline.drift_reverted").exists()
 
     approve(

@@ -66,7 +66,7 @@ def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> N
     change.refresh_from_db()
     assert (change.state, change.state_reason) == (ChangeState.DONE, "Ready.")
     graph = world.cluster.objects["InferenceGraph", "vision", "both"]
-    urls = [one["serviceUrl"] for one in graph["spec"]["nodes"]["root"]["steps"]]
+    urls = [entry["serviceUrl"] for entry in graph["spec"]["nodes"]["root"]["steps"]]
     assert urls == [
         "http://gateway.example/vision/detector/v2/models/detector/infer",
         "http://gateway.example/vision/classifier/v2/models/detector/infer",
@@ -235,7 +235,7 @@ def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
 def test_the_inbox_holds_what_waits_for_this_very_person(world: World) -> None:
     change = request_change(world)
     waiting = {
-        name: [one.pk for one in changes.inbox(getattr(world, name))]
+        name: [change.pk for change in changes.inbox(getattr(world, name))]
         for name in ("member", "lead", "viewer", "stranger", "admin")
     }
     assert waiting == {

@@ -203,7 +203,7 @@ def test_every_pipeline_is_what_the_published_schemas_take(data: dict[str, Any])
     assert to_yaml(made) == to_yaml(manifests.manifests(PLACE, spec, paths))
     for node in made[0]["spec"]["nodes"].values():
         targets = ("nodeName", "serviceName", "serviceUrl")
-        assert all(sum(one in step for one in targets) == 1 for step in node["steps"])
+        assert all(sum(target in step for target in targets) == 1 for step in node["steps"])
         names = [step["name"] for step in node["steps"]]
         assert len(set(names)) == len(names)
         if node["routerType"] == "Splitter":

@@ -122,7 +122,7 @@ def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> 
     ]
 
     # 8.19 billion at 4 and at 32 bits.
-    assert [one.need.terms[0].mib for one in advice] == [3906, 31243]
+    assert [offer.need.terms[0].mib for offer in advice] == [3906, 31243]
     assert named(checked(world, small), "GPU memory").ok is True
     assert named(checked(world, large), "GPU memory").ok is False
     with pytest.raises(Invalid, match="is not set"):
@@ -140,7 +140,7 @@ def test_more_context_than_the_model_is_stated_to_take_is_told(world: World) -> 
     check = named(more, "Context")
     assert (check.ok, check.is_refusal) == (False, False)
     assert check.detail == "16,384 tokens are requested, but the context length of chat:1 is 8,192."
-    assert "Context" not in [one.name for one in fits.checks]
+    assert "Context" not in [check.name for check in fits.checks]
 
 
 def test_quota_counts_its_gpus(world: World) -> None:

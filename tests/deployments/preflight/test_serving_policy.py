@@ -225,7 +225,7 @@ def test_what_a_node_pool_may_start_is_offered_beside_what_is_there(world: World
 
     shares = capacity.list_shares(cluster_id=world.cluster_id)
 
-    assert [(one.instance_type, one.gpus, one.nodes, one.free_now) for one in shares] == [
+    assert [(share.instance_type, share.gpus, share.nodes, share.free_now) for share in shares] == [
         ("g6.xlarge", 1, 0, 0),
         ("g5.xlarge", 1, 4, 4),
     ]

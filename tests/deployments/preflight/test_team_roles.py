@@ -53,10 +53,10 @@ class Iam:
         (prefix,) = context["ContextKeyValues"]
         self.simulated.append((action, resource, prefix))
         is_allowed = any(
-            one["Action"] == action
-            and fnmatchcase(resource, one["Resource"])
-            and fnmatchcase(prefix, one.get("prefix", "*"))
-            for one in self.roles[request["PolicySourceArn"]]
+            role["Action"] == action
+            and fnmatchcase(resource, role["Resource"])
+            and fnmatchcase(prefix, role.get("prefix", "*"))
+            for role in self.roles[request["PolicySourceArn"]]
         )
         decision = "allowed" if is_allowed else "implicitDeny"
         return {"EvaluationResults": [{"EvalDecision": decision}]}

@@ -28,7 +28,7 @@ def post(
 
 
 def guard_of(rollout: Rollout, name: str) -> Any:
-    return next(one for one in guards_for(rollout) if one.guard == name)
+    return next(guard for guard in guards_for(rollout) if guard.guard == name)
 
 
 def test_batches_of_one_minute_are_one_row(world: World) -> None:

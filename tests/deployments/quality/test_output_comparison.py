@@ -41,11 +41,14 @@ def test_whole_numbers_and_texts_agree_only_when_equal_whatever_tolerance_is_giv
 
     differences = output_comparison.compare(expected, got, allowed)
 
-    assert [one.mismatch for one in differences] == [
+    assert [difference.mismatch for difference in differences] == [
         "element 2 of 2 is 9, expected 8: off by 1",
         "element 1 of 1 is 'dog', expected 'cat'",
     ]
-    assert [(one.beyond, one.largest_absolute) for one in differences] == [(1, 1), (1, None)]
+    assert [(difference.beyond, difference.largest_absolute) for difference in differences] == [
+        (1, 1),
+        (1, None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,9 @@ def test_a_missing_or_misfitting_output_is_wrong_as_a_whole(
 ) -> None:
     differences = output_comparison.compare([scores(1.0, 2.0)], got, {})
 
-    assert [(one.mismatch, one.beyond, one.elements) for one in differences] == [(message, 2, 2)]
+    assert [
+        (difference.mismatch, difference.beyond, difference.elements) for difference in differences
+    ] == [(message, 2, 2)]
 
 
 def test_another_float_width_is_compared_as_numbers_and_more_outputs_do_no_harm() -> None:

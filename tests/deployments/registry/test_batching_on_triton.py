@@ -97,7 +97,7 @@ def _run(session: Any, model: BatchingModel, number: int) -> dict[str, Any]:
         return dict(zip(names, session.run(names, {"x": value}), strict=True))
     bits = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value, model.dtype)
     outputs = session.run_with_ort_values(names, {"x": bits})
-    arrays = [np.from_dlpack(_AsBits(one)).view(ml_dtypes.bfloat16) for one in outputs]
+    arrays = [np.from_dlpack(_AsBits(output)).view(ml_dtypes.bfloat16) for output in outputs]
     return dict(zip(names, arrays, strict=True))
 
 
@@ -125,7 +125,10 @@ def _are_alike(answer: dict[str, Any], expected: dict[str, Any]) -> bool:
 def _is_alike(answer: Any, expected: Any) -> bool:
     """To the last bits of the type: a batch adds up in another order. Text and numbers exactly."""
     if expected.dtype.kind in "OUSib":
-        texts = [one.decode() if isinstance(one, bytes) else one for one in answer.ravel()]
+        texts = [
+            element.decode() if isinstance(element, bytes) else element
+            for element in answer.ravel()
+        ]
         return texts == list(expected.ravel())
     steps = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[str(expected.dtype)]
     return bool(

@@ -112,7 +112,9 @@ def test_a_store_that_refuses_object_lock_is_told_and_serves_all_the_same(
 
     assert (refused.name, refused.ok) == ("Object Lock", False)
     assert refused.detail.startswith("the store refused it: ")
-    checks = {one.name: one.ok for one in bucket_setup.check(old, origins=[ORIGIN], writers=[])}
+    checks = {
+        result.name: result.ok for result in bucket_setup.check(old, origins=[ORIGIN], writers=[])
+    }
     assert checks["Object Lock"] is False
     assert old.lock([put(old)]) is False
 

@@ -247,7 +247,7 @@ def test_the_runtime_is_part_of_the_product() -> None:
     names = {line.split("~")[0] for line in project["dependencies"]}
     assert {"onnx", "onnxruntime", "picklescan"} <= names
     assert "onnxruntime" not in {
-        one.split("~")[0] for one in project["optional-dependencies"]["demo"]
+        requirement.split("~")[0] for requirement in project["optional-dependencies"]["demo"]
     }
 
 

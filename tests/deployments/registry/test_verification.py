@@ -55,8 +55,9 @@ def test_an_onnx_file_becomes_a_ready_version_with_its_serving_repository(
         "exactly this file and verified; locked in the bucket"
     )
     laid = serving_objects.from_json(version.laid_out)
-    assert [(one.key, one.version_id, one.etag, one.size_bytes) for one in laid] == [
-        (one.key, one.version_id, one.etag, one.size_bytes) for one in s3_store.list_newest(prefix)
+    assert [(item.key, item.version_id, item.etag, item.size_bytes) for item in laid] == [
+        (stored.key, stored.version_id, stored.etag, stored.size_bytes)
+        for stored in s3_store.list_newest(prefix)
     ]
     assert laid[0].sha256 == sha256
     assert serving_bytes.compare_version(version, serving_bytes.Bucket()) == []

@@ -115,7 +115,7 @@ def test_a_prefilled_request_is_bounded_over_all_inputs() -> None:
 
     body = example_requests.infer_request(signature)
 
-    assert [len(one["data"]) for one in body["inputs"]] == [30_000, 30_000, 0, 0]
+    assert [len(entry["data"]) for entry in body["inputs"]] == [30_000, 30_000, 0, 0]
     wide = signatures.Signature(tuple(Tensor(f"x{n}", "FP32", (1,)) for n in range(COUNT)), ())
     call = inference_call.call_of(engine="triton", model="m", signature=wide)
     assert inference_call.prefilled(call) == ""

@@ -98,7 +98,7 @@ def test_a_value_within_its_limit_passes_and_is_promoted_on(
     assert guard.measured_at == f"{world.clock.at:%H:%M:%S} UTC"
     assert passed.is_promotable, passed.promotable_reason
     kept = RolloutVerdict.objects.get(evidence_hash=passed.evidence_hash).guards
-    assert [one["query"] for one in kept if one["guard"] == "Checkout errors"] == [QUERY]
+    assert [item["query"] for item in kept if item["guard"] == "Checkout errors"] == [QUERY]
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=passed.evidence_hash)
 
 

@@ -68,7 +68,9 @@ def test_a_stream_tells_what_happened_and_the_state(world: World, rollout: Rollo
     messages = _messages(answer)
     kept = list(RolloutEvent.objects.order_by("id").values_list("id", "message"))
     assert [
-        (int(one["id"]), one["data"]["message"]) for one in messages if one["event"] == "event"
+        (int(message["id"]), message["data"]["message"])
+        for message in messages
+        if message["event"] == "event"
     ] == kept
     state = messages[-1]
     assert (state["event"], state["data"]["phase"]) == ("state", "running")
@@ -84,7 +86,7 @@ def test_a_stream_resumes_after_the_last_event_that_was_seen(
 
     messages = _messages(_stream(world.lead, rollout, HTTP_LAST_EVENT_ID=str(last.pk)))
 
-    assert [one["data"]["message"] for one in messages if one["event"] == "event"] == [
+    assert [message["data"]["message"] for message in messages if message["event"] == "event"] == [
         "paused: lunch"
     ]
 
@@ -125,13 +127,13 @@ def test_full_places_end_a_stream_at_once_and_ask_to_come_back_later(
     world: World, rollout: Rollout
 ) -> None:
     held = [streams.slot() for _ in range(streams.MAX_STREAMS)]
-    assert [one.__enter__() for one in held] == [True] * streams.MAX_STREAMS
+    assert [item.__enter__() for item in held] == [True] * streams.MAX_STREAMS
 
     answer: Any = _client(world.lead).get(_url(rollout), {"wait": 55}, **SSE)
     text = b"".join(answer.streaming_content).decode()
 
-    for one in held:
-        one.__exit__(None, None, None)
+    for item in held:
+        item.__exit__(None, None, None)
     assert text.startswith("retry: 5000\n\n")
     assert "event: state" in text
     with streams.slot() as has_slot:

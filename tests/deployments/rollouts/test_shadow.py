@@ -138,7 +138,10 @@ def test_copies_are_not_counted_as_requests_of_users(world: World) -> None:
 
     assert stats.total is not None
     assert stats.total.error_ratio == 0
-    assert [one.stats.error_ratio for one in stats.revisions if one.stats] == [0, 0.05]
+    assert [revision.stats.error_ratio for revision in stats.revisions if revision.stats] == [
+        0,
+        0.05,
+    ]
 
 
 def test_a_mirror_that_is_not_what_was_asked_for_raises_an_alarm_and_blocks(world: World) -> None:

@@ -33,4 +33,4 @@ def test_a_chat_request_names_the_served_model_and_is_short() -> None:
     body = call_of(engine="kserve-vllm", model="m", signature=SIGNATURE).body
 
     assert (body["model"], body["max_tokens"]) == ("m", 64)
-    assert [one["role"] for one in body["messages"]] == ["user"]
+    assert [message["role"] for message in body["messages"]] == ["user"]

@@ -64,7 +64,7 @@ def test_a_spec_names_each_setting_that_the_cluster_lacks() -> None:
 
     assert missing(spec, ALL) == []
     assert missing(spec, Capabilities.from_json({})) == [], "what is not known refuses nothing"
-    assert [(one.path, one.is_blocking) for one in missing(spec, NONE)] == [
+    assert [(problem.path, problem.is_blocking) for problem in missing(spec, NONE)] == [
         ("scaling.kind", True),
         ("storage.model_cache", True),
         ("network.strict_mtls", True),

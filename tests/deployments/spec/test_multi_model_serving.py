@@ -86,7 +86,7 @@ def _files(spec: ServingSpec) -> ServingFiles:
         prefix="d/",
         signature=_SIGNATURE,
         spec=spec,
-        packed=[PackedFiles("c/", _SIGNATURE, one) for one in spec.packed],
+        packed=[PackedFiles("c/", _SIGNATURE, model) for model in spec.packed],
     )
 
 

@@ -46,7 +46,7 @@ def test_it_stops_at_the_step_that_fails_and_says_what_to_do(
 
     checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
 
-    assert [(one.name, one.ok) for one in checks] == [
+    assert [(check.name, check.ok) for check in checks] == [
         ("Credentials", True),
         ("Address resolves", True),
         ("Port answers", False),
@@ -80,7 +80,7 @@ def test_each_missing_permission_is_a_line_of_its_own(kube: FakeKube, cluster: C
 
     checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
 
-    lines = [(one.ok, one.detail) for one in checks if one.name == "Permissions"]
+    lines = [(check.ok, check.detail) for check in checks if check.name == "Permissions"]
     assert lines == [(False, "missing: watch nodes. Needed for reading GPUs and their cost")]
 
 
@@ -96,7 +96,7 @@ def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(
     assert ("Permissions", True) in steps(cluster)
     kube.allows = lambda attributes: attributes["resource"] != "services"
     checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
-    assert [one.detail for one in checks if one.ok is False] == [
+    assert [check.detail for check in checks if check.ok is False] == [
         "missing: get, list, create, patch, delete services in namespace vision. "
         "Needed for serving a revision"
     ]

@@ -185,7 +185,7 @@ def test_connection_test_says_whether_it_answers(
 ) -> None:
     def line() -> tuple[bool | None, str, str]:
         results = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
-        checks = [one for one in results if one.name == "Prometheus"]
+        checks = [row for row in results if row.name == "Prometheus"]
         return checks[0].ok, checks[0].detail, checks[0].fix
 
     assert line() == (

@@ -176,7 +176,7 @@ def test_observers_hear_of_a_changed_pod_once_and_of_no_repeat(
 ) -> None:
     heard: list[tuple[int, str]] = []
     monkeypatch.setattr(subscribers, "_observers", [])
-    subscribers.register(lambda pk, labels: heard.extend((pk, one) for one in labels))
+    subscribers.register(lambda pk, labels: heard.extend((pk, label) for label in labels))
     changes = ObservedChanges(nodes=[node()], pods=[pod("a"), pod("b")])
 
     for _ in range(2):

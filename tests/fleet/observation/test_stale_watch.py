@@ -58,8 +58,8 @@ class Wire:
 
     def close(self) -> None:
         self._listener.close()
-        for one in list(self._open):
-            one.close()
+        for item in list(self._open):
+            item.close()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

@@ -67,7 +67,7 @@ def test_page_without_counters_is_not_known_rather_than_zero(text: str) -> None:
 def test_counter_that_went_down_began_anew() -> None:
     result = increases([reading(0, 100), reading(5, 110), reading(10, 4)], ready_at=None)
 
-    assert [one.counters.request_success for one in result] == [10, 4]
+    assert [item.counters.request_success for item in result] == [10, 4]
 
 
 def test_first_reading_counts_only_when_the_pod_had_just_begun() -> None:

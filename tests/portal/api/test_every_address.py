@@ -171,7 +171,9 @@ def content_of(answer: Any) -> bytes:
 def test_nobody_gets_anything_anywhere(full_world: FullWorld) -> None:
     before = rows()
 
-    answers = {one: send(APIClient(), one, full_world.names) for one in operations()}
+    answers = {
+        operation: send(APIClient(), operation, full_world.names) for operation in operations()
+    }
 
     assert len(answers) > 50
     assert {one: a.status_code for one, a in answers.items() if a.status_code != 401} == {}
@@ -182,9 +184,13 @@ def test_nobody_gets_anything_anywhere(full_world: FullWorld) -> None:
 def test_a_stranger_meets_nothing_of_another_team(full_world: FullWorld) -> None:
     client, before = signed_in(full_world.world.stranger), rows()
     calls = list(full_world.world.cluster.calls)
-    hidden = [one for one in operations() if one not in SHARED | OWN | ANONYMOUS | ADMINS]
+    hidden = [
+        operation
+        for operation in operations()
+        if operation not in SHARED | OWN | ANONYMOUS | ADMINS
+    ]
 
-    answers = {one: send(client, one, full_world.names) for one in hidden}
+    answers = {item: send(client, item, full_world.names) for item in hidden}
 
     assert {o: a.status_code for o, a in answers.items() if a.status_code not in {200, 404}} == {}
     assert {o for o, a in answers.items() if a.status_code == 200 and "{" in o} == set()
@@ -212,7 +218,7 @@ def test_what_is_shared_names_no_other_team(full_world: FullWorld) -> None:
 def test_what_only_admins_may_is_refused_by_name(full_world: FullWorld, who: str) -> None:
     client, before = signed_in(getattr(full_world.world, who)), rows()
 
-    answers = {one: send(client, one, full_world.names) for one in sorted(ADMINS)}
+    answers = {admin: send(client, admin, full_world.names) for admin in sorted(ADMINS)}
 
     refusals = {one: (answer.status_code, answer.json()["code"]) for one, answer in answers.items()}
     assert refusals == dict.fromkeys(sorted(ADMINS), (403, "role_required"))
@@ -223,12 +229,12 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     client, before = signed_in(full_world.world.viewer), rows()
     mine = [o for o in operations() if o not in OWN | ADMINS | {"delete me/tokens/{token_id}"}]
 
-    answers = {one: send(client, one, full_world.names) for one in mine}
+    answers = {item: send(client, item, full_world.names) for item in mine}
 
     statuses = {one: answer.status_code for one, answer in answers.items()}
-    reads = {one for one in statuses if one.startswith("get ")} - UPLOADERS
+    reads = {status for status in statuses if status.startswith("get ")} - UPLOADERS
     writes = {one: status for one, status in statuses.items() if one not in reads}
-    assert {one: statuses[one] for one in reads if statuses[one] != 200} == {}
+    assert {read: statuses[read] for read in reads if statuses[read] != 200} == {}
     # A preflight writes nothing; that he may not ask for the deployment is one of its checks.
     assert writes.pop("post deployments/preflight") in {200, 403}
     assert {one: status for one, status in writes.items() if status != 403} == {}

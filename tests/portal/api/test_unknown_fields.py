@@ -32,7 +32,7 @@ def new_deployment(world: World, **spec: Any) -> dict[str, Any]:
 
 def errors_of(response: Any) -> dict[str, str]:
     assert response.status_code == 422, response.content
-    return {one["field"]: one["detail"] for one in response.json()["errors"]}
+    return {error["field"]: error["detail"] for error in response.json()["errors"]}
 
 
 @pytest.mark.parametrize(

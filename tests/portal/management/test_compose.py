@@ -162,7 +162,7 @@ def test_only_the_bucket_is_prepared_with_the_stores_administrator(
     assert admins == ["bucket"]
     script = (ROOT / "deploy" / "s3.sh").read_text()
     made = json.loads(script[script.index("{\n") : script.index("\nJSON\n")])
-    actions = {one["name"]: one["actions"] for one in made["identities"]}
+    actions = {identity["name"]: identity["actions"] for identity in made["identities"]}
     assert actions["portal"] == [f"{verb}:slipway-models" for verb in ("Read", "List", "Write")]
     assert all(action.endswith(":slipway-models") for action in actions["setup"])
 

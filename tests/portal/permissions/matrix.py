@@ -132,7 +132,7 @@ def written() -> Iterator[list[str]]:
     failures: list[str] = []
 
     def note(execute: Any, sql: str, params: Any, many: Any, context: Any) -> Any:
-        if sql.lstrip().upper().startswith(_WRITES) and not any(one in sql for one in _UNRELATED):
+        if sql.lstrip().upper().startswith(_WRITES) and not any(item in sql for item in _UNRELATED):
             failures.append(sql[:100])
         return execute(sql, params, many, context)
 
