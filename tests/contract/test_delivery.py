@@ -29,7 +29,7 @@ def _service(context: ManifestContext, name: str, deployment: str = "4711") -> M
     return {**manifest, "metadata": {**manifest["metadata"], "name": name, "labels": labels}}
 
 
-def test_a_change_is_told_to_a_watch_that_began_before_it(
+def test_a_change_reaches_a_watch_that_began_earlier(
     cluster_id: int, context: ManifestContext
 ) -> None:
     client = clients.client_for(cluster_id)
@@ -103,7 +103,7 @@ def test_a_kind_that_the_cluster_lacks_holds_nothing(
     assert listings == []
 
 
-def test_an_edit_is_found_with_its_manager_and_applying_by_force_takes_it_back(
+def test_an_edit_is_detected_with_its_manager_and_reverted_by_a_forced_apply(
     cluster_id: int, context: ManifestContext
 ) -> None:
     manifest = _service(context, "edited")

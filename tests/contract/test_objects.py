@@ -163,7 +163,7 @@ def _has_other_manager(item: Any) -> bool:
 
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
-def test_everything_of_a_deployment_is_found_by_its_label(
+def test_all_objects_of_a_deployment_are_listed_by_label(
     cluster_id: int, context: ManifestContext, engine: str
 ) -> None:
     manifest = revision.own(context, served(engine))[0]

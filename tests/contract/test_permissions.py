@@ -143,7 +143,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     quietly(capabilities.probe, cluster_id=cluster_id)
 
 
-def test_the_list_of_permissions_is_what_the_portal_asks_for(
+def test_the_listed_permissions_are_those_the_portal_uses(
     cluster_id: int, namespace: str, requested: set[Permission], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything = {

@@ -19,7 +19,7 @@ STEPS = [
 KINDS = [(manifests.API_VERSION, manifests.KIND), (http_route.API_VERSION, http_route.KIND)]
 
 
-def test_what_is_written_is_taken_found_and_not_written_again(
+def test_written_objects_are_accepted_listed_and_not_written_again(
     cluster_id: int, context: ManifestContext
 ) -> None:
     _require_graphs(cluster_id)

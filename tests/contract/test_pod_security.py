@@ -56,7 +56,7 @@ def test_every_engine_writes_pods_that_restricted_takes(case: dict[str, Any]) ->
 
 @settings(max_examples=60)
 @given(placed())
-def test_whatever_is_asked_for_restricted_takes_it(
+def test_every_requested_setting_passes_restricted_pod_security(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     for where, pod in _pods(*pair).items():
@@ -151,7 +151,7 @@ def _is_deployment(manifest: Manifest) -> bool:
         ),
     ],
 )
-def test_the_check_itself_refuses_what_the_standard_refuses(
+def test_the_check_refuses_what_the_standard_refuses(
     path: tuple[str | int, ...], value: Any, fault: str
 ) -> None:
     pod = _pod()

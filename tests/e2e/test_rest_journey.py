@@ -172,7 +172,7 @@ def test_file_that_is_no_model_is_refused_and_serves_nothing(
     assert version["storage_uri"] == ""
 
 
-def test_wrong_checksum_is_found_by_the_portal_itself(
+def test_wrong_checksum_is_detected_by_the_portal(
     demo: DemoProcess, member: Person, tmp_path: Path
 ) -> None:
     file = demo.samples / "filetype.onnx"

@@ -45,7 +45,9 @@ def test_a_good_one_is_promoted_step_by_step_and_no_request_fails(scene: Scene) 
     assert load.counted.answered == load.counted.sent > 100
 
 
-def test_one_that_errs_on_some_requests_is_aborted_by_itself_and_says_why(scene: Scene) -> None:
+def test_a_candidate_with_some_errors_is_aborted_automatically_with_the_reason(
+    scene: Scene,
+) -> None:
     bad = scene.upload("errs", Kind(rounds=GOOD.rounds, fails_on_mark=True))
 
     with scene.load(60, marked_share=0.2):

@@ -31,7 +31,7 @@ def _sent_away(scene: Scene, rollout_id: int) -> dict[str, Any]:
     return wait_for("automatic abort", read, seconds=120)
 
 
-def test_a_good_shadow_takes_over_and_one_that_fails_every_request_hurts_nobody(
+def test_a_good_shadow_takes_over_and_a_shadow_that_fails_every_request_affects_no_user(
     demo: DemoProcess, member: Person, lead: Person, tmp_path: Path
 ) -> None:
     scene = Scene(demo, member, lead, tmp_path, name="shadowed")

@@ -73,7 +73,7 @@ def test_reset_of_a_running_demo_is_refused(demo: DemoProcess) -> None:
     assert (demo.folder / "slipway.sqlite3").exists()
 
 
-def test_busy_port_that_was_asked_for_is_named(tmp_path: Path) -> None:
+def test_busy_requested_port_is_named(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

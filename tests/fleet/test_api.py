@@ -94,7 +94,7 @@ def test_costs_show_each_person_what_they_may_see(people: dict[str, User], who: 
         assert Decimal(body["total_amount"]) == Decimal("5.672") * Decimal("1.5")
 
 
-def test_sealed_and_estimated_are_told_apart(people: dict[str, User]) -> None:
+def test_sealed_and_estimated_are_distinguished(people: dict[str, User]) -> None:
     row = get(people["lead"], "costs", **SPAN).json()["rows"][0]
 
     assert (row["allocated_amount"], row["estimated_amount"]) == ("1.418000", "0.709000")
@@ -212,7 +212,7 @@ def test_prices_carry_source_and_date(people: dict[str, User]) -> None:
     assert "p5e.48xlarge" not in by_type
 
 
-def test_shares_tell_price_and_what_is_free(people: dict[str, User], cluster: Cluster) -> None:
+def test_shares_have_price_and_free_capacity(people: dict[str, User], cluster: Cluster) -> None:
     rows = get(people["member"], f"clusters/{cluster.pk}/shares").json()
 
     assert [(row["gpus"], row["usd_per_hour_amount"], row["free_now"]) for row in rows] == [

@@ -26,7 +26,7 @@ def test_a_secret_may_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path
 @pytest.mark.parametrize(
     ("value", "expected"), [("1", True), ("YES", True), ("off", False), ("", False)]
 )
-def test_a_flag_reads_the_usual_words(
+def test_a_flag_reads_common_spellings(
     monkeypatch: pytest.MonkeyPatch, value: str, expected: bool
 ) -> None:
     monkeypatch.setenv("SLIPWAY_X", value)

@@ -68,7 +68,7 @@ def test_a_price_that_is_not_known_counts_as_above_and_no_cost_does_not() -> Non
     assert not approval_rules.matches(above, replace(SUBJECT, month_amount=None, has_cost=False))
 
 
-def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
+def test_without_rules_one_lead_or_admin_other_than_the_requester_is_enough() -> None:
     requirements = approval_rules.requirements([], SUBJECT)
 
     assert [requirement.rule for requirement in requirements] == ["Four eyes"]
@@ -83,7 +83,7 @@ def test_without_rules_one_lead_or_admin_who_did_not_ask_is_enough() -> None:
         assert approval_rules.is_satisfied(requirements, [one], requester_id=REQUESTER) is is_enough
 
 
-def test_what_a_stricter_rule_implies_is_not_asked_for_twice() -> None:
+def test_approvals_implied_by_a_stricter_rule_are_not_required_twice() -> None:
     two = rule(name="two leads", needed=2)
     admin = rule(id=2, name="an admin", role=RequiredRole.ADMIN)
 
@@ -127,7 +127,7 @@ def test_a_lead_and_their_own_delegate_are_one_approval() -> None:
     )
 
 
-def test_a_rule_says_why_it_asks() -> None:
+def test_a_requirement_names_its_reason() -> None:
     expensive = rule(
         kinds=("deploy",),
         environments=("production",),

@@ -121,7 +121,7 @@ def test_who_may_read(world: World) -> None:
     ("who", "expected"),
     [("member", 201), ("lead", 201), ("admin", 201), ("viewer", 403), ("stranger", 404)],
 )
-def test_who_may_ask(world: World, who: str, expected: int) -> None:
+def test_who_may_request(world: World, who: str, expected: int) -> None:
     answer = client(getattr(world, who)).post("/api/v1/deployments", body(world), format="json")
 
     assert answer.status_code == expected

@@ -102,7 +102,7 @@ MATCHES: list[tuple[dict[str, Any], dict[str, Any], int]] = [
 ]
 
 
-def test_a_rule_asks_only_for_what_it_matches(world: World) -> None:
+def test_a_rule_applies_only_to_matching_requests(world: World) -> None:
     one, needed_by_number = rule(world), {}
     for number, (changed, values_of_request, needed) in enumerate(MATCHES):
         values = {"name": "two leads", "needed": 2, **changed}
@@ -114,7 +114,7 @@ def test_a_rule_asks_only_for_what_it_matches(world: World) -> None:
     assert {pair[0] == pair[1] for pair in needed_by_number.values()} == {True}, needed_by_number
 
 
-def test_a_deployment_keeps_the_environment_it_was_asked_for(world: World) -> None:
+def test_a_deployment_keeps_its_requested_environment(world: World) -> None:
     rule(world, environments=("production",))
     draft = world.draft()
     draft = type(draft)(

@@ -84,7 +84,7 @@ def test_what_an_approver_saw_cannot_lose_a_gate_before_the_click(world: World) 
     assert not Approval.objects.filter(change=change).exists()
 
 
-def test_deleted_while_the_candidate_prepares_it_is_asked_all_the_same(world: World) -> None:
+def test_a_golden_request_deleted_during_preparation_is_still_sent(world: World) -> None:
     golden = save(world)
     deployment, pods = served(world, r2=wrong)
     rollout = begin(world, deployment)
@@ -112,7 +112,7 @@ def test_deleted_while_steps_run_it_stays_a_probe(world: World) -> None:
     assert (2, 1.0) in pods.requests
 
 
-def test_deleted_between_the_last_recheck_and_the_start_it_is_still_asked(
+def test_a_golden_request_deleted_after_the_last_recheck_is_still_sent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     golden = save(world)

@@ -23,7 +23,7 @@ def state_accuracy(version: ModelVersion, value: float) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "tone"), [(0.94, 0.91, "bad-text"), (0.9, 0.95, "good")]
 )
-def test_approver_reads_words_and_a_fallen_accuracy_is_not_good(
+def test_approver_reads_labels_and_a_lower_accuracy_is_marked_bad(
     world: World, client: Client, before: float, after: float, tone: str
 ) -> None:
     deployment = world.serving()

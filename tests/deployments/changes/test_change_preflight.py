@@ -180,7 +180,7 @@ def test_while_another_change_is_open_both_are_refused_alike(world: World) -> No
 @pytest.mark.parametrize(
     ("who", "status"), [("lead", 200), ("viewer", 403), ("stranger", 404), ("admin", 200)]
 )
-def test_who_may_look(world: World, who: str, status: int) -> None:
+def test_who_may_read(world: World, who: str, status: int) -> None:
     deployment = world.serving()
 
     looked = post(world, deployment, "changes/preflight", canary(world), who)

@@ -189,7 +189,7 @@ def test_what_was_decided_before_it_was_kept_says_so(world: World, signed_in: Si
     assert "What the approver saw was not stored." in page
 
 
-def test_the_api_and_the_list_tell_the_same(world: World, signed_in: SignIn) -> None:
+def test_the_api_and_the_list_agree(world: World, signed_in: SignIn) -> None:
     rename(world.member, "Mina")
     change = approve(world, requested_change(world))
     rename(world.member, "Someone else")

@@ -81,7 +81,7 @@ def test_an_emergency_too_approves_only_what_was_shown(world: World) -> None:
     ("who", "error"),
     [("lead", Forbidden), ("lead2", Forbidden), ("member", Forbidden), ("stranger", NotFound)],
 )
-def test_who_approved_or_asked_does_not_close_the_review(
+def test_approver_and_requester_cannot_close_the_review(
     world: World, who: str, error: type[DomainError]
 ) -> None:
     change = request_change(world, by=world.lead2)
@@ -96,7 +96,7 @@ def test_who_approved_or_asked_does_not_close_the_review(
     assert review.closed_at is None
 
 
-def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
+def test_a_review_is_closed_once_with_its_findings(world: World) -> None:
     change = request_change(world)
     emergency(world, world.lead, change)
     pk = EmergencyReview.objects.get().pk
@@ -113,7 +113,7 @@ def test_a_review_is_closed_once_with_what_was_found(world: World) -> None:
 
 
 @pytest.mark.parametrize("who", ["lead", "admin"])
-def test_nobody_breaks_the_glass_for_their_own_request(world: World, who: str) -> None:
+def test_nobody_overrides_rules_for_their_own_request(world: World, who: str) -> None:
     asker = getattr(world, who)
     change = request_change(world, by=asker)
 

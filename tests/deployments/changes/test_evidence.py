@@ -16,7 +16,7 @@ from tests.deployments.guarded_rollouts import begin, fill, interval, weights
 from tests.deployments.world import World
 
 
-def test_a_slow_candidate_is_gone_in_the_very_look_that_shows_it(world: World) -> None:
+def test_a_slow_candidate_is_aborted_in_the_pass_that_detects_it(world: World) -> None:
     deployment, _rollout = start(world)
     world.clock.move(10)
     looks = 0
@@ -52,7 +52,7 @@ def test_a_good_candidate_waits_with_its_numbers_for_a_person(world: World) -> N
     assert notice.data["decide"]["evidence_hash"] == shown.evidence_hash
 
 
-def test_verdicts_are_kept_when_they_turn_and_not_at_every_look(world: World) -> None:
+def test_verdicts_are_recorded_when_they_change_and_not_at_every_pass(world: World) -> None:
     deployment, _ = start(world)
     fill(world, deployment)
     for _ in range(5):
@@ -84,7 +84,7 @@ def test_numbers_that_vanish_take_back_what_they_allowed_and_abort_nothing(world
         actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
 
 
-def test_the_refusal_of_a_late_click_says_what_has_turned(world: World) -> None:
+def test_the_refusal_of_a_late_click_names_what_has_changed(world: World) -> None:
     deployment, rollout = start(world)
     fill(world, deployment)
     shown = view(world, rollout)

@@ -133,7 +133,7 @@ def test_a_cluster_that_does_not_answer_stops_nothing(world: World) -> None:
     assert world.reconcile_now(deployment).state == "ready"
 
 
-def test_after_a_silence_what_is_still_not_ready_is_given_up(world: World) -> None:
+def test_after_an_outage_a_deployment_still_not_ready_is_given_up(world: World) -> None:
     deployment = begun(world)
     world.cluster.fail_with = Unreachable("connection refused")
     late(world, deployment)

@@ -48,7 +48,7 @@ def test_chosen_models_stand_in_the_body_and_come_back() -> None:
         [{"model": f"m{n}", "version": 1} for n in range(4)],
     ],
 )
-def test_what_the_form_cannot_show_is_told_and_not_dropped(packed: Any) -> None:
+def test_settings_the_form_cannot_show_are_named_and_not_dropped(packed: Any) -> None:
     body = {"name": "detector", "spec": {"engine": "triton", "packed": packed}}
 
     with pytest.raises(Unreadable):

@@ -135,7 +135,7 @@ def test_the_side_card_follows_each_change(world: World, client: Client) -> None
     assert not Deployment.objects.exists()
 
 
-def test_the_form_turns_into_yaml_and_back(world: World, client: Client) -> None:
+def test_the_form_converts_to_yaml_and_back(world: World, client: Client) -> None:
     page = client.get(f"{URL}?version={world.version1.pk}")
     page = client.post(URL, {**fields_of(page), "name": "street", "view": "yaml"})
     shown = fields_of(page)
@@ -166,7 +166,7 @@ def test_the_form_turns_into_yaml_and_back(world: World, client: Client) -> None
     ],
     ids=lambda value: value[:20],
 )
-def test_yaml_that_cannot_be_read_is_kept_and_told(client: Client, text: str, message: str) -> None:
+def test_invalid_yaml_is_kept_and_reported(client: Client, text: str, message: str) -> None:
     answer = client.post(URL, {"as": "yaml", "yaml": text, "view": "form"})
 
     assert answer.status_code in {200, 422}

@@ -80,7 +80,7 @@ def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
         assert "disabled" not in control(page, field, value)
 
 
-def test_what_was_chosen_before_it_went_off_is_refused_in_words_not_dropped(
+def test_an_earlier_choice_that_became_unavailable_is_refused_not_dropped(
     world: World, client: Client
 ) -> None:
     can("kserve")
@@ -91,7 +91,7 @@ def test_what_was_chosen_before_it_went_off_is_refused_in_words_not_dropped(
     assert not ChangeRequest.objects.exists()
 
 
-def test_a_switch_that_is_turned_off_stays_off(world: World, client: Client) -> None:
+def test_a_switch_set_to_off_stays_off(world: World, client: Client) -> None:
     page = shown(client, world, "review", placement_spread_zones="off", go="submit")
 
     assert page == ""
@@ -173,7 +173,7 @@ def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> 
     assert "checked" in control(page, "share", "g5.xlarge|nvidia.com/gpu|2")
 
 
-def test_scale_to_zero_tells_the_cold_start_only_where_it_was_seen(
+def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
     world: World, client: Client
 ) -> None:
     can(*FEATURE_DESCRIPTIONS)

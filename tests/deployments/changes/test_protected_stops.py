@@ -26,7 +26,7 @@ def api(user: User) -> APIClient:
 
 
 @pytest.mark.parametrize("who", ["member", "lead", "admin"])
-def test_nobody_stops_production_alone_and_at_once(world: World, who: str) -> None:
+def test_stopping_production_needs_an_approval(world: World, who: str) -> None:
     deployment = world.serving()
 
     with refused(world, Forbidden, "approval_required"):
@@ -35,7 +35,7 @@ def test_nobody_stops_production_alone_and_at_once(world: World, who: str) -> No
     assert not Deployment.objects.get().is_stopped
 
 
-def test_the_api_refuses_it_in_the_same_words(world: World) -> None:
+def test_the_api_refuses_it_with_the_same_message(world: World) -> None:
     deployment = world.serving()
 
     answer = api(world.lead).post(f"/api/v1/deployments/{deployment.pk}/stop", {}, format="json")

@@ -50,7 +50,7 @@ def test_an_approval_is_refused_when_a_check_refuses_now_and_nothing_changes(
     assert world.cluster.writes == []
 
 
-def test_what_has_turned_since_the_request_is_told_with_what_it_was(
+def test_checks_changed_since_the_request_are_shown_with_their_old_result(
     world: World, change: ChangeRequest
 ) -> None:
     Team.objects.update(monthly_budget_amount=Decimal(1))
@@ -77,7 +77,7 @@ def test_a_cluster_that_is_away_is_not_known_and_does_not_refuse(
     assert change.state == ChangeState.APPROVED
 
 
-def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
+def test_an_approval_within_a_minute_of_a_recheck_does_not_query_the_cluster_again(
     world: World, change: ChangeRequest
 ) -> None:
     recheck.repeat(actor=world.lead, change_id=change.pk)
@@ -89,7 +89,7 @@ def test_an_approval_within_a_minute_of_a_look_does_not_ask_the_cluster_again(
     assert len(world.cluster.calls) == before
 
 
-def test_an_older_look_counts_for_nothing(world: World, change: ChangeRequest) -> None:
+def test_an_older_recheck_is_ignored(world: World, change: ChangeRequest) -> None:
     recheck.repeat(actor=world.lead, change_id=change.pk)
     lose_the_file(world)
     world.clock.move(61)
@@ -111,7 +111,7 @@ def test_a_scaling_is_not_counted_on_top_of_what_it_replaces(world: World) -> No
     assert (quota.ok, quota.detail) == (True, "4 of 4 GPUs of vision after this.")
 
 
-def test_a_look_of_someone_who_does_not_decide_changes_nothing(
+def test_a_recheck_by_someone_who_does_not_decide_changes_nothing(
     world: World, change: ChangeRequest
 ) -> None:
     recheck.repeat(actor=world.viewer, change_id=change.pk)
@@ -125,7 +125,7 @@ def test_a_stranger_learns_nothing(world: World, change: ChangeRequest) -> None:
         recheck.repeat(actor=world.stranger, change_id=change.pk)
 
 
-def test_the_page_asks_again_by_itself_and_says_what_fails_now(
+def test_the_page_reloads_the_checks_and_shows_what_fails_now(
     world: World, change: ChangeRequest, signed_in: Callable[[User], Client]
 ) -> None:
     client, path = signed_in(world.lead), f"/approvals/{change.pk}"

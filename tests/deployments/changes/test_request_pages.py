@@ -55,7 +55,7 @@ def test_a_canary_is_requested_with_its_steps(world: World, signed_in: SignIn) -
 
 
 @pytest.mark.parametrize("weights", [(50, 10), (0,), (120,), ("x",)])
-def test_wrong_steps_are_told_and_kept(
+def test_invalid_steps_are_reported_and_kept(
     world: World, signed_in: SignIn, weights: tuple[int | str, ...]
 ) -> None:
     world.serving()
@@ -71,7 +71,7 @@ def test_wrong_steps_are_told_and_kept(
     assert AuditEvent.objects.count() == audited
 
 
-def test_retirement_asks_for_the_name(world: World, signed_in: SignIn) -> None:
+def test_retirement_requires_the_name(world: World, signed_in: SignIn) -> None:
     world.serving()
     client = signed_in(world.member)
     refused = client.post(f"{ONE}/retire", {"confirmation": "detecto", "comment": ""})
@@ -84,7 +84,7 @@ def test_retirement_asks_for_the_name(world: World, signed_in: SignIn) -> None:
     assert ChangeRequest.objects.filter(kind="retire").exists()
 
 
-def test_a_second_open_change_is_refused_in_words(world: World, signed_in: SignIn) -> None:
+def test_a_second_open_change_is_refused_with_a_message(world: World, signed_in: SignIn) -> None:
     world.serving()
     client = signed_in(world.member)
     data = {"confirmation": "detector", "comment": ""}

@@ -140,7 +140,7 @@ def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
     assert [check["detail"][: len(message)] for check in autoscaler_checks(change)] == [message]
 
 
-def test_canary_that_names_its_autoscaler_is_told_nothing_of_a_default(world: World) -> None:
+def test_canary_that_names_its_autoscaler_gets_no_note_about_a_default(world: World) -> None:
     can("kserve-knative")
     deployment = world.serving()
 

@@ -154,7 +154,7 @@ def test_more_replicas_of_overwritten_bytes_are_not_started(world: World) -> Non
     assert CHANGED in state_of(deployment)[1]
 
 
-def test_a_request_over_overwritten_bytes_is_refused_before_it_is_asked(world: World) -> None:
+def test_a_request_over_overwritten_bytes_is_refused_before_submission(world: World) -> None:
     key = overwrite(world, world.version1)
 
     with refused(world, Invalid) as raised:
@@ -216,7 +216,7 @@ def test_it_is_watched_while_it_serves(world: World) -> None:
     assert world.reconcile_now(deployment).state_reason == ""
 
 
-def test_one_sweep_looks_at_few_and_the_oldest_first(world: World) -> None:
+def test_one_sweep_checks_a_few_versions_oldest_first(world: World) -> None:
     first = world.serving()
     change = requests.request_deploy(actor=world.member, draft=world.draft("second"))
     world.approved(change)
@@ -234,7 +234,7 @@ def test_one_sweep_looks_at_few_and_the_oldest_first(world: World) -> None:
     assert first.bytes_checked_at == world.clock.at
 
 
-def test_a_store_that_does_not_answer_tells_nothing_of_the_bytes(world: World) -> None:
+def test_a_store_without_a_response_says_nothing_about_the_bytes(world: World) -> None:
     deployment = world.serving()
     world.store.fail_with = StoreUnreachable("down")
 

@@ -71,7 +71,7 @@ def test_names_at_the_bound_go_on(world: World, client: Client, name: str) -> No
     assert fields_of(page)["at"] == "scaling"
 
 
-def test_the_field_itself_says_it_while_one_types(world: World, client: Client) -> None:
+def test_the_field_shows_its_error_while_typing(world: World, client: Client) -> None:
     typed = {**fields_of(serving_step(world, client)), "name": "Street_1"}
 
     wrong = client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side")

@@ -48,7 +48,7 @@ def judged(
     return result.verdict, result.message
 
 
-def test_a_percentile_is_told_as_the_bucket_that_it_lies_in() -> None:
+def test_a_percentile_is_shown_as_its_bucket() -> None:
     histogram = counts(*range(1, 101))
 
     assert histograms.bucket_of(histogram, 0.95) == (50.0, 100.0)
@@ -96,7 +96,7 @@ def test_too_few_and_no_requests_wait() -> None:
     )
 
 
-def test_a_limit_beyond_the_last_bound_cannot_be_told() -> None:
+def test_a_limit_beyond_the_last_bound_cannot_be_tested() -> None:
     beyond = PercentileGuard(metric="latency_p95", max=251.0)
 
     assert judged(beyond, many(900, 0), many(0, 900)) == (

@@ -47,7 +47,9 @@ def test_distances_are_zero_for_equal_and_one_for_disjoint_distributions() -> No
     assert lengths.p < 1e-40
 
 
-def test_it_looks_each_time_the_smaller_sample_has_doubled_at_levels_that_sum_to_alpha() -> None:
+def test_interim_looks_follow_each_doubling_of_the_smaller_sample_at_levels_that_sum_to_alpha() -> (
+    None
+):
     looks = [statistics.interim_look(n, alpha=0.01) for n in (99, 100, 199, 200, 799, 10**9)]
 
     assert looks[0] is None
@@ -112,7 +114,7 @@ def test_a_change_within_the_limit_passes_however_sure_it_is() -> None:
     assert guard.verdict == "pass"
 
 
-def test_what_comes_after_a_look_waits_for_the_next_one() -> None:
+def test_data_after_an_interim_look_wait_for_the_next() -> None:
     first = [summary(good=100, bad=0)]
     later = [*first, summary(good=0, bad=99)]
 
@@ -123,7 +125,7 @@ def test_what_comes_after_a_look_waits_for_the_next_one() -> None:
     assert after.candidate == "0.00% failed"
 
 
-def test_vectors_that_turned_away_from_the_reference_set_fail() -> None:
+def test_vectors_that_drifted_from_the_reference_set_fail() -> None:
     generator = random.Random(7)
 
     def batch(turn: float) -> Summary:

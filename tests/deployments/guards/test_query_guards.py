@@ -99,7 +99,7 @@ STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
         ({"max_ratio": 2}, "max_ratio"),
     ],
 )
-def test_a_guard_that_cannot_be_asked_is_refused(changed: dict[str, Any], message: str) -> None:
+def test_a_guard_that_cannot_be_queried_is_refused(changed: dict[str, Any], message: str) -> None:
     row = {"metric": "promql", "name": "Errors", "query": "sum(x)", "max": 1.0}
 
     with pytest.raises(Rejected) as refusal:
@@ -192,7 +192,7 @@ def test_what_is_no_number_neither_passes_nor_fails_and_ends_the_row(
         assert (watched.breaches, watched.good) == (0, 0)
 
 
-def test_the_line_tells_query_value_time_and_that_there_is_no_test() -> None:
+def test_the_line_shows_query_value_time_and_the_lack_of_a_test() -> None:
     line = promql.judge(GUARD, after(1.23456789))
 
     assert (line.query, line.candidate, line.measured_at) == ("q", "1.23457", "03:04:05 UTC")

@@ -72,7 +72,7 @@ def test_the_bet_on_one_rate_is_fair_at_its_limit(*, is_worse: bool) -> None:
     assert mean == pytest.approx(1.0)
 
 
-def test_worse_that_begins_late_is_still_found_soon() -> None:
+def test_a_late_regression_is_still_detected_soon() -> None:
     dice = random.Random(5)
     held = e_process.suspicion()
     for _ in range(500):
@@ -87,7 +87,7 @@ def test_worse_that_begins_late_is_still_found_soon() -> None:
     assert needed == 35
 
 
-def test_the_capital_stays_a_number_when_nobody_ends_the_rollout() -> None:
+def test_the_capital_stays_finite_in_an_endless_rollout() -> None:
     held = e_process.suspicion()
     for _ in range(300):
         held = held.bet(hits=1000, trials=1000, chance=0.01)
@@ -103,7 +103,7 @@ def test_without_trials_nothing_is_learnt() -> None:
     assert held.bet(hits=0, trials=0, chance=0.1) == held
 
 
-def test_the_bound_holds_at_every_look() -> None:
+def test_the_bound_is_valid_at_every_interval() -> None:
     """Of 300 streams of 40 looks, at most 5 % may ever show a bound below the true rate."""
     dice = random.Random(11)
     missed = 0
@@ -119,7 +119,7 @@ def test_the_bound_holds_at_every_look() -> None:
     assert missed <= 15
 
 
-def test_the_band_of_a_share_narrows_and_holds_at_every_look() -> None:
+def test_the_band_of_a_share_narrows_and_is_valid_at_every_interval() -> None:
     assert e_process.share_band(share=0.1, n=0, alpha=0.001) == (0.0, 1.0)
     assert e_process.share_band(share=0.1, n=10, alpha=0.001) == (0.0, 1.0)
     assert e_process.share_band(share=1.0, n=10, alpha=0.001) == (1.0, 1.0)

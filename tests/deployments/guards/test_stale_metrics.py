@@ -19,7 +19,7 @@ def _describe(requests: int, quiet_seconds: float, *, busy_at: datetime | None =
     )
 
 
-def test_a_busy_model_that_falls_silent_is_told_of_after_two_minutes() -> None:
+def test_a_busy_model_without_requests_is_reported_after_two_minutes() -> None:
     assert _describe(6000, 119) == ""
     assert _describe(6000, 120) == (
         "no requests reach either revision since 12:10:00 UTC, 6,000 came before"
@@ -27,11 +27,11 @@ def test_a_busy_model_that_falls_silent_is_told_of_after_two_minutes() -> None:
 
 
 @pytest.mark.parametrize("quiet_seconds", [120, 399])
-def test_a_quiet_model_may_be_quiet_for_twenty_of_its_pauses(quiet_seconds: float) -> None:
+def test_an_idle_model_may_pause_for_twenty_of_its_typical_pauses(quiet_seconds: float) -> None:
     assert _describe(30, quiet_seconds) == ""
     assert _describe(30, 400) != ""
 
 
-def test_too_few_requests_tell_no_usual_pause() -> None:
+def test_too_few_requests_show_no_typical_pause() -> None:
     assert _describe(19, 7 * 24 * 3600) == ""
     assert _describe(0, 7 * 24 * 3600, busy_at=None) == ""

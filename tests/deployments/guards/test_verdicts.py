@@ -95,7 +95,7 @@ def test_verdicts_on_errors_and_latency(
     assert [guard.verdict for guard in results] == verdicts
 
 
-def test_words_carry_the_numbers() -> None:
+def test_messages_contain_the_numbers() -> None:
     errors, latency = judge(step_tests(sums(900, 9, ms=20), sums(100, 6, ms=28), intervals=20))
 
     assert (errors.verdict, errors.n) == (FAIL, 2000)
@@ -248,7 +248,7 @@ def test_the_evidence_hash_follows_verdicts_and_not_running_numbers() -> None:
     assert digest(sums(100)) != digest(sums(110, 20))
 
 
-def test_what_turned_is_said_in_words() -> None:
+def test_changed_verdicts_are_described() -> None:
     before = judge(step_tests(sums(900), sums(100)))
     after = judge(step_tests(sums(900), sums(100, 9), intervals=2))
 

@@ -100,7 +100,7 @@ def test_an_object_that_the_cluster_refuses_is_told_and_not_metered(world: World
     assert Workload.objects.filter(retired_at=None).count() == 0
 
 
-def test_a_silent_cluster_leaves_the_state_and_says_so_once(world: World) -> None:
+def test_an_unreachable_cluster_leaves_the_state_and_is_reported_once(world: World) -> None:
     deployment = world.serving()
     world.cluster.fail_with = Unreachable("connection refused")
 
@@ -227,7 +227,7 @@ def test_rejecting_the_first_request_leaves_nothing_half_made(world: World) -> N
     assert ChangeRequest.objects.count() == 2
 
 
-def test_a_silent_cluster_costs_one_timeout_per_sweep(
+def test_an_unreachable_cluster_costs_one_timeout_per_sweep(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from deployments.delivery.services import reconcile

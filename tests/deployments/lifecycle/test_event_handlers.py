@@ -10,7 +10,7 @@ from portal.core import clock, leases
 from tests.deployments.world import World
 
 
-def test_only_live_deployments_of_that_cluster_are_looked_at_soon(world: World) -> None:
+def test_only_live_deployments_of_that_cluster_are_requeued(world: World) -> None:
     deployment = world.serving()
     later = clock.now() + timedelta(days=1)
     Deployment.objects.update(next_check_at=later)

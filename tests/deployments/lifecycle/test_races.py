@@ -116,7 +116,7 @@ def test_two_workers_begin_and_push_a_change_once(transactional_db: None, world:
     assert AuditEvent.objects.filter(action="change.applying").count() == 1
 
 
-def test_a_lead_who_clicks_as_the_robot_aborts_does_not_bring_the_candidate_back(
+def test_a_lead_who_clicks_during_an_automatic_abort_does_not_bring_the_candidate_back(
     transactional_db: None, world: World
 ) -> None:
     deployment, rollout = canaries.start(world, STEPS)

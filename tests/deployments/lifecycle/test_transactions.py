@@ -39,7 +39,7 @@ def calls(transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch)
     return made
 
 
-def test_the_guard_itself_sees_a_call_inside_a_transaction(calls: list[str], world: World) -> None:
+def test_the_guard_detects_a_call_inside_a_transaction(calls: list[str], world: World) -> None:
     with pytest.raises(CalledInTransaction), transaction.atomic():
         objects.list_objects(
             cluster_id=world.cluster_id, api_version="v1", kind="Pod", namespace="vision", labels={}

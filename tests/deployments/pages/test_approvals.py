@@ -121,7 +121,7 @@ def test_polling_of_a_request_stops_when_it_is_final(
     assert not page(final).is_whole_page
 
 
-def test_the_inbox_asks_the_database_as_often_for_many_requests_as_for_two(
+def test_the_inbox_needs_as_many_queries_for_many_requests_as_for_two(
     world: World, signed_in: SignIn, django_assert_num_queries: Any
 ) -> None:
     client = signed_in(world.lead)

@@ -193,7 +193,7 @@ def test_an_expired_link_is_explained(
     assert rollout.phase == "running"
 
 
-def test_a_verdict_that_turned_stops_a_promotion_but_not_an_abort(
+def test_a_changed_verdict_blocks_a_promotion_but_not_an_abort(
     world: World, rollout: Rollout, address: str, signed_in: SignIn
 ) -> None:
     Rollout.objects.filter(pk=rollout.pk).update(evidence_hash="f" * 64)
@@ -264,7 +264,7 @@ def test_a_request_is_approved_by_link(world: World, signed_in: SignIn) -> None:
     assert ChangeRequest.objects.get(pk=change.pk).state in ("approved", "applying")
 
 
-def test_who_asked_gets_no_link(world: World, rollout: Rollout) -> None:
+def test_the_requester_gets_no_link(world: World, rollout: Rollout) -> None:
     Channel.objects.create(
         user=world.lead,
         name="me",

@@ -29,7 +29,7 @@ def more(world: World, count: int, start: int = 0) -> None:
         )
 
 
-def test_the_list_asks_the_database_as_often_for_many_rows_as_for_two(
+def test_the_list_needs_as_many_queries_for_many_rows_as_for_two(
     world: World, signed_in: SignIn, django_assert_num_queries: Any
 ) -> None:
     world.serving()

@@ -22,7 +22,7 @@ ONE = "/deployments/vision/detector"
 SignIn = Callable[[User], Client]
 
 
-def test_figures_that_nobody_measured_are_not_known(world: World, signed_in: SignIn) -> None:
+def test_figures_without_a_measurement_are_not_known(world: World, signed_in: SignIn) -> None:
     world.serving()
 
     shown = page(signed_in(world.viewer).get(ONE)).text
@@ -151,7 +151,7 @@ def test_an_answer_that_is_nested_without_end_is_shown_as_it_came(
     assert text[:100] in page.content.decode()
 
 
-def test_a_gateway_that_does_not_answer_is_told_as_such(
+def test_a_gateway_that_does_not_respond_is_reported(
     world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.serving()

@@ -151,7 +151,7 @@ def test_too_much_input_is_not_carried(member: User) -> None:
     assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={ONE}")
 
 
-def test_the_page_may_ask_who_is_signed_in(world: World) -> None:
+def test_the_page_can_query_who_is_signed_in(world: World) -> None:
     nobody = Client().get("/session")
     client = Client()
     client.force_login(world.member)

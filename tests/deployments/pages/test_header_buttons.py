@@ -170,7 +170,7 @@ def test_stopping_production_states_the_traffic_and_becomes_a_request(
     assert "The endpoint returns 404" in shown
 
 
-def test_a_second_stop_request_is_refused_in_words(world: World, signed_in: SignIn) -> None:
+def test_a_second_stop_request_is_refused_with_a_message(world: World, signed_in: SignIn) -> None:
     world.serving()
     client = signed_in(world.member)
     client.post(f"{ONE}/stop", {"comment": "a"})

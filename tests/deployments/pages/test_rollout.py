@@ -65,7 +65,7 @@ def test_a_failing_guard_says_so_at_the_pill_and_at_the_resting_buttons(
     assert page.count(" disabled") == 2
 
 
-def test_the_history_names_who_asked_and_who_approved(
+def test_the_history_names_requester_and_approver(
     world: World, rollout: Rollout, signed_in: SignIn
 ) -> None:
     page = signed_in(world.viewer).get(URL).content.decode()
@@ -100,7 +100,7 @@ def test_promoting_is_refused_to_others_and_changes_nothing(
     assert AuditEvent.objects.count() == audited
 
 
-def test_a_promotion_of_other_evidence_is_refused_in_words(
+def test_a_promotion_of_other_evidence_is_refused_with_a_message(
     world: World, rollout: Rollout, signed_in: SignIn
 ) -> None:
     answer = press(signed_in(world.lead), rollout, "promote", evidence_hash="0" * 64)

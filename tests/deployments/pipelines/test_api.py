@@ -77,7 +77,7 @@ def test_a_chain_of_answers_is_refused_with_what_works_instead(world: World) -> 
     assert not Pipeline.objects.exists()
 
 
-def test_a_preview_tells_checks_and_manifests_and_keeps_nothing(world: World) -> None:
+def test_a_preview_shows_checks_and_manifests_and_stores_nothing(world: World) -> None:
     members(world)
     good = client(world.member).post(f"{URL}/preview", body(world), format="json").json()
     assert good["is_ok"] is True
@@ -94,7 +94,7 @@ def test_a_preview_tells_checks_and_manifests_and_keeps_nothing(world: World) ->
 
 
 @pytest.mark.parametrize(("who", "status"), [("member", 201), ("viewer", 403), ("stranger", 404)])
-def test_who_may_ask_for_other_steps(world: World, who: str, status: int) -> None:
+def test_who_may_request_other_steps(world: World, who: str, status: int) -> None:
     pipeline = serving(world)
     other = {"nodes": [node("sequence", step("detector"), step("classifier"))]}
     answer = client(getattr(world, who)).put(f"{URL}/{pipeline.pk}", other, format="json")

@@ -51,7 +51,7 @@ def page_of(client: Client, change: ChangeRequest) -> str:
     return " ".join(client.get(f"/approvals/{change.pk}").content.decode().split())
 
 
-def test_an_emergency_override_runs_at_once_and_somebody_else_reviews_it(world: World) -> None:
+def test_an_emergency_override_runs_at_once_and_another_person_reviews_it(world: World) -> None:
     change = request_change(world)
     with refused(world, Forbidden, "role_required"):
         override(world.member, change)

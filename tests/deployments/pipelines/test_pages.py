@@ -37,7 +37,7 @@ FILLED = {
 ONE = "/pipelines/vision/both"
 
 
-def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
+def test_the_form_requests_a_pipeline_and_a_lead_approves_it(
     world: World, signed_in: SignIn
 ) -> None:
     members(world)
@@ -71,7 +71,7 @@ def test_the_form_asks_for_a_pipeline_and_a_lead_approves_it(
     assert reconcile_now(pipeline_of(change)).desired_generation == 1
 
 
-def test_what_is_wrong_shows_at_its_step_and_asks_for_nothing(
+def test_an_error_shows_at_its_step_and_nothing_is_requested(
     world: World, signed_in: SignIn
 ) -> None:
     members(world)

@@ -169,7 +169,7 @@ def test_two_workers_do_not_write_one_pipeline_at_once(world: World) -> None:
     assert world.cluster.writes == writes
 
 
-def test_a_change_on_the_cluster_is_looked_at_at_once(world: World) -> None:
+def test_a_change_on_the_cluster_requeues_the_pipeline_at_once(world: World) -> None:
     pipeline = serving(world)
     assert pipeline.next_check_at is not None
     assert pipeline.next_check_at > world.clock.at
@@ -233,7 +233,7 @@ def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: W
         pipeline_requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
 
 
-def test_in_production_a_stop_is_a_request_that_somebody_else_approves(world: World) -> None:
+def test_in_production_a_stop_is_a_request_that_another_person_approves(world: World) -> None:
     pipeline = serving(world)
     with refused(world, Forbidden, "approval_required"):
         pipeline_stop.stop(actor=world.lead, pipeline_id=pipeline.pk)

@@ -35,7 +35,7 @@ from tests.deployments.world import World
 OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifier", weight=10))]}
 
 
-def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> None:
+def test_a_pipeline_is_requested_approved_applied_and_answers(world: World) -> None:
     change = request_change(world)
     pipeline = pipeline_of(change)
     assert (pipeline.state, pipeline.spec) == (DeploymentState.PENDING, {})
@@ -73,7 +73,7 @@ def test_a_pipeline_is_asked_for_approved_applied_and_answers(world: World) -> N
     ]
 
 
-def test_each_of_its_steps_is_audited_and_told(world: World) -> None:
+def test_each_transition_is_audited_and_notified(world: World) -> None:
     serving(world)
 
     events = AuditEvent.objects.filter(object_label__contains="vision/both").order_by("id")
@@ -94,7 +94,7 @@ def test_each_of_its_steps_is_audited_and_told(world: World) -> None:
     ]
 
 
-def test_nobody_approves_their_own_nor_from_outside(world: World) -> None:
+def test_neither_requester_nor_outsider_approves(world: World) -> None:
     members(world)
     change = pipeline_requests.request_create(actor=world.lead, draft=draft(world))
 

@@ -210,7 +210,7 @@ def test_every_pipeline_is_what_the_published_schemas_take(data: dict[str, Any])
             assert sum(step["weight"] for step in node["steps"]) == 100
 
 
-def test_steps_ask_the_stable_address_of_a_deployment() -> None:
+def test_steps_call_the_stable_address_of_a_deployment() -> None:
     data = spec_of("switch", {**CAT, "condition": "a", "is_required": True}, DOG)
     spec = pipeline_spec.from_json(data)
 

@@ -86,7 +86,7 @@ def test_only_who_may_promote_chooses_the_limit_and_it_is_audited(world: World) 
     assert (event.before, event.after) == ({"percent": 100}, {"percent": 25})
 
 
-def test_time_and_dollars_of_a_plan_are_told_before_anyone_asks(world: World) -> None:
+def test_time_and_dollars_of_a_plan_are_known_before_a_request(world: World) -> None:
     deployment = world.serving()
     address = f"/api/v1/deployments/{deployment.pk}/rollout-figures"
     before = ChangeRequest.objects.count()

@@ -48,7 +48,7 @@ def _plan(world: World, **typed: Any) -> dict[str, Any]:
     }
 
 
-def test_a_whole_plan_is_asked_for(world: World, signed_in: SignIn) -> None:
+def test_a_whole_plan_is_requested(world: World, signed_in: SignIn) -> None:
     world.serving()
 
     answer = signed_in(world.member).post(URL, _plan(world))
@@ -72,7 +72,7 @@ def test_blue_green_needs_no_steps(world: World, signed_in: SignIn) -> None:
     assert [step["weight"] for step in change.steps] == [0]
 
 
-def test_time_and_dollars_show_before_anything_is_asked_for(
+def test_time_and_dollars_show_before_anything_is_requested(
     world: World, signed_in: SignIn
 ) -> None:
     world.serving()
@@ -164,7 +164,7 @@ def test_a_refused_template_keeps_what_was_typed(world: World, signed_in: SignIn
         ("stranger", "/edit", 404),
     ],
 )
-def test_a_viewer_looks_at_templates_and_a_stranger_does_not(
+def test_a_viewer_reads_templates_and_an_outsider_does_not(
     world: World, signed_in: SignIn, person: str, path: str, status: int
 ) -> None:
     assert signed_in(getattr(world, person)).get(f"{TEMPLATES}{path}").status_code == status

@@ -40,7 +40,7 @@ def typed(world: World, **changed: Any) -> dict[str, Any]:
     }
 
 
-def test_percentiles_and_queries_are_asked_for_and_shown_to_who_approves(
+def test_percentiles_and_queries_are_requested_and_shown_to_approvers(
     world: World, signed_in: SignIn
 ) -> None:
     # Nobody listens there: what cannot be tried now is no reason to refuse.

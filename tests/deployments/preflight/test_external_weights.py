@@ -76,7 +76,7 @@ def test_a_language_engine_without_any_weights_is_refused(world: World) -> None:
     assert "triton-vllm cannot load detector.onnx" in raised[0].fields["version_id"]
 
 
-def test_what_may_change_after_the_approval_is_told_before_it(world: World) -> None:
+def test_what_may_change_after_the_approval_is_reported_before(world: World) -> None:
     world.cluster.objects["PersistentVolumeClaim", "vision", "weights"] = {"metadata": {}}
     pinned = named(checked(world, register(world)), "Artifact")
     claim = named(checked(world, register(world, CLAIM)), "Artifact")
@@ -131,7 +131,7 @@ def test_what_is_stated_feeds_the_adviser_and_the_memory_check(world: World) -> 
         )
 
 
-def test_more_context_than_the_model_is_stated_to_take_is_told(world: World) -> None:
+def test_more_context_than_declared_is_reported(world: World) -> None:
     version = register(world, context_length=8192)
 
     more = checked(world, version, llm={"max_model_len": 16384})

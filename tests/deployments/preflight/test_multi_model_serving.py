@@ -125,7 +125,7 @@ def test_a_version_that_is_packed_somewhere_counts_as_serving_and_is_not_archive
         versions.archive(actor=world.member, version_id=packable.pk)
 
 
-def test_packed_models_ride_along_with_a_canary_and_leaving_one_out_is_told(
+def test_a_canary_keeps_additional_models_and_reports_a_removed_one(
     world: World, packable: ModelVersion
 ) -> None:
     deployment = world.serving(packed=_PACKED)

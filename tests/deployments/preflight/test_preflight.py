@@ -47,7 +47,7 @@ def test_a_cluster_that_does_not_answer_is_not_known_and_does_not_refuse(world: 
     assert result.can_submit
 
 
-def test_cost_and_forecast_are_told_before_anything_happens(world: World) -> None:
+def test_cost_and_forecast_are_known_before_anything_happens(world: World) -> None:
     result = preflight.check(actor=world.member, draft=world.draft(min_replicas=2, max_replicas=4))
 
     assert result.cost.per_hour == Decimal("2.012000")
@@ -76,7 +76,7 @@ def test_cost_and_forecast_are_told_before_anything_happens(world: World) -> Non
     assert Deployment.objects.count() == 0
 
 
-def test_over_budget_is_told_but_left_to_the_approver(world: World) -> None:
+def test_over_budget_is_a_warning_for_the_approver(world: World) -> None:
     Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal(1))
 
     result = preflight.check(actor=world.member, draft=world.draft())
@@ -91,7 +91,7 @@ def check_named(world: World, name: str, **changed: Any) -> Check:
     return next(check for check in result.checks if check.name == name)
 
 
-def test_the_objects_that_serving_reads_are_looked_at(world: World) -> None:
+def test_the_objects_that_serving_reads_are_checked(world: World) -> None:
     assert check_named(world, "Artifact").detail == (
         "10 bytes and the configuration are in the serving repository."
     )

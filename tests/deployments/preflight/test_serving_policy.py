@@ -248,7 +248,7 @@ def test_the_size_of_a_language_model_decides_memory_and_how_long_it_may_load(
     )
 
 
-def test_weights_that_may_change_after_the_approval_are_told_and_a_commit_pins_them(
+def test_weights_that_may_change_after_the_approval_are_reported_and_a_commit_pins_them(
     world: World,
 ) -> None:
     def of(name: str) -> Any:

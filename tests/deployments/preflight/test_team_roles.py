@@ -130,7 +130,7 @@ def test_a_role_that_reads_another_teams_models_refuses_the_request(
         ),
     ],
 )
-def test_a_role_that_does_not_read_its_own_is_told_but_the_buckets_policy_may_allow_it(
+def test_a_role_that_cannot_read_its_own_prefix_is_a_warning_as_the_bucket_policy_may_allow_it(
     world: World, iam: Iam, policy: tuple[dict[str, Any], ...], refused: str
 ) -> None:
     iam.roles[_VISION] = policy

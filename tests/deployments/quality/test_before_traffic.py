@@ -152,7 +152,7 @@ def test_without_stable_the_comparison_is_left_out_after_a_few_attempts(world: W
     assert row.stable_message == "stable did not respond: pod detector-r1-0 cannot be reached"
 
 
-def test_without_golden_requests_nothing_is_held_and_nobody_is_asked(world: World) -> None:
+def test_without_golden_requests_nothing_waits_and_nothing_is_sent(world: World) -> None:
     deployment, pods = served(world, r2=double)
 
     rollout = begin(world, deployment)
@@ -181,7 +181,7 @@ def test_a_run_keeps_the_requests_that_were_saved_when_it_began(world: World) ->
     assert [row.name for row in quality.before_traffic(rollout=rollout).rows] == ["one"]
 
 
-def test_probes_ask_again_at_each_step_and_a_turned_answer_aborts(world: World) -> None:
+def test_probes_repeat_at_each_step_and_a_changed_answer_aborts(world: World) -> None:
     save(world)
     deployment, pods = served(world, r2=double)
     begin(world, deployment)
@@ -198,7 +198,7 @@ def test_probes_ask_again_at_each_step_and_a_turned_answer_aborts(world: World) 
     assert weight(deployment) == 0
 
 
-def test_a_probe_that_hears_nothing_for_a_while_is_not_known_and_aborts_nothing(
+def test_a_probe_without_responses_is_not_known_and_aborts_nothing(
     world: World,
 ) -> None:
     save(world)

@@ -32,7 +32,7 @@ def test_an_edit_is_a_new_row_and_the_old_one_stays_as_it_was(world: World) -> N
     ]
 
 
-def test_a_member_deletes_it_once_and_the_trail_tells(world: World) -> None:
+def test_a_member_deletes_it_once_and_it_is_audited(world: World) -> None:
     row = save(world)
 
     golden_requests.retire(actor=world.member, golden_id=row.pk)

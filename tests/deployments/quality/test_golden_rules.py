@@ -130,7 +130,7 @@ def test_what_differs_from_the_signature_is_named(outputs: Any, message: str) ->
     assert golden_requests.signature_problem(SIGNATURE, reported(outputs=outputs)) == message
 
 
-def test_an_input_that_nobody_sends_is_named() -> None:
+def test_a_missing_input_is_named() -> None:
     extra = {"name": "mask", "datatype": "FP32", "shape": [1]}
     inputs = [*reported()["inputs"], extra]
 

@@ -72,7 +72,7 @@ def test_a_plan_may_switch_a_guard_off_and_limits_are_its_own(world: World) -> N
     assert guards_for(rollout) == ()
 
 
-def test_what_only_stable_tells_is_not_enough_data(world: World) -> None:
+def test_observations_of_stable_only_are_not_enough_data(world: World) -> None:
     deployment, rollout = canaries.start(world)
     post(world, deployment, 1, Kind.STRUCTURED, [True] * 500)
 
@@ -81,7 +81,7 @@ def test_what_only_stable_tells_is_not_enough_data(world: World) -> None:
     assert (guard.verdict, guard.n) == ("not enough data", 0)
 
 
-def test_what_was_told_before_the_rollout_does_not_count(world: World) -> None:
+def test_observations_before_the_rollout_do_not_count(world: World) -> None:
     deployment = world.serving()
     post(world, deployment, 1, Kind.LENGTHS, [10] * 500)
     world.clock.move(1)

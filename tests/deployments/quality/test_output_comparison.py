@@ -24,7 +24,7 @@ def test_a_float_agrees_up_to_absolute_plus_relative_tolerance() -> None:
     assert (beyond[0].largest_absolute, beyond[0].largest_relative) == (1.75, 0.175)
 
 
-def test_without_a_tolerance_each_datatype_has_its_usual_one() -> None:
+def test_without_a_tolerance_each_datatype_has_its_default() -> None:
     single = output_comparison.compare([scores(1.0)], [scores(1.001)], {})
     double = output_comparison.compare(
         [scores(1.0, datatype="FP64")], [scores(1.001, datatype="FP64")], {}

@@ -58,7 +58,7 @@ def test_an_answer_of_try_it_is_saved_and_listed_at_the_model(world: World) -> N
     assert GoldenRequest.objects.get().version == world.version1
 
 
-def test_what_is_refused_is_told_beside_what_was_given(world: World) -> None:
+def test_a_refusal_is_shown_with_the_input(world: World) -> None:
     ModelVersion.objects.update(signature=SIGNATURE)
     body = {**ANSWER, "request": json.dumps({"inputs": [tensor("z", 1)]})}
 
@@ -150,7 +150,7 @@ def test_without_a_candidate_there_is_no_choice(world: World) -> None:
     assert refused.status_code == 422
 
 
-def test_the_rollout_tells_which_answer_is_wrong_and_how_stable_differs(world: World) -> None:
+def test_the_rollout_shows_which_answer_is_wrong_and_how_stable_differs(world: World) -> None:
     save(world, "one", 1.0, 2.0)
     save(world, "two", 2.0, 4.0)
     deployment, _ = served(world, r2=lambda x: 2 * x if x == 1 else 2 * x + 0.5)
@@ -169,7 +169,7 @@ def test_the_rollout_tells_which_answer_is_wrong_and_how_stable_differs(world: W
     assert "12.5%" in text
 
 
-def test_where_nothing_was_asked_the_rollout_shows_nothing(world: World) -> None:
+def test_without_golden_requests_the_rollout_shows_nothing(world: World) -> None:
     deployment, _ = served(world, r2=lambda x: 2 * x)
 
     context = pages.before_traffic_context(begin(world, deployment))

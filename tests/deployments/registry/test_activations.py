@@ -99,7 +99,7 @@ _IMAGES = Signature(
 )
 
 
-def test_declared_sizes_come_first_and_what_is_assumed_is_told() -> None:
+def test_declared_sizes_come_first_and_assumptions_are_named() -> None:
     declared = input_sizes.largest(_IMAGES, {"image": [-1, 3, 960, 960]})
     assumed = input_sizes.largest(_IMAGES, {"image": [9, -1, 960, -1]})
 
@@ -109,7 +109,7 @@ def test_declared_sizes_come_first_and_what_is_assumed_is_told() -> None:
     assert assumed.assumed == ("image",)
 
 
-def test_sizes_that_the_file_contradicts_are_told_by_input() -> None:
+def test_sizes_that_the_file_contradicts_are_reported_by_input() -> None:
     problems = input_sizes.problems_with(
         _IMAGES, {"image": [1, 1, 960, 960], "scale": [2], "picture": [1], "ok": []}
     )

@@ -106,7 +106,7 @@ def refuses_all_but(width: int) -> Callable[[], Any]:
     return build
 
 
-def test_sizes_that_nobody_can_guess_are_taken_from_what_is_declared(tmp_path: Path) -> None:
+def test_sizes_that_cannot_be_derived_come_from_the_declaration(tmp_path: Path) -> None:
     guessed = tried(tmp_path, refuses_all_but(37))
     declared = tried(tmp_path, refuses_all_but(37), sizes={"x": [-1, 37]})
 

@@ -28,7 +28,7 @@ def put(store: S3Store, key: str = "repositories/vision/detector/1/ab/model") ->
     return store.head(key)
 
 
-def test_everything_is_set_then_found(s3_store: S3Store) -> None:
+def test_everything_is_set_then_confirmed(s3_store: S3Store) -> None:
     lines = run(f"--writer={PORTAL}")
 
     assert lines == [
@@ -101,7 +101,7 @@ class WithoutLock:
         raise ClientError(answer, "PutObjectLockConfiguration")
 
 
-def test_a_store_that_refuses_object_lock_is_told_and_serves_all_the_same(
+def test_a_store_without_object_lock_is_reported_and_still_serves(
     s3_store: S3Store,
 ) -> None:
     client = WithoutLock(s3_store.client)
@@ -119,7 +119,7 @@ def test_a_store_that_refuses_object_lock_is_told_and_serves_all_the_same(
     assert old.lock([put(old)]) is False
 
 
-def test_what_is_held_cannot_be_removed_but_by_the_portal_itself(s3_store: S3Store) -> None:
+def test_objects_under_legal_hold_are_removed_by_the_portal_only(s3_store: S3Store) -> None:
     one = put(s3_store)
     assert s3_store.lock([one]) is True
     client, bucket = s3_store.client, s3_store.bucket

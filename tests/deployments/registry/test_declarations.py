@@ -211,7 +211,7 @@ def test_the_page_shows_why_and_takes_a_declaration(
     assert "Save and verify again" not in client.get(page).content.decode()
 
 
-def test_the_api_takes_a_declaration_and_tells_it(
+def test_the_api_takes_a_declaration_and_returns_it(
     people: People, verified: Upload, client: Client
 ) -> None:
     version = verified(noisy())

@@ -181,7 +181,7 @@ def test_whatever_examining_raises_fails_that_version_only(
 
 
 @pytest.mark.parametrize("error", [OSError("No space left"), OperationalError("gone away")])
-def test_what_may_heal_is_tried_again(
+def test_a_transient_error_is_retried(
     upload: Upload, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     version = upload(onnx_models.linear())

@@ -53,7 +53,7 @@ def queries(client: Client, address: str) -> int:
         "/api/v1/models/vision/m0/versions",
     ],
 )
-def test_more_rows_ask_no_more_questions(people: People, client: Client, address: str) -> None:
+def test_more_rows_need_no_more_queries(people: People, client: Client, address: str) -> None:
     client.force_login(people.member)
     add_models(people, ["m0", "m1"], versions=2)
     client.get(address)

@@ -66,7 +66,7 @@ def new(client: Client, world: World, version: ModelVersion, at: str, **typed: s
     return client.post("/deployments/new", data)
 
 
-def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_nobody_vouches_for(
+def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_is_not_verified(
     client: Client,
 ) -> None:
     assert 'name="source_uri"' in text_of(client.get("/register?model=chat"))
@@ -91,7 +91,7 @@ def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_nobody_
     assert "by reference" in text_of(client.get("/models/vision/chat"))
 
 
-def test_what_is_wrong_is_told_at_its_field_and_nothing_is_made(client: Client) -> None:
+def test_an_error_is_shown_at_its_field_and_nothing_is_created(client: Client) -> None:
     wrong = {**TYPED, "source_uri": "hf://me:hunter2@org/chat", "parameters_millions": "8B"}
 
     answer = client.post("/register", wrong)
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told_at_its_field_and_nothing_is_made(client: Client) 
     assert not Model.objects.filter(name="chat").exists()
 
 
-def test_a_viewer_is_told_who_may(
+def test_a_viewer_reads_who_may(
     client: Client, world: World, signed_in: Callable[[User], Client]
 ) -> None:
     viewer = signed_in(world.viewer)
@@ -124,7 +124,7 @@ def test_a_loose_reference_warns_on_its_page(client: Client) -> None:
     assert "add the commit" in page
 
 
-def test_the_form_takes_the_weights_from_the_version_and_asks_no_more(
+def test_the_form_takes_the_weights_from_the_version_and_needs_nothing_else(
     client: Client, world: World, version: ModelVersion
 ) -> None:
     page = text_of(client.get(f"/deployments/new?version={version.pk}"))

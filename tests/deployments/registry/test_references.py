@@ -33,7 +33,7 @@ def registered(people: People, uri: str = URI, *, role: str = "member", **stated
     ).pk
 
 
-def test_a_reference_is_a_ready_version_that_says_what_nobody_has_read(people: People) -> None:
+def test_a_reference_is_a_ready_version_that_says_what_was_not_read(people: People) -> None:
     version = ModelVersion.objects.get(pk=registered(people, **STATED))
 
     assert (version.number, version.state, version.source_uri) == (1, "ready", URI)
@@ -57,7 +57,7 @@ def test_a_reference_is_a_ready_version_that_says_what_nobody_has_read(people: P
     assert event.after["pin"] == COMMIT
 
 
-def test_what_may_still_change_is_told(people: People) -> None:
+def test_mutable_sources_are_reported(people: People) -> None:
     loose = ModelVersion.objects.get(pk=registered(people, "hf://Qwen/Qwen3-8B:main"))
     claim = ModelVersion.objects.get(pk=registered(people, "pvc://weights/chat/2"))
 
@@ -96,7 +96,7 @@ def test_a_refused_reference_leaves_nothing(
     assert not AuditEvent.objects.filter(action__startswith="version").exists()
 
 
-def test_all_problems_are_told_at_once(people: People) -> None:
+def test_all_problems_are_reported_at_once(people: People) -> None:
     with pytest.raises(Invalid) as refusal:
         references.register(
             actor=people.member,
@@ -133,7 +133,7 @@ def test_it_is_archived_restored_and_described_as_any_other(people: People) -> N
     assert version.metadata == {"dtype": "fp16"}
 
 
-def test_the_api_registers_and_tells_what_is_pinned(people: People, client: Client) -> None:
+def test_the_api_registers_and_returns_what_is_pinned(people: People, client: Client) -> None:
     client.force_login(people.member)
     at = "/api/v1/models/vision/chat/references"
 

@@ -82,7 +82,7 @@ def test_memory_is_bounded() -> None:
     assert run("take_memory") == Died(DeathCause.MEMORY, "it needed more than 512 MiB of memory")
 
 
-def test_the_out_of_memory_killer_is_told_as_memory() -> None:
+def test_an_out_of_memory_kill_is_reported_as_memory() -> None:
     assert run("be_killed") == Died(DeathCause.MEMORY, "it needed more than 512 MiB of memory")
 
 
@@ -98,7 +98,7 @@ def test_wall_time_is_bounded() -> None:
     assert outcome == Died(DeathCause.TIME, "it took longer than 1 seconds")
 
 
-def test_a_crash_is_told_with_its_signal() -> None:
+def test_a_crash_is_reported_with_its_signal() -> None:
     outcome = run("crash")
 
     assert outcome == Died(DeathCause.CRASH, "the reader process crashed (SIGSEGV)")

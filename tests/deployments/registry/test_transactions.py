@@ -25,7 +25,7 @@ def calls(transactional_db: None, s3_store: S3Store, monkeypatch: pytest.MonkeyP
     return made
 
 
-def test_the_guard_itself_sees_a_call_inside_a_transaction(calls: list[str]) -> None:
+def test_the_guard_detects_a_call_inside_a_transaction(calls: list[str]) -> None:
     with pytest.raises(CalledInTransaction), transaction.atomic():
         object_store.store().list_keys("")
 

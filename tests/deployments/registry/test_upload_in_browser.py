@@ -175,7 +175,9 @@ def test_a_refusal_stands_beside_its_field_and_keeps_what_was_typed(
     assert apart(ModelVersion.objects.count) == 0
 
 
-def test_known_bytes_are_told_and_sent_again_only_when_wanted(page: Page, tmp_path: Path) -> None:
+def test_known_bytes_are_reported_and_sent_again_only_on_request(
+    page: Page, tmp_path: Path
+) -> None:
     path = tmp_path / "detector.onnx"
     path.write_bytes(onnx_models.linear())
     page.goto("/upload")

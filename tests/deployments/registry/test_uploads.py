@@ -206,7 +206,7 @@ def test_an_abandoned_upload_is_aborted_at_the_store(people: People, s3_store: S
         uploads.sign_parts(actor=people.member, version_id=version.pk, numbers=[1], checksums={})
 
 
-def test_an_upload_that_nobody_finishes_ends_after_a_day(people: People, s3_store: S3Store) -> None:
+def test_an_unfinished_upload_ends_after_a_day(people: People, s3_store: S3Store) -> None:
     version = start(people)
 
     with time_machine.travel(clock.now() + timedelta(hours=23)):
@@ -240,7 +240,7 @@ def test_promised_checksums_must_come_with_each_part(people: People, s3_store: S
         uploads.sign_parts(actor=people.member, version_id=version.pk, numbers=[1], checksums={})
 
 
-def test_known_bytes_are_refused_unless_wanted_again(
+def test_known_bytes_are_refused_unless_requested_again(
     verified: Upload, people: People, s3_store: S3Store
 ) -> None:
     known = verified(onnx_models.linear())

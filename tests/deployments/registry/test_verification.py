@@ -70,9 +70,7 @@ def test_an_onnx_file_becomes_a_ready_version_with_its_serving_repository(
     ]
 
 
-def test_what_is_written_over_a_laid_out_object_is_seen(
-    verified: Upload, s3_store: S3Store
-) -> None:
+def test_an_overwritten_serving_object_is_detected(verified: Upload, s3_store: S3Store) -> None:
     version = verified(onnx_models.linear())
     key = f"{version.repository_prefix}detector/1/model.onnx"
     approved = s3_store.head(key)
@@ -161,7 +159,7 @@ def test_a_part_with_a_lying_checksum_is_caught_by_the_digest(
         (b"\x10\0\0\0\0\0\0\0{}", "safetensors"),
     ],
 )
-def test_a_file_that_cannot_be_served_fails_in_words_and_leaves_nothing(
+def test_a_file_that_cannot_be_served_fails_with_a_message_and_leaves_nothing(
     verified: Upload, s3_store: S3Store, body: bytes, message: str
 ) -> None:
     assert_failed_and_gone(verified(body), s3_store, message)

@@ -19,7 +19,7 @@ AUTO = [
 ]
 
 
-def test_a_click_that_comes_after_the_robot_aborted_is_refused(world: World) -> None:
+def test_a_click_after_an_automatic_abort_is_refused(world: World) -> None:
     deployment, rollout = start(world)
     fill(world, deployment)
     shown = view(world, rollout)
@@ -51,7 +51,7 @@ def test_an_approval_that_comes_too_late_starts_nothing(world: World) -> None:
     assert not Rollout.objects.exists()
 
 
-def test_a_step_that_was_approved_to_go_on_by_itself_does_when_all_guards_pass(
+def test_an_auto_promoted_step_advances_when_all_guards_pass(
     world: World,
 ) -> None:
     deployment, _rollout = begin(world, steps=AUTO)
@@ -77,7 +77,7 @@ def test_a_step_that_was_approved_to_go_on_by_itself_does_when_all_guards_pass(
     assert Rollout.objects.get().step_index == 1, "the second step is left to a person"
 
 
-def test_what_is_paused_does_not_go_on_by_itself(world: World) -> None:
+def test_a_paused_rollout_does_not_auto_promote(world: World) -> None:
     deployment, rollout = begin(world, steps=AUTO)
     actions.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
 
@@ -87,7 +87,7 @@ def test_what_is_paused_does_not_go_on_by_itself(world: World) -> None:
     assert weights(world)["detector-r2-predictor"] == 10
 
 
-def test_a_paused_candidate_that_turns_bad_is_sent_home_all_the_same(world: World) -> None:
+def test_a_paused_candidate_that_fails_is_still_aborted(world: World) -> None:
     deployment, rollout = start(world)
     actions.pause(actor=world.member, rollout_id=rollout.pk)
     world.clock.move(20)

@@ -101,7 +101,7 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
     assert Workload.objects.get(name="detector-r1").retired_at is not None
 
 
-def test_a_failing_candidate_goes_home_by_itself_and_says_why(world: World) -> None:
+def test_a_failing_candidate_is_aborted_automatically_with_the_reason(world: World) -> None:
     deployment, rollout = start(world)
     world.clock.move(111)
     send(world, "detector-r1", 900)
@@ -162,7 +162,7 @@ def test_missing_metrics_neither_promote_nor_abort(world: World) -> None:
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING
 
 
-def test_a_verdict_that_turned_since_it_was_shown_refuses_the_click(world: World) -> None:
+def test_a_verdict_changed_since_it_was_shown_refuses_the_click(world: World) -> None:
     deployment, rollout = start(world)
     world.clock.move(111)
     send(world, "detector-r1", 900)
@@ -265,7 +265,7 @@ def test_another_model_or_bad_steps_are_refused_with_the_field(world: World) -> 
     assert ChangeRequest.objects.filter(kind="canary").count() == 0
 
 
-def test_the_histories_tell_who_moved_it(world: World) -> None:
+def test_the_histories_name_who_moved_it(world: World) -> None:
     _, rollout = start(world)
     actions.abort(actor=world.member, rollout_id=rollout.pk, reason="no")
 

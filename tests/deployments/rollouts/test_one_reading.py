@@ -113,7 +113,9 @@ def test_the_api_says_the_same_of_what_is_stopped(world: World, signed_in: SignI
     assert (stats.total.requests_per_second, stats.total.pods) == (0.0, 0)
 
 
-def test_started_again_it_is_not_known_until_it_is_seen(world: World, signed_in: SignIn) -> None:
+def test_after_a_restart_the_state_is_not_known_until_observed(
+    world: World, signed_in: SignIn
+) -> None:
     deployment = stopped(world)
     Deployment.objects.filter(pk=deployment.pk).update(is_stopped=False)
     world.clock.move(600)

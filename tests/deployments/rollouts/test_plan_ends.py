@@ -22,7 +22,7 @@ def finish(world: World, deployment: Deployment, rollout: Rollout) -> None:
     assert Rollout.objects.get().phase == RolloutPhase.COMPLETED
 
 
-def test_the_alias_follows_when_the_plan_asked_for_it(world: World) -> None:
+def test_the_alias_follows_when_the_plan_says_so(world: World) -> None:
     aliases.move(
         actor=world.lead,
         team_slug="vision",

@@ -16,7 +16,7 @@ from tests.deployments.guarded_rollouts import begin, weights
 from tests.deployments.world import World
 
 
-def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> None:
+def test_blue_green_waits_without_traffic_then_takes_all(world: World) -> None:
     deployment, rollout = begin(world, steps=[], kind="blue-green", drain_seconds=60)
     assert rollout.phase == RolloutPhase.RUNNING
     assert world.cluster.names("InferenceService") == ["detector-r1", "detector-r2"]
@@ -41,7 +41,7 @@ def test_blue_green_waits_in_the_dark_then_takes_everything(world: World) -> Non
     assert world.cluster.names("InferenceService") == ["detector-r2"]
 
 
-def test_blue_green_that_was_paused_in_the_dark_begins_its_check_anew(world: World) -> None:
+def test_blue_green_paused_without_traffic_restarts_its_check(world: World) -> None:
     deployment, rollout = begin(world, steps=[], kind="blue-green")
     actions.pause(actor=world.member, rollout_id=rollout.pk)
     world.reconcile_now(deployment)

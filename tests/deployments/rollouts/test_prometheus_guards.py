@@ -207,7 +207,7 @@ def test_a_percentile_of_the_gateways_histogram_passes_then_fails_and_aborts(
         ({"query": "checkout_errors"}, "the query gives 3 series, not one number; aggregate them"),
     ],
 )
-def test_a_query_that_does_not_work_is_refused_when_it_is_asked_for(
+def test_a_query_that_fails_is_refused_at_the_request(
     world: World, prometheus: RealPrometheus, changed: dict[str, Any], message: str
 ) -> None:
     prometheus.show(errors(1))
@@ -264,7 +264,7 @@ def test_reading_of_a_worker_that_lost_its_lease_is_thrown_away(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_prometheus_is_asked_outside_any_transaction_and_not_after_the_end(
+def test_prometheus_is_queried_outside_transactions_and_not_after_the_end(
     world: World, prometheus: RealPrometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     urls: list[str] = []

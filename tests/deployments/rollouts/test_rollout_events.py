@@ -61,7 +61,7 @@ def _parse(text: str) -> Iterator[dict[str, Any]]:
             yield {**fields, "data": json.loads(fields["data"])}
 
 
-def test_a_stream_tells_what_happened_and_the_state(world: World, rollout: Rollout) -> None:
+def test_a_stream_sends_events_and_the_state(world: World, rollout: Rollout) -> None:
     answer = _stream(world.viewer, rollout)
 
     assert answer["Content-Type"] == "text/event-stream; charset=utf-8"
@@ -77,9 +77,7 @@ def test_a_stream_tells_what_happened_and_the_state(world: World, rollout: Rollo
     assert "id" not in state
 
 
-def test_a_stream_resumes_after_the_last_event_that_was_seen(
-    world: World, rollout: Rollout
-) -> None:
+def test_a_stream_resumes_after_the_last_received_event(world: World, rollout: Rollout) -> None:
     last = RolloutEvent.objects.order_by("id").last()
     assert last is not None
     actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="lunch")
@@ -111,7 +109,7 @@ def test_a_stream_ends_with_the_rollout_and_is_not_opened_again(
     assert again.status_code == 204
 
 
-def test_one_answer_tells_the_same_and_how_to_go_on(world: World, rollout: Rollout) -> None:
+def test_one_response_has_the_same_and_how_to_continue(world: World, rollout: Rollout) -> None:
     client = _client(world.viewer)
 
     first = client.get(_url(rollout)).json()
@@ -123,7 +121,7 @@ def test_one_answer_tells_the_same_and_how_to_go_on(world: World, rollout: Rollo
     assert second["is_final"] is False
 
 
-def test_full_places_end_a_stream_at_once_and_ask_to_come_back_later(
+def test_a_stream_beyond_the_limit_ends_at_once_with_a_retry_time(
     world: World, rollout: Rollout
 ) -> None:
     held = [streams.slot() for _ in range(streams.MAX_STREAMS)]
@@ -230,7 +228,7 @@ def test_an_answer_waits_until_something_happens(world: World, rollout: Rollout)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_notebook_waits_on_a_real_server_and_hears_the_abort(
+def test_a_notebook_waits_on_a_real_server_and_receives_the_abort(
     world: World, rollout: Rollout, live_server: Any
 ) -> None:
     """A socket, a token, an open stream: what happens while it is open comes through it."""

@@ -105,7 +105,7 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     assert world.cluster.names("InferenceService") == ["detector-r2"]
 
 
-def test_a_failing_shadow_is_sent_away_and_the_words_say_that_no_user_was_hurt(
+def test_a_failing_shadow_is_aborted_and_the_message_says_users_were_not_affected(
     world: World,
 ) -> None:
     deployment, rollout = begin(world)
@@ -144,7 +144,7 @@ def test_copies_are_not_counted_as_requests_of_users(world: World) -> None:
     ]
 
 
-def test_a_mirror_that_is_not_what_was_asked_for_raises_an_alarm_and_blocks(world: World) -> None:
+def test_a_mirror_percentage_off_its_request_raises_an_alarm_and_blocks(world: World) -> None:
     deployment, rollout = begin(world)
 
     fill(world, deployment, copies=400)
@@ -174,7 +174,7 @@ def test_pause_keeps_the_mirror_and_abort_ends_it_first(world: World) -> None:
     assert "detector-r2" in world.cluster.names("InferenceService")
 
 
-def test_where_the_gateway_cannot_mirror_it_is_refused_in_words(world: World) -> None:
+def test_where_the_gateway_cannot_mirror_a_shadow_is_refused_with_a_message(world: World) -> None:
     let_mirror("kubernetes", "kserve", "gateway-api")
     deployment = world.serving()
 

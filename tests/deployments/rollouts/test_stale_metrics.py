@@ -19,7 +19,7 @@ def fill(world: World, deployment: Deployment) -> None:
     world.reconcile_now(deployment)
 
 
-def test_readings_that_stop_are_told_once_and_leave_no_verdict_standing(world: World) -> None:
+def test_readings_that_stop_are_reported_once_and_void_verdicts(world: World) -> None:
     deployment, rollout = start(world)
     fill(world, deployment)
 
@@ -40,7 +40,7 @@ def test_readings_that_stop_are_told_once_and_leave_no_verdict_standing(world: W
     assert outcome.alarm_of(view(world, rollout)) == ""
 
 
-def test_a_model_that_falls_silent_raises_an_alarm_and_moves_nothing(world: World) -> None:
+def test_a_model_without_requests_raises_an_alarm_and_moves_nothing(world: World) -> None:
     deployment, rollout = start(world)
     fill(world, deployment)
     for _ in range(30):

@@ -92,7 +92,7 @@ def test_a_candidate_that_is_not_ready_in_time_is_removed(world: World) -> None:
     assert world.cluster.names("InferenceService") == ["detector-r1"]
 
 
-def test_a_candidate_that_falls_over_loses_its_traffic_by_itself(world: World) -> None:
+def test_a_crashing_candidate_loses_its_traffic_automatically(world: World) -> None:
     deployment, rollout = start(world)
     world.cluster.make_ready("detector-r2", is_ready=False, message="out of memory")
     world.reconcile_now(deployment)

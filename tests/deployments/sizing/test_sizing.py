@@ -319,7 +319,7 @@ def test_mig_profiles_are_named_as_nvidia_names_them(
     assert profile_name(compute, slices, memory_mib) == name
 
 
-def test_a_range_is_told_from_its_least_to_what_plans_go_by() -> None:
+def test_a_range_goes_from_its_minimum_to_the_planned_value() -> None:
     need = need_of_file(
         replace(DETECTOR, spread_mib=1000, sizes="image 4 x 3 x 960 x 960"), instances=2
     )

@@ -16,7 +16,7 @@ NONE = Capabilities(
 )
 
 
-def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_told() -> None:
+def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_reported() -> None:
     problems = reasons(serving_spec.KSERVE_TRITON, "keda", ALL)
 
     assert set(problems) == {"llm"}
@@ -33,7 +33,7 @@ def test_what_is_not_installed_is_off_with_its_name() -> None:
     assert "scaling.kind=fixed" not in problems
 
 
-def test_what_was_never_asked_is_left_on() -> None:
+def test_unprobed_features_stay_available() -> None:
     problems = reasons(serving_spec.TRITON, "keda", Capabilities.from_json({}))
 
     assert set(problems) == {
@@ -71,7 +71,7 @@ def test_a_spec_names_each_setting_that_the_cluster_lacks() -> None:
     ]
 
 
-def test_scaling_by_cpu_without_metrics_is_told_but_does_not_refuse() -> None:
+def test_scaling_by_cpu_without_metrics_is_a_warning() -> None:
     spec = ServingSpec(
         engine=serving_spec.TRITON,
         instance_type="g5.xlarge",

@@ -101,7 +101,7 @@ def test_metric_that_nothing_scrapes_is_refused(world: World) -> None:
         (PrometheusUnreachable("It does not answer"), None),
     ],
 )
-def test_prometheus_is_asked_where_it_is_registered(
+def test_a_registered_prometheus_is_queried(
     world: World, monkeypatch: pytest.MonkeyPatch, answer: object, ok: bool | None
 ) -> None:
     can("keda")
@@ -121,7 +121,7 @@ def test_prometheus_is_asked_where_it_is_registered(
     assert check.ok is ok
 
 
-def test_cpu_named_on_purpose_is_told_to_say_little(world: World) -> None:
+def test_an_explicit_cpu_metric_gets_a_warning(world: World) -> None:
     check = scaling_check(world, scaling=Scaling(kind="hpa"))
 
     assert check is not None

@@ -13,5 +13,5 @@ def test_names_that_kubernetes_and_triton_take(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "Detector", "my_model", "-a", "a-", "2d", "a.b", "a/b", "x" * 41, "ä", "a\n"]
 )
-def test_other_names_are_refused_in_words(name: str) -> None:
+def test_other_names_are_refused_with_a_message(name: str) -> None:
     assert len(model_names.model_name_problem(name)) > 20

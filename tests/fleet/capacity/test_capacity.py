@@ -87,7 +87,7 @@ def test_spot_and_on_demand_nodes_of_one_type_have_shares_of_their_own(cluster: 
         ("any", "0.402", "1.006000", 3),
     ],
 )
-def test_request_is_priced_as_the_capacity_it_asks_for(
+def test_request_is_priced_as_its_capacity_type(
     cluster: Cluster, requested: str, spot_price: str | None, price: str | None, nodes: int
 ) -> None:
     if spot_price:

@@ -84,7 +84,7 @@ def test_version_that_may_not_be_read_is_the_one_of_the_api(
         ({"serving.kserve.io/v1alpha1": ["llminferenceservices"]}, Feature(True, "v1alpha1")),
     ],
 )
-def test_llm_service_is_looked_up_in_what_kserve_serves(
+def test_llm_service_support_is_read_from_what_kserve_serves(
     kube: FakeKube, cluster: Cluster, served: dict[str, list[str]], expected: Feature
 ) -> None:
     kube.api_groups["serving.kserve.io"] = ["v1beta1", "v1alpha1"]
@@ -93,7 +93,7 @@ def test_llm_service_is_looked_up_in_what_kserve_serves(
     assert probed(cluster).feature("llm-inference-service") == expected
 
 
-def test_knative_mode_needs_both_and_tells_the_default(kube: FakeKube, cluster: Cluster) -> None:
+def test_knative_mode_needs_both_and_names_the_default(kube: FakeKube, cluster: Cluster) -> None:
     assert probed(cluster).feature("kserve-knative").is_there is False
     kube.api_groups["serving.knative.dev"] = ["v1"]
     kube.put(
@@ -140,7 +140,9 @@ def test_shadow_is_offered_where_the_gateways_class_says_that_it_mirrors_a_share
     assert probed(cluster).offers("shadow") == Offer(ok=True)
 
 
-def test_whether_a_silent_gateway_mirrors_is_not_known(kube: FakeKube, cluster: Cluster) -> None:
+def test_whether_an_unresponsive_gateway_mirrors_is_not_known(
+    kube: FakeKube, cluster: Cluster
+) -> None:
     kube.put(gateway(), gateway_class())
     assert probed(cluster).offers("shadow") == Offer(
         None,
@@ -154,7 +156,7 @@ def test_whether_a_silent_gateway_mirrors_is_not_known(kube: FakeKube, cluster: 
     )
 
 
-def test_what_may_not_be_looked_at_is_not_known_and_names_the_permission(
+def test_a_forbidden_probe_is_not_known_and_names_the_permission(
     kube: FakeKube, cluster: Cluster
 ) -> None:
     kube.forbidden = {"gateways", "nodes"}
@@ -199,7 +201,7 @@ def test_gpu_offers_join_nodes_alike_and_keep_shares_apart() -> None:
     )
 
 
-def test_sweep_asks_again_after_ten_minutes_and_at_once_after_an_upgrade(
+def test_sweep_probes_again_after_ten_minutes_and_at_once_after_an_upgrade(
     kube: FakeKube, cluster: Cluster
 ) -> None:
     Cluster.objects.update(capabilities={"features": {}, "probed_at": START.isoformat()})

@@ -16,7 +16,7 @@ def with_(**changed: Feature) -> Capabilities:
     return Capabilities(features=ALL | named, gpu_offers=(MIG,))
 
 
-def test_what_was_found_survives_the_database() -> None:
+def test_probed_capabilities_survive_the_database() -> None:
     capabilities = with_(keda=Feature(None, why="It is forbidden to look."))
 
     assert Capabilities.from_json(json.loads(json.dumps(capabilities.to_json()))) == capabilities
@@ -31,7 +31,7 @@ def test_json_keeps_engines_and_notes_for_those_who_read_only_them() -> None:
     ]
 
 
-def test_a_cluster_that_was_never_asked_offers_nothing_for_sure() -> None:
+def test_a_cluster_never_probed_has_no_known_capability() -> None:
     capabilities = Capabilities.from_json({})
 
     assert capabilities.offers_engine("triton") == Offer(None, _not_known("Kubernetes"))
@@ -51,7 +51,7 @@ def test_every_engine_is_offered_where_everything_is_there(engine: str) -> None:
     assert with_().offers_engine(engine) == Offer(True)
 
 
-def test_an_engine_that_nobody_described_is_not_known() -> None:
+def test_an_undescribed_engine_is_not_known() -> None:
     assert with_().offers_engine("onnx-next").ok is None
 
 
@@ -78,7 +78,7 @@ def test_a_gpu_share_is_offered_only_where_nodes_have_it() -> None:
     assert with_().offers("nvidia.com/gpu").ok is None
 
 
-def test_no_gpus_and_gpus_not_known_are_told_apart() -> None:
+def test_no_gpus_and_gpus_not_known_are_distinguished() -> None:
     assert Capabilities(features=ALL, gpu_offers=()).notes == ["No running node offers GPUs."]
     unknown = Capabilities(features=ALL, gpu_offers=None, gpus_why="Nodes may not be listed.")
     assert unknown.notes == ["Nodes may not be listed."]

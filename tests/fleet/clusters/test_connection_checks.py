@@ -64,7 +64,7 @@ def test_it_stops_at_the_step_that_fails_and_says_what_to_do(
         (NotAllowed("nodes is forbidden"), "Permissions"),
     ],
 )
-def test_an_error_is_told_as_the_step_it_belongs_to(
+def test_an_error_is_reported_at_its_step(
     kube: FakeKube, cluster: Cluster, error: Exception, step: str
 ) -> None:
     kube.broken = error  # type: ignore[assignment]  # a ClusterError of each kind

@@ -63,7 +63,7 @@ def test_what_the_list_names_is_allowed(image: str) -> None:
         "kserve/" + "x" * 300,
     ],
 )
-def test_what_only_looks_like_it_is_not(image: str) -> None:
+def test_similar_names_do_not_match(image: str) -> None:
     assert not images.is_allowed(image, _LIST)
 
 

@@ -45,7 +45,7 @@ def start(*items: dict[str, Any], capacity: str = "on-demand", gpus: int = 2) ->
         (("example.com/anything", "In", ["x"]), True),
     ],
 )
-def test_a_type_is_compared_by_what_its_name_tells(
+def test_a_type_is_compared_by_its_name(
     requirement: tuple[str, str, list[str]], is_allowed: bool
 ) -> None:
     (pools,) = parse_pools([pool(requirement)])
@@ -66,7 +66,7 @@ def test_without_a_word_on_capacity_only_on_demand_nodes_start(
     assert allows(spot, "g5.xlarge", capacity) is with_spot
 
 
-def test_a_full_pool_is_told_with_its_limit_and_another_one_is_taken() -> None:
+def test_a_full_pool_is_reported_with_its_limit_and_another_pool_is_used() -> None:
     full = pool(FAMILY, limit="8", gpus="7")
 
     assert start(full).message == (

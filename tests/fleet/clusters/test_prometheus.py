@@ -147,14 +147,14 @@ def test_redirects_are_not_followed_and_answers_are_bounded() -> None:
     )
 
 
-def test_nobody_there_is_unreachable() -> None:
+def test_an_unused_address_is_unreachable() -> None:
     result = run_query("http://127.0.0.1:1")
 
     assert isinstance(result, PrometheusUnreachable)
     assert result.message.startswith("http://127.0.0.1:1/api/v1/query does not answer: ")
 
 
-def test_token_is_read_from_its_file_each_time_and_told_to_nobody(tmp_path: Path) -> None:
+def test_token_is_read_from_its_file_each_time_and_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "token"
     requests: list[Any] = []
     body = b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}'

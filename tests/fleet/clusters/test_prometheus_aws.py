@@ -96,7 +96,7 @@ def test_a_signature_that_aws_does_not_take_is_a_denial(
     assert server.request_count == 1
 
 
-def test_without_credentials_nothing_is_sent_and_the_reason_is_told(
+def test_without_credentials_nothing_is_sent_and_the_reason_is_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def session_for(_region: str, role_arn: str) -> Any:
@@ -126,7 +126,7 @@ def test_a_workspace_in_another_region_is_signed_for_there(url: str, region: str
 
 
 @pytest.mark.django_db
-def test_a_cluster_on_eks_is_asked_through_its_role(sessions: list[tuple[str, str]]) -> None:
+def test_a_cluster_on_eks_is_queried_with_its_role(sessions: list[tuple[str, str]]) -> None:
     server = Server(is_signed)
     expected = draft(
         kind="eks",

@@ -85,7 +85,7 @@ def test_the_certificates_of_a_trust_setting_are_read_once(
 
 
 @pytest.mark.django_db
-def test_a_cluster_is_asked_with_its_own_bundle(
+def test_a_cluster_is_queried_with_its_own_bundle(
     secured: Server, authority: tls.Credentials
 ) -> None:
     normalize = draft(prometheus_url=secured.url)
@@ -103,7 +103,9 @@ def test_a_cluster_is_asked_with_its_own_bundle(
     ]
 
 
-def test_a_bundle_is_told_by_subject_fingerprint_and_end(authority: tls.Credentials) -> None:
+def test_a_bundle_is_described_by_subject_fingerprint_and_expiry(
+    authority: tls.Credentials,
+) -> None:
     [certificate] = ca_bundle.parse(ca_of(authority))
 
     assert certificate.subject == "slipway-local-ca"
@@ -179,7 +181,7 @@ def test_an_expired_authority_is_refused_with_its_day(authority: tls.Credentials
 
 
 @pytest.mark.django_db
-def test_page_api_and_trail_tell_the_fingerprint(
+def test_page_api_and_audit_show_the_fingerprint(
     authority: tls.Credentials, client: Client
 ) -> None:
     [known] = ca_bundle.parse(ca_of(authority))

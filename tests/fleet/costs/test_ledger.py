@@ -157,7 +157,7 @@ def test_late_lease_of_an_unpriced_hour_is_adjusted_before_and_after_its_price(
     assert (spend.gpu_hours, spend.unpriced) == (Decimal("0.5"), ())
 
 
-def test_team_hears_only_of_nodes_without_a_price_that_it_held(cluster: Cluster) -> None:
+def test_a_team_reads_only_of_unpriced_nodes_that_it_used(cluster: Cluster) -> None:
     see(cluster, START + HOUR)
 
     with time_machine.travel(START + HOUR + timedelta(minutes=5), tick=False):
@@ -204,7 +204,7 @@ def test_late_knowledge_becomes_an_adjustment_and_only_once(cluster: Cluster) ->
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_what_was_seen_before_sealing_and_written_after_it_is_adjusted_too(
+def test_usage_observed_before_sealing_and_written_after_is_adjusted(
     cluster: Cluster,
 ) -> None:
     see(cluster, START)

@@ -119,7 +119,7 @@ def client(faulty: Faulty, tmp_path: Path) -> HttpKubeClient:
         (503, Unreachable),
     ],
 )
-def test_each_status_is_its_own_error_in_the_servers_words(
+def test_each_status_is_its_own_error_with_the_servers_message(
     faulty: Faulty, client: HttpKubeClient, code: int, error: type[ClusterError]
 ) -> None:
     cause = {"field": "spec.replicas", "message": "must be positive", "reason": "Invalid"}
@@ -132,7 +132,7 @@ def test_each_status_is_its_own_error_in_the_servers_words(
     assert len(faulty.requests) == 1
 
 
-def test_throttled_says_when_to_ask_again(faulty: Faulty, client: HttpKubeClient) -> None:
+def test_throttled_says_when_to_retry(faulty: Faulty, client: HttpKubeClient) -> None:
     faulty.answers = [answer(429, status_of(429, "slow down"), Retry_After="7")]
 
     with pytest.raises(Throttled) as caught:
@@ -192,7 +192,7 @@ def test_pages_are_followed_to_the_end(faulty: Faulty, client: HttpKubeClient) -
     assert "continue=x" in faulty.requests[1]
 
 
-def test_watch_that_falls_silent_is_given_up(
+def test_a_stalled_watch_is_given_up(
     faulty: Faulty, client: HttpKubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def one_event_then_silence(handler: BaseHTTPRequestHandler) -> None:
@@ -220,7 +220,7 @@ def test_error_inside_a_watch_is_raised(faulty: Faulty, client: HttpKubeClient) 
         list(client.watch(resource_types.POD, resource_version="5"))
 
 
-def test_unreadable_error_body_is_told_as_it_is() -> None:
+def test_unreadable_error_body_is_passed_on_unchanged() -> None:
     error = error_of(502, b"<html>Bad gateway</html>")
 
     assert isinstance(error, Unreachable)

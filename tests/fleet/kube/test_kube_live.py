@@ -100,7 +100,7 @@ def test_kind_that_is_not_in_the_table_is_discovered(client: HttpKubeClient) -> 
         client.resource_type("v1", "Unicorn")
 
 
-def test_version_and_groups_are_told(client: HttpKubeClient) -> None:
+def test_version_and_groups_are_read(client: HttpKubeClient) -> None:
     assert client.version().startswith("v1.")
     assert client.groups()["serving.kserve.io"][0] in {"v1beta1", "v1alpha1"}
 

@@ -37,9 +37,7 @@ def calls(transactional_db: None, kube: FakeKube, monkeypatch: pytest.MonkeyPatc
     return made
 
 
-def test_the_guard_itself_sees_a_call_inside_a_transaction(
-    calls: list[str], cluster: Cluster
-) -> None:
+def test_the_guard_detects_a_call_inside_a_transaction(calls: list[str], cluster: Cluster) -> None:
     with pytest.raises(CalledInTransaction), transaction.atomic():
         capabilities.probe(cluster_id=cluster.pk)
 

@@ -35,7 +35,7 @@ def test_scheduled_pod_opens_a_lease_at_its_scheduled_time(cluster: Cluster, det
     assert Pod.objects.get().workload_id == detector
 
 
-def test_pending_pod_holds_nothing_and_tells_why(cluster: Cluster, detector: int) -> None:
+def test_pending_pod_has_no_lease_and_a_reason(cluster: Cluster, detector: int) -> None:
     waiting = pod(node_name="", scheduled=None, phase="Pending")
 
     record.record(
@@ -101,7 +101,7 @@ def test_seeing_the_same_again_changes_nothing(cluster: Cluster, detector: int) 
     assert (list(GpuLease.objects.values()), list(Pod.objects.values())) == before
 
 
-def test_pod_that_vanished_unseen_ends_when_the_cluster_was_last_seen(
+def test_pod_that_vanished_unobserved_ends_at_the_last_observation(
     cluster: Cluster, detector: int
 ) -> None:
     record.replace_all(
@@ -171,7 +171,7 @@ def test_pod_without_gpu_and_workload_is_not_kept(cluster: Cluster) -> None:
     assert not Pod.objects.exists()
 
 
-def test_observers_hear_of_a_changed_pod_once_and_of_no_repeat(
+def test_observers_are_called_once_for_a_changed_pod(
     cluster: Cluster, detector: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[tuple[int, str]] = []

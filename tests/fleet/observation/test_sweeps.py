@@ -53,7 +53,7 @@ def test_sweep_writes_rows_and_comes_again_in_five_seconds(
     assert Cluster.objects.get().last_seen_at == START + timedelta(seconds=5)
 
 
-def test_sweep_looks_less_often_beside_a_watcher(kube: FakeKube, cluster: Cluster) -> None:
+def test_sweep_runs_less_often_beside_a_watcher(kube: FakeKube, cluster: Cluster) -> None:
     Cluster.objects.update(watch_seen_at=START)
 
     sweep_at(0)

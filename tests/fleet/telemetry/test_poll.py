@@ -126,7 +126,9 @@ def test_every_model_of_one_triton_is_counted(
     assert [(one.inferences, one.utilisation) for one in used.values()] == [(62, 0.5)]
 
 
-def test_quiet_minute_has_a_rate_of_zero_and_no_latency(kube: FakeKube, cluster: Cluster) -> None:
+def test_minute_without_requests_has_a_rate_of_zero_and_no_latency(
+    kube: FakeKube, cluster: Cluster
+) -> None:
     poll_at(kube, 0, {PODS[0]: page(7)})
     poll_at(kube, 30, {PODS[0]: page(7)})
 
@@ -169,7 +171,7 @@ def test_thinning_keeps_every_sum_exact_across_a_restart(kube: FakeKube, cluster
     assert counts(cluster, START).success == before.success == 20 + 2 + 14
 
 
-def test_series_has_no_point_for_a_minute_nobody_saw(kube: FakeKube, cluster: Cluster) -> None:
+def test_series_has_no_point_for_an_unobserved_minute(kube: FakeKube, cluster: Cluster) -> None:
     for second in (0, 30, 200, 230):
         poll_at(kube, second, {PODS[0]: page(second)})
 
@@ -208,7 +210,7 @@ def test_memory_of_a_gpu_that_others_use_too_is_not_taken_for_its_own(
     assert Workload.objects.get(pk=detector).gpu_memory_peak_mib is None
 
 
-def test_a_reading_asked_for_at_once_is_of_those_workloads_alone(
+def test_an_immediate_reading_covers_only_the_requested_workloads(
     kube: FakeKube,
     cluster: Cluster,
     django_capture_on_commit_callbacks: Any,

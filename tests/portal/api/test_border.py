@@ -80,7 +80,7 @@ def test_a_method_that_an_address_does_not_know_is_a_problem(method: str) -> Non
     assert answer["Allow"] == "GET, HEAD, OPTIONS"
 
 
-def test_nobody_is_told_how_to_sign_in() -> None:
+def test_a_refusal_does_not_say_how_to_sign_in() -> None:
     answer = Client().get("/api/v1/me")
 
     assert (answer.status_code, answer["Content-Type"]) == (401, CONTENT_TYPE)
@@ -214,7 +214,7 @@ def test_a_list_knows_its_own_cursors(full_world: FullWorld) -> None:
 
 @pytest.mark.parametrize("path", ["costs.csv", "costs/ledger.csv"])
 @pytest.mark.parametrize("accept", ["text/csv", "*/*", "application/json", "text/html,*/*;q=0.8"])
-def test_a_csv_is_given_to_whoever_asks_for_one(path: str, accept: str) -> None:
+def test_a_csv_is_returned_on_request(path: str, accept: str) -> None:
     client: Any = APIClient()
     client.force_authenticate(make_user())
 

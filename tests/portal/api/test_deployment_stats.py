@@ -53,7 +53,7 @@ def read_triton(world: World, *, seconds_ago: int, requests: int, failures: int 
     )
 
 
-def test_what_was_measured_is_told_with_its_source(world: World) -> None:
+def test_measurements_are_returned_with_their_source(world: World) -> None:
     deployment = world.serving()
     read_triton(world, seconds_ago=70, requests=100)
     read_triton(world, seconds_ago=10, requests=160, failures=20)
@@ -78,7 +78,7 @@ def test_what_was_measured_is_told_with_its_source(world: World) -> None:
     assert (total["success"], total["failure"], total["pods"]) == (60, 20, 1)
 
 
-def test_what_nobody_read_is_null_and_not_zero(world: World) -> None:
+def test_unread_figures_are_null_and_not_zero(world: World) -> None:
     deployment = world.serving()
 
     body = fetch(world, deployment, "member").json()

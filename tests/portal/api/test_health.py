@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
     ("path", "message"),
     [("/healthz", "process: ok\n"), ("/readyz", "database: ok\nbroker: ok\n")],
 )
-def test_anyone_may_ask_whether_it_runs(path: str, message: str) -> None:
+def test_anyone_may_read_whether_it_runs(path: str, message: str) -> None:
     answer = Client().get(path)
 
     assert (answer.status_code, answer.content.decode()) == (200, message)
@@ -42,7 +42,7 @@ def test_a_broker_that_is_away_makes_it_not_ready_but_it_still_runs(settings: An
     assert Client().get("/healthz").status_code == 200
 
 
-def test_why_the_database_is_away_is_logged_and_not_told(
+def test_a_database_error_is_logged_and_not_returned(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail() -> None:

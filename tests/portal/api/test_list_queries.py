@@ -108,7 +108,7 @@ def rows_of(data: Any) -> int:
     return len(data)
 
 
-def test_more_rows_ask_no_more_questions(full_world: FullWorld) -> None:
+def test_more_rows_need_no_more_queries(full_world: FullWorld) -> None:
     client = APIClient()
     client.force_authenticate(full_world.world.member)
     for number in range(2):

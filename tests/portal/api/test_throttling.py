@@ -43,7 +43,7 @@ def send(token: str = "", path: str = "me", **extra: Any) -> Any:
     return Client().get(f"/api/v1/{path}", headers=headers, **extra)
 
 
-def test_a_token_is_told_when_to_come_again(at: list[datetime]) -> None:
+def test_a_token_gets_a_retry_time(at: list[datetime]) -> None:
     token = tokens.create(actor=make_user(), name="loop", days=1).plain
 
     answers = [send(token) for _ in range(4)]

@@ -73,7 +73,7 @@ def test_a_misspelt_field_of_a_spec_is_named_with_its_place(
     assert not Deployment.objects.exists()
 
 
-def test_a_misspelt_field_is_told_beside_what_else_is_wrong(world: World) -> None:
+def test_a_misspelt_field_is_reported_with_all_other_errors(world: World) -> None:
     body = {**new_deployment(world), "nam": "detector", "version_id": "first"}
     del body["name"]
 

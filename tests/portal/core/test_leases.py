@@ -43,7 +43,7 @@ def test_a_dead_worker_costs_one_lease(row: Cluster) -> None:
         assert leases.is_held(Cluster, second)
 
 
-def test_release_says_when_to_look_again(row: Cluster) -> None:
+def test_release_sets_the_next_check(row: Cluster) -> None:
     lease = leases.claim(Cluster, row.pk)
     assert lease is not None
     later = clock.now() + timedelta(minutes=5)

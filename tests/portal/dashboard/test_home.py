@@ -61,7 +61,7 @@ def test_the_requester_is_not_asked_to_approve_their_own(world: World, signed_in
     assert "Approve?" not in signed_in(world.member).get("/").content.decode()
 
 
-def test_a_rollout_that_may_be_promoted_asks_the_lead(world: World, signed_in: SignIn) -> None:
+def test_a_promotable_rollout_shows_up_for_the_lead(world: World, signed_in: SignIn) -> None:
     deployment, _ = start_canary(world)
     world.clock.move(61)
     world.reconcile_now(deployment)
@@ -72,7 +72,7 @@ def test_a_rollout_that_may_be_promoted_asks_the_lead(world: World, signed_in: S
     assert "detector 10% → 50%" in page
 
 
-def test_failing_deployments_and_quarantines_are_told_with_their_reason(
+def test_failing_deployments_and_quarantines_are_listed_with_their_reason(
     world: World, signed_in: SignIn
 ) -> None:
     deployment = world.serving()
@@ -110,7 +110,7 @@ def test_nothing_measured_is_not_known_and_not_zero(world: World, signed_in: Sig
     assert "not known" in home.text
 
 
-def test_a_forecast_over_the_budget_is_told(world: World, signed_in: SignIn) -> None:
+def test_a_forecast_over_the_budget_is_shown(world: World, signed_in: SignIn) -> None:
     world.serving()
     measure(world, requests=1, failures=0)
     Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal("0.01"))
@@ -120,7 +120,7 @@ def test_a_forecast_over_the_budget_is_told(world: World, signed_in: SignIn) -> 
     assert "exceed its budget" in page
 
 
-def test_home_and_costs_tell_one_forecast(world: World, signed_in: SignIn) -> None:
+def test_home_and_costs_show_one_forecast(world: World, signed_in: SignIn) -> None:
     world.serving()
     measure(world, requests=1, failures=0)
     world.clock.move(3600)
@@ -153,13 +153,13 @@ def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> N
     assert 'href="/upload"' in page
 
 
-def test_someone_without_a_team_is_told_what_to_do(db: None, signed_in: SignIn) -> None:
+def test_a_person_without_a_team_reads_what_to_do(db: None, signed_in: SignIn) -> None:
     page = signed_in(make_user()).get("/").content.decode()
 
     assert "not in a team yet" in page
 
 
-def test_the_home_page_polls_itself(world: World, signed_in: SignIn) -> None:
+def test_the_home_page_polls(world: World, signed_in: SignIn) -> None:
     part = page(signed_in(world.viewer).get("/", **HTMX, HTTP_HX_TARGET="home"))
 
     assert part.part("home").text

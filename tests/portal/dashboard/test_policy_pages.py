@@ -81,7 +81,7 @@ def test_a_rule_is_deleted_when_no_request_needs_it(world: World, signed_in: Sig
     assert client.post(f"/admin/policy/{row.pk}/delete").status_code == 404
 
 
-def test_a_wrong_rule_is_told_at_its_field_and_kept(world: World, signed_in: SignIn) -> None:
+def test_an_invalid_rule_is_reported_at_its_field_and_kept(world: World, signed_in: SignIn) -> None:
     answer = signed_in(world.admin).post("/admin/policy", {**RULE, "people": "ghost"})
 
     page = answer.content.decode()
@@ -92,7 +92,7 @@ def test_a_wrong_rule_is_told_at_its_field_and_kept(world: World, signed_in: Sig
 
 
 @pytest.mark.parametrize("person", ["member", "lead", "viewer", "stranger"])
-def test_nobody_else_sees_or_writes_rules(world: World, signed_in: SignIn, person: str) -> None:
+def test_only_admins_see_or_write_rules(world: World, signed_in: SignIn, person: str) -> None:
     row = rules.make(actor=world.admin, draft=RuleDraft(name="two", needed=2))
     client = signed_in(getattr(world, person))
 
@@ -105,7 +105,7 @@ def test_nobody_else_sees_or_writes_rules(world: World, signed_in: SignIn, perso
     assert ApprovalRule.objects.get().is_enabled
 
 
-def test_a_lead_reads_which_rule_asks_and_who_is_still_needed(
+def test_a_lead_reads_which_rule_applies_and_who_is_still_needed(
     world: World, signed_in: SignIn
 ) -> None:
     rules.make(
@@ -200,7 +200,7 @@ def test_only_a_lead_names_a_delegate(
     assert not Delegation.objects.exists()
 
 
-def test_replicas_are_asked_for_on_a_page(world: World, signed_in: SignIn) -> None:
+def test_replicas_are_requested_on_a_page(world: World, signed_in: SignIn) -> None:
     world.serving()
     client = signed_in(world.member)
     assert "now: 1, 1 GPU of g5.xlarge each" in " ".join(
@@ -222,7 +222,7 @@ def test_replicas_are_asked_for_on_a_page(world: World, signed_in: SignIn) -> No
     assert "Fixed at 2 replicas" in again
 
 
-def test_a_member_stops_and_asks_to_start_again(world: World, signed_in: SignIn) -> None:
+def test_a_member_stops_and_requests_a_start(world: World, signed_in: SignIn) -> None:
     deployment = world.serving(environment="staging")
     client = signed_in(world.member)
     assert f'href="{ONE}/stop"' in client.get(ONE).content.decode()

@@ -96,7 +96,7 @@ def test_no_secret_is_written_into_the_file() -> None:
         assert all(re.match(r"\$\{[A-Z0-9_]+:\?", value) for value in values), name
 
 
-def test_example_environment_names_every_variable_the_file_asks_for() -> None:
+def test_example_environment_names_every_variable_of_the_file() -> None:
     names = set(re.findall(r"\$\{([A-Z0-9_]+)", SOURCE))
 
     example = (ROOT / "deploy" / "compose.env.example").read_text()

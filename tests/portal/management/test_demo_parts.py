@@ -39,7 +39,7 @@ def test_busy_port_gives_way_to_the_next_free_one(busy_port: int) -> None:
     assert ports.is_free(chosen.web)
 
 
-def test_busy_port_that_was_asked_for_is_refused(busy_port: int) -> None:
+def test_busy_requested_port_is_refused(busy_port: int) -> None:
     with pytest.raises(ports.PortBusy, match=f"Port {busy_port}"):
         ports.choose(remembered={}, web=busy_port)
 

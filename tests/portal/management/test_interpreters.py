@@ -25,14 +25,14 @@ def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_interpreter_on_the_path_is_found(empty_machine: Path) -> None:
+def test_interpreter_on_the_path_is_used(empty_machine: Path) -> None:
     path = _interpreter(empty_machine / "path", "python3.13", "3.13")
 
     assert interpreters.find((3, 13)) == str(path)
     assert interpreters.find((3, 12)) is None
 
 
-def test_interpreter_of_a_version_manager_is_found(empty_machine: Path) -> None:
+def test_interpreter_of_a_version_manager_is_used(empty_machine: Path) -> None:
     folder = empty_machine / "home" / ".pyenv" / "versions" / "3.14.0" / "bin"
     path = _interpreter(folder, "python3", "3.14")
 

@@ -155,5 +155,5 @@ def test_only_the_named_origin_may_write_from_a_browser(server: Server) -> None:
     assert answer.headers["access-control-allow-origin"] == ORIGIN
 
 
-def test_stops_when_told(server: Server) -> None:
+def test_stops_on_sigterm(server: Server) -> None:
     assert server.stop(signal.SIGTERM) == 0

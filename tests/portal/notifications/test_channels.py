@@ -157,7 +157,7 @@ def test_slack_and_teams_addresses_are_understood_by_apprise() -> None:
         assert type(apprise.Apprise.instantiate(url)).__name__ == plugin
 
 
-def test_an_address_sealed_with_another_key_is_told_as_such(
+def test_an_address_sealed_with_another_key_is_reported(
     lead: User, team: Team, hook: Hook, settings: Any
 ) -> None:
     channel = _add(lead, team)

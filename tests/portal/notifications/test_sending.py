@@ -50,7 +50,7 @@ def _only() -> Delivery:
     return Delivery.objects.get()
 
 
-def test_a_webhook_gets_title_words_and_the_link_to_the_page(
+def test_a_webhook_gets_title_message_and_the_link_to_the_page(
     lead: User, team: Team, hook: Hook
 ) -> None:
     channel = _hook_of(lead, team, hook)
@@ -82,7 +82,7 @@ def test_a_mail_reaches_the_address(lead: User, team: Team, hook: Hook, mailbox:
     assert "From: slipway@example.org" in mailbox.mails[0]
 
 
-def test_an_answer_that_may_heal_is_tried_again_later_and_only_once_more(
+def test_a_transient_response_is_retried_later_and_only_once_more(
     lead: User, team: Team, hook: Hook
 ) -> None:
     _hook_of(lead, team, hook)
@@ -149,7 +149,7 @@ def test_a_delivery_that_another_worker_holds_is_left_to_it(
     assert (hook.bodies, _only().attempts) == ([], 0)
 
 
-def test_the_same_words_within_ten_minutes_are_told_once(
+def test_the_same_message_within_ten_minutes_is_sent_once(
     lead: User, team: Team, hook: Hook
 ) -> None:
     _hook_of(lead, team, hook)
@@ -177,7 +177,7 @@ def test_channels_get_only_what_they_want_and_only_while_they_are_on(
     assert [delivery.channel_id for delivery in Delivery.objects.all()] == [event_codes.pk]
 
 
-def test_a_person_who_has_left_the_team_is_told_nothing_any_more(
+def test_a_person_who_has_left_the_team_gets_no_notification(
     member: User, lead: User, team: Team, hook: Hook
 ) -> None:
     _hook_of(member, None, hook)
@@ -227,7 +227,7 @@ def test_telling_outside_a_transaction_or_of_nothing_known_is_a_mistake(team: Te
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_address_is_asked_while_a_transaction_is_open(
+def test_no_address_is_contacted_while_a_transaction_is_open(
     lead: User, team: Team, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.network_guard import guarded

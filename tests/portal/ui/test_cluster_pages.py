@@ -63,7 +63,7 @@ def test_pages_are_for_platform_admins(cluster: Cluster, admin: Client, address:
     assert admin.get(path).status_code == 200
 
 
-def test_list_tells_health_and_last_error(cluster: Cluster, admin: Client) -> None:
+def test_list_shows_health_and_last_error(cluster: Cluster, admin: Client) -> None:
     page = admin.get("/admin/clusters").content.decode()
 
     assert "Unreachable" in page
@@ -71,7 +71,7 @@ def test_list_tells_health_and_last_error(cluster: Cluster, admin: Client) -> No
     assert "v1.36.2" in page
 
 
-def test_detail_tells_of_each_feature_what_it_is_for_and_what_to_do(
+def test_detail_shows_for_each_feature_its_purpose_and_the_fix(
     cluster: Cluster, admin: Client
 ) -> None:
     page = admin.get(f"/admin/clusters/{cluster.pk}").content.decode()

@@ -50,7 +50,7 @@ def test_token_pair_is_readable(front: str, back: str, least: float, theme: int)
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-def test_words_on_gpu_tiles_are_readable(theme: int) -> None:
+def test_text_on_gpu_tiles_is_readable(theme: int) -> None:
     tiles = re.findall(
         r"\.gpu \.(use-\d) \{ background: light-dark\((#\w{6}), (#\w{6})\); "
         r"color: light-dark\((#\w{6}), (#\w{6})\)",

@@ -49,7 +49,7 @@ def test_mini_traffic_shows_the_share_of_the_candidate() -> None:
     assert 'aria-label="all traffic to stable"' in render("{% mini_traffic 0 %}")
 
 
-def test_traffic_bar_tells_requested_observed_and_chance_apart() -> None:
+def test_traffic_bar_distinguishes_requested_observed_and_expected_range() -> None:
     html = render('{% traffic_bar "detector:3" "detector:4" 25 24.6 24.4 25.6 %}')
 
     assert '<span class="stable w-75">detector:3 — 75%</span>' in html
@@ -157,6 +157,6 @@ def test_filters_write_units() -> None:
     assert render("{{ v|initials }}", v="Ana Lopez") == "AL"
 
 
-def test_a_flat_zero_alarms_nobody() -> None:
+def test_a_flat_zero_raises_no_alarm() -> None:
     assert 'class="spark flat"' in render('{% sparkline values "errors" "bad" %}', values=[0, 0])
     assert 'class="spark bad"' in render('{% sparkline values "errors" "bad" %}', values=[0, 1])
