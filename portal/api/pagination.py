@@ -63,7 +63,7 @@ def _cursor_of(encoded: str, *, most_offset: int, is_by_id: bool) -> Cursor:
     if offset > most_offset or parameters.get("r", ["1"]) != ["1"]:
         raise ValueError("out of range")
     if "\0" in (position or ""):
-        raise ValueError("no position holds NUL")
+        raise ValueError("NUL in a cursor")
     if is_by_id and position is not None:
         _parse_id(position)
     # The framework's stubs say a number; it passes the text on to the database.

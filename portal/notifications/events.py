@@ -48,7 +48,7 @@ _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
 def find(code: str) -> Event:
     """Raises ValueError for a code that is not in the catalogue."""
     if code not in _KNOWN:
-        raise ValueError(f"{code!r} is no event; add it to portal.notifications.events")
+        raise ValueError(f"{code!r} is not an event; add it to portal.notifications.events")
     return _KNOWN[code]
 
 

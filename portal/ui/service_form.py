@@ -64,6 +64,6 @@ class CommentForm(ServiceForm):
         required=False,
         max_length=2000,
         label="Comment",
-        help_text="Why, for whoever reads this later.",
+        help_text="Kept in the history.",
         widget=forms.Textarea(attrs={"rows": 3}),
     )

@@ -229,7 +229,7 @@ def of_lost_pod(reason: str, message: str) -> Diagnosis:
         return Diagnosis("no memory on the node", description, is_terminal=False)
     if _RECLAIM.search(f"{reason} {message}"):
         description = (
-            f"its node was taken away (spot reclaim, shutdown or drain); a new pod starts: {quote}"
+            f"its node was removed (spot reclaim, shutdown or drain); a new pod starts: {quote}"
         )
         return Diagnosis("node taken", description, is_terminal=False)
     return of_text(message) or Diagnosis("pod failed", quote, is_terminal=True)

@@ -115,7 +115,7 @@ def describe_stage(stage: str, workload: str) -> str:
         "download": f"{workload} downloads the model",
         "load": f"{workload} loads the model",
         "ready": f"{workload} is ready",
-        "missing": f"{workload} is gone from the cluster",
+        "missing": f"{workload} is no longer on the cluster",
     }[stage]
 
 

@@ -20,7 +20,7 @@ from portal.audit.actions import register
 from portal.core import clock
 from portal.core.errors import Invalid
 
-DELIVERY_SET = register("team.delivery_set", "set the delivery of")
+DELIVERY_SET = register("team.delivery_set", "changed the delivery of")
 _BRANCH = re.compile(r"[A-Za-z0-9][\w./-]{0,98}[\w-]|[A-Za-z0-9]")
 _PATH = re.compile(r"([\w-][\w.-]*(/[\w-][\w.-]*)*)?")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -63,7 +63,7 @@ KINDS: Final[Mapping[Metric, MetricKind]] = {
         "GPU utilisation", "ratio", "Triton busy time", most=1.0, has_ratio=False
     ),
     Metric.GPU_MEMORY: MetricKind(
-        "GPU memory", "GiB", "whole GPU, most seen", most=4096, has_ratio=False
+        "GPU memory", "GiB", "whole GPU, peak", most=4096, has_ratio=False
     ),
     Metric.THROUGHPUT_PER_GPU: MetricKind(
         "Throughput per GPU",

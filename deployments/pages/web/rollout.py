@@ -203,7 +203,7 @@ def _button_effects(rollout: Rollout, view: RolloutView) -> ButtonEffects:
         promote = ""
     elif view.is_mirroring and not view.is_last_step:
         promote = (
-            f"Mirrors {view.next_weight}% of requests to {candidate}; its answers are discarded. "
+            f"Mirrors {view.next_weight}% of requests to {candidate}; its responses are discarded. "
             "Both revisions keep their GPUs."
         )
     elif view.next_weight == 100:

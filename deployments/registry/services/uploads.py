@@ -106,7 +106,7 @@ def sign_parts(
     upload_validation.check_numbers(numbers, plan)
     if version.has_part_checksums and set(numbers) - set(checksums):
         raise Invalid(
-            "This upload promised a SHA-256 with every part; send `checksums` for all numbers.",
+            "This upload was opened with part_checksums: send `checksums` for all part numbers.",
             fields={"checksums": "base64 SHA-256 of each part"},
         )
     store = object_store.store()

@@ -131,7 +131,7 @@ def _begin(progress: RolloutProgress) -> Decision:
 
 def _gets(progress: RolloutProgress, share: int) -> str:
     if progress.is_shadow:
-        return f"{share}% of requests are mirrored to it; its answers are discarded"
+        return f"{share}% of requests are mirrored to it; its responses are discarded"
     return f"it gets {share}%"
 
 
@@ -244,4 +244,4 @@ def _describe_deadline(progress: RolloutProgress, observed: RolloutObservation) 
     if progress.phase == RolloutPhase.RUNNING and progress.step.deadline_seconds is not None:
         allowed = descriptions.format_duration(progress.step.deadline_seconds)
         return f"step {progress.step_index + 1} was not promoted within {allowed}"
-    return "nobody promoted it in time"
+    return "it was not promoted in time"
