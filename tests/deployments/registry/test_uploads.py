@@ -236,7 +236,7 @@ def test_parts_are_signed_in_small_batches_of_existing_numbers(
 def test_promised_checksums_must_come_with_each_part(people: People, s3_store: S3Store) -> None:
     version = start(people, has_part_checksums=True)
 
-    with pytest.raises(Invalid, match="promised a SHA-256"):
+    with pytest.raises(Invalid, match="part_checksums"):
         uploads.sign_parts(actor=people.member, version_id=version.pk, numbers=[1], checksums={})
 
 
