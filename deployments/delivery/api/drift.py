@@ -44,7 +44,7 @@ class DriftSerializer(DriftPolicySerializer):
     found_at = serializers.DateTimeField(source="drift.found_at", allow_null=True)
     heals = serializers.IntegerField(source="drift.reverts")
     edits = EditSerializer(source="drift.edits", many=True)
-    is_revert_requested = serializers.BooleanField(source="is_revert_requested")
+    is_heal_wanted = serializers.BooleanField(source="is_revert_requested")
     is_adoptable = serializers.BooleanField()
     not_adoptable = EditSerializer(many=True)
 
