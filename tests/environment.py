@@ -13,7 +13,7 @@ DEFAULTS = {
     "SLIPWAY_CLUSTER_CREDENTIALS_DIR": "/",
     "SLIPWAY_ALLOWED_HOSTS": "127.0.0.1,localhost,testserver",
     "SLIPWAY_S3_ENDPOINT_URL": "http://127.0.0.1:1",
-    # Tests ask more in a minute than anybody; those of the limits set their own.
+    # Tests send more requests a minute than any client; tests of the limits set their own.
     "SLIPWAY_API_REQUESTS_PER_MINUTE": "1000000",
     "SLIPWAY_API_ANONYMOUS_PER_MINUTE": "1000000",
     "AWS_ACCESS_KEY_ID": "test",

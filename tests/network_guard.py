@@ -12,7 +12,7 @@ from django.db import connection
 
 
 class CalledInTransaction(AssertionError):
-    """Row locks would be held for as long as another system takes to answer."""
+    """Row locks would last as long as another system takes to respond."""
 
 
 def refuse_inside_transaction(what: str) -> None:

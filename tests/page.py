@@ -1,6 +1,6 @@
 """A page as people meet it: its text, and its links, buttons, rows, terms and fields by their names.
 
-`page(client.get("/fleet"))`, or `page(html)`. Tests that ask this instead of the markup hold when a
+`page(client.get("/fleet"))`, or `page(html)`. Tests that read this instead of the markup still pass when a
 class or an element changes and nobody sees a difference.
 """
 

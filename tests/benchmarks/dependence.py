@@ -1,8 +1,8 @@
-"""Where the promise of the sequential tests holds, and where it ends: equal revisions, ugly streams.
+"""Where the assumptions of the sequential tests hold, and where they fail: equal revisions, ugly streams.
 
 Rollouts as in `sequential`, the candidate equal to stable in the long run. What the tests allow for:
 - times with heavy tails, and requests of one interval that are slow or fail together on both sides,
-  because a test of means takes an interval as one trial and looks at both sides at the same time;
+  because a test of means takes an interval as one trial and observes both sides at the same time;
 - load that slows both sides down for minutes.
 What they do not: a side that has bad minutes of its own. There a candidate is worse than stable for
 as long as they last, which is what its guard forbids; in the long run it would be even. These are
@@ -74,7 +74,7 @@ def _each(draw: Callable[[], Floats]) -> tuple[Floats, Floats]:
 
 
 def _jitter_of_each(random: Random) -> tuple[Floats, Floats]:
-    """Each interval of each side by itself; nothing lasts."""
+    """Each interval of each side on its own; nothing lasts."""
     return _each(lambda: np.exp(drift(random, phi=0.0, deviation=0.3)))
 
 

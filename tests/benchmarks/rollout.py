@@ -2,7 +2,7 @@
 
 - v2 is good: a lead promotes it 5 -> 25 -> 50 -> 100 %, and a second one is aborted by hand at 25 %;
   the observed share is inside its band at every click, and no request of at least 20,000 fails.
-- v3 errs on 3 % of requests, v4 is 40 % slower: each is aborted by itself.
+- v3 fails 3% of requests, v4 is 40% slower: each is aborted automatically.
 - v5 gets a handful of requests: neither promoted nor aborted, and says why.
 - v6 drifts in its outputs: stopped.
 - v7 fails every request: how long after its first failure the last one came, against one
@@ -73,7 +73,7 @@ def stop_by_itself(
         scene.wait_for_phase(rollout_id, "running")
         seconds = scene.seconds_until_aborted(rollout_id)
         ended = scene.wait_for_phase(rollout_id, "aborted")
-    print(f"  {name}: aborted by itself after {seconds:.1f} s: {ended['phase_reason']}")
+    print(f"  {name}: aborted automatically after {seconds:.1f} s: {ended['phase_reason']}")
 
 
 def keep_a_starved_one(scene: Scene) -> None:

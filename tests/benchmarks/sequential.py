@@ -8,7 +8,7 @@ Simulated rollouts 5 → 25 → 50 %, ten minutes each, read every five seconds,
 Beside them, on the same streams, the threshold rules of two other tools as their documentation
 shows them, once with their own limit and once with ours: Flagger (checks each minute, the fifth
 failed check since the start rolls back) and Argo Rollouts (measures each five minutes, the fourth
-failed measurement aborts). They look at the error rate only.
+failed measurement aborts). They judge the error rate only.
 
 The tests run in arrays here; the first streams are run through the product's own code too, and both
 must abort at the same interval.
@@ -126,20 +126,20 @@ class _Capital:
     """`sequential.suspicion` of many rollouts at once."""
 
     def __init__(self, rollouts: int) -> None:
-        self._held = np.zeros((len(e_process.WORSE), rollouts))
-        self._looks = np.zeros(rollouts)
+        self._capital = np.zeros((len(e_process.WORSE), rollouts))
+        self._intervals = np.zeros(rollouts)
         self._rhos = np.array(e_process.WORSE)[:, None]
         self.peak = np.ones(rollouts)
 
     def bet(self, hits: Ints, trials: Ints, chance: Floats) -> None:
         is_bet = trials > 0
-        looks = self._looks + is_bet
-        fresh = np.where(is_bet, 1 / np.maximum(looks * (looks + 1), 1), 0.0)
+        intervals = self._intervals + is_bet
+        fresh = np.where(is_bet, 1 / np.maximum(intervals * (intervals + 1), 1), 0.0)
         power = hits * np.log(self._rhos) - trials * np.log1p((self._rhos - 1) * chance)
-        held = np.minimum(1e100, (self._held + fresh) * np.exp(np.minimum(power, 230.0)))
-        self._held = np.where(is_bet, held, self._held)
-        self._looks = looks
-        value = self._held.mean(axis=0) + 1 / (looks + 1)
+        capital = np.minimum(1e100, (self._capital + fresh) * np.exp(np.minimum(power, 230.0)))
+        self._capital = np.where(is_bet, capital, self._capital)
+        self._intervals = intervals
+        value = self._capital.mean(axis=0) + 1 / (intervals + 1)
         self.peak = np.where(is_bet, np.maximum(self.peak, value), self.peak)
 
 

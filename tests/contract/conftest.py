@@ -19,7 +19,7 @@ from tests.fleet.localcluster.conftest import start_api, stop_api
 
 
 def named_cluster() -> Path | None:
-    """The real one that was asked for."""
+    """The real cluster that the environment names."""
     named = os.environ.get("SLIPWAY_TEST_KUBECONFIG", "")
     if named and not Path(named).is_file():
         raise pytest.UsageError(f"SLIPWAY_TEST_KUBECONFIG names {named}, where no file is.")

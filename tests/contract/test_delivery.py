@@ -126,10 +126,10 @@ def test_an_edit_is_detected_with_its_manager_and_reverted_by_a_forced_apply(
     )
     assert live is not None
     assert live["spec"]["selector"] == {"slipway.dev/workload": "theirs"}
-    (healed,) = objects.apply(cluster_id=cluster_id, manifests=[manifest], force=True)
+    (applied,) = objects.apply(cluster_id=cluster_id, manifests=[manifest], force=True)
 
-    assert edits.find_edits(manifest, healed) == []
-    assert healed["spec"]["selector"] == manifest["spec"]["selector"]
+    assert edits.find_edits(manifest, applied) == []
+    assert applied["spec"]["selector"] == manifest["spec"]["selector"]
 
 
 def test_the_log_of_a_pod_that_is_not_there_is_not_found(

@@ -25,7 +25,7 @@ from tests.accounts import make_team
 
 Permission = tuple[str, str, str]
 
-# What a team's namespace, or the cluster, holds once.
+# Objects that a team's namespace, or the cluster, has once.
 SHARED = (
     ("v1", "Namespace"),
     ("v1", "ServiceAccount"),
@@ -40,7 +40,7 @@ NAMED = (
     ("serving.kserve.io/v1alpha1", "LocalModelNodeGroup"),
     ("scheduling.k8s.io/v1", "PriorityClass"),
 )
-# Plurals of kinds that the cluster under test may not serve, and so cannot tell.
+# Plurals of kinds that the cluster under test may not serve.
 PLURALS = {
     "LLMInferenceService": "llminferenceservices",
     "LeaderWorkerSet": "leaderworkersets",

@@ -1,4 +1,4 @@
-"""Pipelines against a real API server: what is written is taken, found again, and stays as wanted."""
+"""Pipelines against a real API server: objects are accepted, listed, and stay as desired."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def running(s3_store: Any, settings: Any, tmp_path: Path) -> Iterator[tuple[Path
 
 
 def _until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 90) -> None:
-    """Do what the workers do, and look again, until it is so."""
+    """Run the workers' sweeps until the condition is met."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         Deployment.objects.filter(is_retired=False).exclude(stable_revision=None).update(
@@ -120,7 +120,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     bucket = settings.SLIPWAY_S3_BUCKET
     one, two = (adder.version(model, number, bucket, s3, member) for number in (1, 2))
     adder.version(other, 9, bucket, s3, member)
-    # Warm-up is no usual setting: its configuration must reach Triton through the bucket.
+    # Warm-up is not a default setting: its configuration must reach Triton through the bucket.
     spec = ServingSpec(
         engine=engine,
         instance_type="g5.xlarge",
@@ -201,7 +201,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 def _a_drifting_candidate_is_stopped_before_traffic(
     member: Any, lead: Any, deployment: Deployment, drifting: ModelVersion, state: Callable[[], str]
 ) -> None:
-    """Saved once from what the stable revision answers; the candidate itself is asked."""
+    """Saved once from the stable revision's answer; the candidate must match it."""
     request = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
     tried = try_it.send(
         actor=member, deployment_id=deployment.pk, body=json.dumps(request), target=Target.STABLE

@@ -73,7 +73,7 @@ def _status_of(method: str, url: str, path: str) -> int:
 
 
 def require_shut_in_the_pod(deployment: Deployment) -> None:
-    """Triton refuses it by itself, whoever comes bypassing the gateway."""
+    """Triton itself refuses it, also for clients that bypass the gateway."""
     pods = observe.observe([deployment])[deployment.pk].pods[1]
     for method, path in _ADMINISTRATION:
         body = json.dumps(_REGION).encode() if method == "POST" else None

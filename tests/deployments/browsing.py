@@ -38,7 +38,7 @@ def signed_in_context(browser: Browser, base_url: str, user: User) -> BrowserCon
 
 
 def polled(page: Page, target: str, *, seconds: int) -> int:
-    """Move the page's clock until the part was asked for, and return the status of the answer."""
+    """Move the page's clock until the fragment was requested, and return the response's status."""
 
     def is_it(answer: Response) -> bool:
         return answer.request.headers.get("hx-target") == target

@@ -29,7 +29,7 @@ def begin(world: World, *, steps: Any = STEPS, **plan: Any) -> tuple[Deployment,
 
 
 def interval(world: World, deployment: Deployment, *, latency_us: int = 20_000) -> None:
-    """Five seconds of both sides, then a look."""
+    """Five seconds of both sides, then a reconcile pass."""
     world.clock.move(5)
     send(world, "detector-r1", 90, latency_us=20_000)
     send(world, "detector-r2", 10, latency_us=latency_us)
@@ -37,7 +37,7 @@ def interval(world: World, deployment: Deployment, *, latency_us: int = 20_000) 
 
 
 def fill(world: World, deployment: Deployment) -> None:
-    """Everything that the first of STEPS asks for."""
+    """Everything that the first of STEPS requires."""
     world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)

@@ -1,4 +1,4 @@
-"""An object store in memory, for tests that look at what lies there and not at how S3 speaks."""
+"""An object store in memory, for tests about stored objects rather than the S3 protocol."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class RecordingCluster:
 
 
 def _matches(labels: Mapping[str, str], expected: Mapping[str, Any]) -> bool:
-    """A wanted value is a text, or several of which one must be it."""
+    """An expected value is a text, or several of which one must match."""
     return all(
         labels.get(name) in ([value] if isinstance(value, str) else value)
         for name, value in expected.items()

@@ -1,4 +1,4 @@
-"""People who are signed in, and the one refusal every test asks about."""
+"""People who are signed in, and the refusal that every test checks."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class Scene:
             rollout = self.read_rollout(rollout_id)
             return rollout["phase"] in {"aborting", "aborted"} and not rollout["requested_weight"]
 
-        wait_for("abort by itself", is_away, seconds=180)
+        wait_for("automatic abort", is_away, seconds=180)
         return time.monotonic() - began
 
 

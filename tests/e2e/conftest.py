@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Classifier, Person
 
-# One line for each time a test asks whether something is ready would hide what matters.
+# A line for each readiness poll would hide what matters.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 

@@ -1,4 +1,4 @@
-"""Kubernetes objects as an API server tells them, small."""
+"""Small Kubernetes objects as an API server returns them."""
 
 from __future__ import annotations
 

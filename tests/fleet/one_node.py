@@ -93,7 +93,7 @@ def node(db: None) -> Node:
     )
 
 
-def hold(node: Node, team: Team, name: str, share_ppm: int, busy: float | None) -> Workload:
+def occupy(node: Node, team: Team, name: str, share_ppm: int, busy: float | None) -> Workload:
     workload = Workload.objects.create(
         cluster=node.cluster,
         team=team,

@@ -39,7 +39,7 @@ def people(vision: Team) -> dict[str, User]:
 
 @pytest.fixture
 def fleet(cluster: Cluster, detector: int, catalogue: None) -> None:
-    """vision and nlp hold a GPU each of a node with four, since START; one hour is sealed."""
+    """vision and nlp use a GPU each of a node with four, since START; one hour is sealed."""
     workloads.register(
         cluster_id=cluster.pk,
         team=make_team(slug="nlp"),

@@ -28,7 +28,7 @@ def asked(world: World, deployment: Deployment) -> ChangeRequest:
 
 
 def approved(world: World, deployment: Deployment) -> ChangeRequest:
-    """With the last approval, and before a worker has seen it."""
+    """With the last approval, and before a worker has claimed it."""
     change = requested_change(world, deployment)
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     return ChangeRequest.objects.get(pk=change.pk)

@@ -54,7 +54,7 @@ def test_roll_back_is_called_by_the_revision_that_comes_back(world: World, clien
     first.pk, first.number = None, 1
     first.save()
     client.force_login(world.member)
-    asks = client.get(f"/deployments/vision/{deployment.name}/roll-back?revision=1")
+    confirm = client.get(f"/deployments/vision/{deployment.name}/roll-back?revision=1")
 
     change = requests.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=1
@@ -62,7 +62,7 @@ def test_roll_back_is_called_by_the_revision_that_comes_back(world: World, clien
     client.force_login(world.lead)
     page = client.get(f"/approvals/{change.pk}").content.decode()
 
-    assert "Starts r1 again and moves all traffic to it" in asks.content.decode()
+    assert "Starts r1 again and moves all traffic to it" in confirm.content.decode()
     assert (change.restored_number, change.revision and change.revision.number) == (1, 3)
     assert f"Roll {deployment.name} back to r1" in page
     assert "Starts r1 again" in page

@@ -1,4 +1,4 @@
-"""What is checked of a change before it is asked for: the ticks of its request, and nothing written."""
+"""The checks of a change before its request: the same as those of the request; nothing is written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def canary(world: World, **changed: Any) -> dict[str, Any]:
 
 
 def ready(world: World, kind: str) -> tuple[Deployment, dict[str, Any]]:
-    """A deployment of which the change may be asked, and its body."""
+    """A deployment for which the change may be requested, and its body."""
     deployment = world.serving(environment="staging")
     if kind == "roll_back":
         Revision.objects.create(
@@ -61,28 +61,28 @@ def test_the_ticks_are_those_of_the_request_and_nothing_is_written(world: World,
     deployment, body = ready(world, kind)
     before, writes = rows(), list(world.cluster.writes)
 
-    looked = post(world, deployment, "changes/preflight", body)
+    preview = post(world, deployment, "changes/preflight", body)
     after = rows()
     response = post(world, deployment, "changes", body)
 
-    assert looked.status_code == 200, looked.data
+    assert preview.status_code == 200, preview.data
     assert after == before
     assert world.cluster.writes == writes
-    assert looked.data["can_submit"] is True
+    assert preview.data["can_submit"] is True
     assert response.status_code == 201, response.data
     change = ChangeRequest.objects.get(pk=response.data["id"])
-    assert [dict(check) for check in looked.data["checks"]] == change.checks
-    assert looked.data["cost"] == change.cost
-    assert "kind: InferenceService" in looked.data["manifests"]
+    assert [dict(check) for check in preview.data["checks"]] == change.checks
+    assert preview.data["cost"] == change.cost
+    assert "kind: InferenceService" in preview.data["manifests"]
     assert len(change.checks) > 7
 
 
 def test_of_a_retirement_nothing_is_checked(world: World) -> None:
     deployment = world.serving()
 
-    looked = post(world, deployment, "changes/preflight", {"kind": "retire"})
+    preview = post(world, deployment, "changes/preflight", {"kind": "retire"})
 
-    assert looked.data == {"can_submit": True, "checks": [], "cost": None, "manifests": ""}
+    assert preview.data == {"can_submit": True, "checks": [], "cost": None, "manifests": ""}
     assert ChangeRequest.objects.count() == 1
 
 
@@ -91,13 +91,13 @@ def test_a_check_that_refuses_is_a_tick_here_and_a_problem_there(world: World) -
     Team.objects.update(quota_gpus=1)
     world.cluster.refuse["InferenceService"] = ObjectInvalid("no such runtime")
 
-    looked = post(world, deployment, "changes/preflight", canary(world))
+    preview = post(world, deployment, "changes/preflight", canary(world))
     response = post(world, deployment, "changes", canary(world))
 
     refusals = [
-        check for check in looked.data["checks"] if check["ok"] is False and check["is_blocking"]
+        check for check in preview.data["checks"] if check["ok"] is False and check["is_blocking"]
     ]
-    assert (looked.status_code, looked.data["can_submit"]) == (200, False)
+    assert (preview.status_code, preview.data["can_submit"]) == (200, False)
     assert [refusal["name"] for refusal in refusals] == ["Quota", "Server dry-run"]
     assert response.status_code == 422
     text = " ".join(
@@ -144,11 +144,11 @@ def test_bad_input_is_the_problem_that_the_request_would_get(
     }
     before = rows()
 
-    looked = post(world, deployment, "changes/preflight", sent)
+    preview = post(world, deployment, "changes/preflight", sent)
     response = post(world, deployment, "changes", sent)
 
-    assert looked.status_code == response.status_code == status, looked.data
-    assert {**looked.data, "instance": ""} == {**response.data, "instance": ""}
+    assert preview.status_code == response.status_code == status, preview.data
+    assert {**preview.data, "instance": ""} == {**response.data, "instance": ""}
     assert rows() == before
 
 
@@ -170,11 +170,11 @@ def test_while_another_change_is_open_both_are_refused_alike(world: World) -> No
         actor=world.member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
     )
 
-    looked = post(world, deployment, "changes/preflight", canary(world))
+    preview = post(world, deployment, "changes/preflight", canary(world))
     response = post(world, deployment, "changes", canary(world))
 
-    assert (looked.status_code, looked.data["code"]) == (409, "change_open")
-    assert looked.data["detail"] == response.data["detail"]
+    assert (preview.status_code, preview.data["code"]) == (409, "change_open")
+    assert preview.data["detail"] == response.data["detail"]
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,6 @@ def test_while_another_change_is_open_both_are_refused_alike(world: World) -> No
 def test_who_may_read(world: World, who: str, status: int) -> None:
     deployment = world.serving()
 
-    looked = post(world, deployment, "changes/preflight", canary(world), who)
+    preview = post(world, deployment, "changes/preflight", canary(world), who)
 
-    assert looked.status_code == status
+    assert preview.status_code == status

@@ -1,4 +1,4 @@
-"""A decided request tells what was decided on, whatever has happened to its parts since."""
+"""A decided request shows the state at its decision, whatever has changed since."""
 
 from __future__ import annotations
 

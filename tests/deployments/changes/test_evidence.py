@@ -1,4 +1,4 @@
-"""While a lead is at lunch: what the evidence does by itself, and what it leaves to people."""
+"""While a lead is at lunch: what guards decide automatically, and what they leave to people."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.deployments.world import World
 def test_a_slow_candidate_is_aborted_in_the_pass_that_detects_it(world: World) -> None:
     deployment, _rollout = start(world)
     world.clock.move(10)
-    looks = 0
+    passes = 0
     while Rollout.objects.get().phase == RolloutPhase.RUNNING:
         interval(world, deployment, latency_us=28_000)
-        looks += 1
-        assert looks < 60
+        passes += 1
+        assert passes < 60
     world.work()
 
     assert weights(world) == {"detector-r1-predictor": 100}
@@ -33,7 +33,7 @@ def test_a_slow_candidate_is_aborted_in_the_pass_that_detects_it(world: World) -
         "aborted: mean latency: worse than allowed: +40% against stable"
     )
     # The candidate's 20 requests of an interval come in two readings.
-    assert looks == 28
+    assert passes == 28
     assert Notice.objects.get(event="rollout.aborted").message == event.message
 
 

@@ -1,4 +1,4 @@
-"""A first deployment that cannot load ends: it gives its GPU back at its deadline, or when asked."""
+"""A first deployment that cannot load ends: it releases its GPU at its deadline, or on request."""
 
 from __future__ import annotations
 

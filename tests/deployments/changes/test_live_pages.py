@@ -105,7 +105,7 @@ def test_charts_stay_and_follow_over_two_minutes_of_polls(page: Page, world: Wor
 
 
 def test_a_drawing_is_on_the_page_at_every_moment(page: Page, world: World) -> None:
-    """Counted at each change of the page, not only when all is quiet again."""
+    """Counted at each change of the page, not only at the end."""
     page.goto(ONE)
     drawn(page)
     page.evaluate("""() => {

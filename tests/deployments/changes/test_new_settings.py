@@ -202,5 +202,5 @@ def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
     assert "Not known yet: this model has not been started." in before
     assert "about 42 s" in after
     assert "3 starts measured; the slowest took 90 s" in after
-    # Nobody asks, nobody pays.
+    # Without requests nothing runs and nothing costs.
     assert "$0.00" in after

@@ -1,4 +1,4 @@
-"""In production a stop needs what a start needs, by whatever way it is asked for."""
+"""In production a stop needs the approval that a start needs, on the page and by API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks are made again before someone decides: what has turned is told, and refuses."""
+"""The checks are repeated before a decision: changed results are shown, and refuse it."""
 
 from __future__ import annotations
 

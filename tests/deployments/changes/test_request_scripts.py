@@ -1,4 +1,4 @@
-"""Copy as Python, curl and YAML: what is copied from the page asks for exactly the same."""
+"""Copy as Python, curl and YAML: the copied script requests exactly the same."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TYPED = {
 def test_the_copied_scripts_make_the_same_request_as_the_form(
     world: World, signed_in: Callable[[User], Client], live_server: LiveServer
 ) -> None:
-    # One that takes batches, so that it may be asked to wait for them.
+    # A model that takes batches, so that a queue delay is valid.
     ModelVersion.objects.update(signature={"max_batch_size": 8})
     client = signed_in(world.member)
     token = tokens.create(actor=world.member, name="notebook", days=1).plain

@@ -1,4 +1,4 @@
-"""Which autoscaler a revision gets when a range of replicas is asked for, or a canary names none."""
+"""Which autoscaler a revision gets for a range of replicas, or when a canary names none."""
 
 from __future__ import annotations
 
@@ -85,8 +85,10 @@ def test_range_is_fixed_with_a_word_why_on_page_and_rest(world: World) -> None:
     shown = client.get(f"/api/v1/changes/{change.pk}").json()
     assert shown["scale"] == kept
     assert FIXED_WORDS in " ".join(check["detail"] for check in shown["checks"])
-    looked = recheck.repeat(actor=world.lead, change_id=change.pk)
-    assert [check.detail for check in looked.checks if check.name == "Scaling"] == [check["detail"]]
+    rechecked = recheck.repeat(actor=world.lead, change_id=change.pk)
+    assert [check.detail for check in rechecked.checks if check.name == "Scaling"] == [
+        check["detail"]
+    ]
 
 
 def test_range_that_stays_as_it_is_is_refused_with_why(world: World) -> None:
@@ -107,7 +109,7 @@ def test_knative_never_takes_over_pods_that_run(world: World) -> None:
 
     assert change.scale["scaling"]["kind"] == "fixed"
     assert (
-        "Knative scales only pods that it started: ask for a canary that names knative."
+        "Knative scales only pods that it started: request a canary that names knative."
         in (autoscaler_checks(change)[0]["detail"])
     )
 

@@ -223,8 +223,8 @@ def test_one_sweep_checks_a_few_versions_oldest_first(world: World) -> None:
 
     assert [serving_watch.sweep(limit=1) for _ in range(3)] == [1, 1, 0]
 
-    looked = Deployment.objects.order_by("pk").values_list("bytes_checked_at", flat=True)
-    assert list(looked) == [world.clock.at, world.clock.at]
+    checked_at = Deployment.objects.order_by("pk").values_list("bytes_checked_at", flat=True)
+    assert list(checked_at) == [world.clock.at, world.clock.at]
     world.clock.move(serving_watch.EVERY.total_seconds())
     Deployment.objects.filter(pk=first.pk).update(
         bytes_checked_at=world.clock.at - timedelta(days=1)

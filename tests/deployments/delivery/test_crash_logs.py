@@ -1,4 +1,4 @@
-"""A crash that the pod's status says nothing of is told from the log, or from the probe's event."""
+"""A crash without a message in the pod's status is explained by the log, or by the probe's event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real servers, kubelets and registries write, and what is told of it."""
+"""Messages of real servers, kubelets and registries, and the diagnosis of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Someone edits the cluster: what differs is told, put right or held, by choice."""
+"""Drift on the cluster is reported, and reverted or held for review, by policy."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def most_replicas(live: Live, name: str) -> int:
     return int(live_object["spec"]["predictor"]["maxReplicas"])
 
 
-def held(live: Live, name: str, edit: dict[str, Any] = MORE) -> Deployment:
-    """Deployed, to be held, and edited."""
+def pending_drift(live: Live, name: str, edit: dict[str, Any] = MORE) -> Deployment:
+    """A deployment that holds drift for review, edited on the cluster."""
     deployment = live.deployed(name)
     drift_decisions.set_policy(
         actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
@@ -68,7 +68,7 @@ def test_fields_that_others_add_are_kept(live: Live) -> None:
 
 
 def test_pending_drift_stays_and_is_the_state_reason(live: Live) -> None:
-    deployment = held(live, "three")
+    deployment = pending_drift(live, "three")
 
     assert most_replicas(live, "three") == 3
     assert "kubectl-edit changed spec.predictor.maxReplicas" in deployment.state_reason
@@ -78,7 +78,7 @@ def test_pending_drift_stays_and_is_the_state_reason(live: Live) -> None:
 
 
 def test_a_decision_to_re_apply_reverts_once(live: Live) -> None:
-    deployment = held(live, "four")
+    deployment = pending_drift(live, "four")
 
     drift_decisions.re_apply(actor=live.world.member, deployment_id=deployment.pk)
     live.reconcile_now(deployment)
@@ -90,12 +90,12 @@ def test_a_decision_to_re_apply_reverts_once(live: Live) -> None:
     assert event.actor_name == "member"
     live.edit(f"{ISVC}/four-r1", MORE)
     live.reconcile_now(deployment)
-    assert most_replicas(live, "four") == 3, "the policy still holds"
+    assert most_replicas(live, "four") == 3, "the policy still applies"
 
 
 def test_adopting_drift_requests_a_change_and_approves_nothing(live: Live) -> None:
-    deployment = held(live, "five", FIXED_AT_3)
-    # Nothing loads here, so the first request does not end by itself.
+    deployment = pending_drift(live, "five", FIXED_AT_3)
+    # Nothing loads here, so the first request does not finish.
     ChangeRequest.objects.filter(deployment=deployment).update(state="done")
 
     change = drift_decisions.adopt(actor=live.world.member, deployment_id=deployment.pk)
@@ -112,7 +112,7 @@ def test_adopting_drift_requests_a_change_and_approves_nothing(live: Live) -> No
 
 
 def test_a_range_without_an_autoscaler_is_not_adopted(live: Live) -> None:
-    deployment = held(live, "unseen")
+    deployment = pending_drift(live, "unseen")
     ChangeRequest.objects.filter(deployment=deployment).update(state="done")
 
     assert not drift_decisions.view_of(deployment).is_adoptable
@@ -139,7 +139,7 @@ def test_an_edit_without_a_field_in_the_spec_cannot_be_adopted(live: Live) -> No
 
 
 def test_a_viewer_decides_nothing(live: Live) -> None:
-    deployment = held(live, "seven")
+    deployment = pending_drift(live, "seven")
     audited = AuditEvent.objects.count()
 
     for choose in (drift_decisions.re_apply, drift_decisions.adopt):

@@ -1,4 +1,4 @@
-"""The page tells what was edited on the cluster and lets those choose who may."""
+"""The page shows drift on the cluster and offers the choices to those who may decide."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = "/deployments/vision/detector/manifests"
 CHOOSE = "/deployments/vision/detector/drift"
 
 
-def held(world: World) -> Deployment:
+def pending_drift(world: World) -> Deployment:
     deployment = world.serving()
     at = clock.now()
     drift = Drift(Outcome.PENDING, (EDIT,), at, at).to_json()
@@ -33,7 +33,7 @@ def as_user(user: User) -> Client:
 
 
 def test_a_member_sees_who_changed_what_and_decides(world: World) -> None:
-    deployment = held(world)
+    deployment = pending_drift(world)
 
     page = as_user(world.member).get(PAGE).content.decode()
     answer = as_user(world.member).post(CHOOSE, {"choice": "re-apply"}, follow=True)
@@ -46,7 +46,7 @@ def test_a_member_sees_who_changed_what_and_decides(world: World) -> None:
 
 
 def test_a_viewer_sees_drift_and_may_not_decide(world: World) -> None:
-    deployment = held(world)
+    deployment = pending_drift(world)
 
     page = as_user(world.viewer).get(PAGE).content.decode()
     as_user(world.viewer).post(CHOOSE, {"choice": "re-apply"})
@@ -58,7 +58,7 @@ def test_a_viewer_sees_drift_and_may_not_decide(world: World) -> None:
 
 
 def test_a_stranger_gets_not_found(world: World) -> None:
-    held(world)
+    pending_drift(world)
 
     answer = as_user(world.stranger).post(CHOOSE, {"choice": "re-apply"})
 

@@ -35,13 +35,13 @@ def test_after_ten_minutes_without_an_api_server_all_is_as_approved(
 ) -> None:
     deployment = approved(live, "away")
     proxy.fault = (503, {})
-    looks = 0
+    passes = 0
     for _ in range(60):
         live.world.clock.move(10)
-        looks += reconcile.sweep()
+        passes += reconcile.sweep()
     deployment.refresh_from_db()
     assert "does not answer" in deployment.state_reason
-    assert looks < 25, "it backs off"
+    assert passes < 25, "it backs off"
     assert proxy.writes == []
 
     proxy.fault = None
@@ -127,7 +127,7 @@ def test_a_worker_killed_between_apply_and_record_costs_one_lease(
 
     deployment.refresh_from_db()
     assert deployment.observed_generation == deployment.desired_generation
-    assert len(proxy.writes) == before, "what was written is found, not written again"
+    assert len(proxy.writes) == before, "what was written is not written again"
 
 
 def test_one_object_that_always_fails_does_not_delay_others(
@@ -181,8 +181,8 @@ def test_without_a_broker_the_sweeps_deliver(live: Live, proxy: Proxy) -> None:
 
 def test_nothing_is_written_while_another_worker_has_the_lease(live: Live, proxy: Proxy) -> None:
     deployment = approved(live, "fenced")
-    held = leases.claim(Deployment, deployment.pk, seconds=60)
-    assert held is not None
+    lease = leases.claim(Deployment, deployment.pk, seconds=60)
+    assert lease is not None
 
     assert reconcile.reconcile(deployment_id=deployment.pk)
 

@@ -1,4 +1,4 @@
-"""Credentials that expire, a namespace that somebody deletes, workers that meet: on a real API server
+"""Credentials that expire, a namespace that a person deletes, workers that meet: on a real API server
 behind a proxy. Each time the cluster ends up as approved, and nothing else was written.
 """
 

@@ -133,9 +133,9 @@ def test_a_missing_repository_is_named(server: GitServer, remote: Remote) -> Non
 
 
 def test_a_server_that_does_not_answer_is_named(remote: Remote) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{held.getsockname()[1]}/fleet.git"
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/fleet.git"
 
         with pytest.raises(GitUnreachable, match="does not answer"):
             write(replace(remote, url=url), a="1\n")

@@ -1,4 +1,4 @@
-"""Delivery by commits, to a real Git server; an operator brings what Git holds to the cluster."""
+"""Delivery by commits, to a real Git server; an operator applies what is in Git to the cluster."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def operator(world: World, server: GitServer, draft: GitDraft) -> Operator:
     return Operator(world, server)
 
 
-def look_later(world: World, deployment: Deployment) -> Deployment:
+def reconcile_later(world: World, deployment: Deployment) -> Deployment:
     world.clock.move(20)
     return world.reconcile_now(deployment)
 
@@ -57,7 +57,7 @@ def deployed(world: World, operator: Operator) -> Deployment:
     for _ in range(3):
         operator.sync()
         world.cluster.make_ready("detector-r1")
-        look_later(world, deployment)
+        reconcile_later(world, deployment)
     return deployment
 
 
@@ -86,9 +86,9 @@ def test_a_committed_deployment_is_ready_only_once_the_cluster_is(
     ]
     operator.sync()
     world.cluster.make_ready("detector-r1")
-    look_later(world, deployment_of(change))
+    reconcile_later(world, deployment_of(change))
     operator.sync()
-    deployment = look_later(world, deployment_of(change))
+    deployment = reconcile_later(world, deployment_of(change))
     assert deployment.state == DeploymentState.READY
     change.refresh_from_db()
     assert change.state == ChangeState.DONE
@@ -126,8 +126,8 @@ def test_another_pass_makes_no_commit_and_no_request_to_git(
     deployment = deployed(world, operator)
     commits, requests = server.commits(), server.requests
 
-    look_later(world, deployment)
-    look_later(world, deployment)
+    reconcile_later(world, deployment)
+    reconcile_later(world, deployment)
 
     assert server.commits() == commits
     assert server.requests == requests
@@ -144,9 +144,9 @@ def test_a_retirement_is_committed_in_an_order_that_drops_no_request(
     assert f"{FOLDER}/detector/httproute-detector.yaml" not in server.files()
     assert f"{FOLDER}/detector/inferenceservice-detector-r1.yaml" in server.files()
     operator.sync()
-    look_later(world, deployment)
+    reconcile_later(world, deployment)
     operator.sync()
-    deployment = look_later(world, deployment)
+    deployment = reconcile_later(world, deployment)
 
     assert deployment.is_retired
     assert [commit.split(": ")[1].split(" (")[0] for commit in server.commits()[before:]] == [
@@ -171,17 +171,17 @@ def test_a_canary_and_its_abort_are_commits(
     for _ in range(3):
         operator.sync()
         world.cluster.make_ready("detector-r2")
-        look_later(world, deployment)
+        reconcile_later(world, deployment)
     assert route_weights(server) == {"detector-r1-predictor": 90, "detector-r2-predictor": 10}
 
     actions.abort(actor=world.lead, rollout_id=Rollout.objects.get().pk, reason="slow")
-    look_later(world, deployment)
+    reconcile_later(world, deployment)
 
     assert route_weights(server)["detector-r1-predictor"] == 100
     assert f"{FOLDER}/detector/inferenceservice-detector-r2.yaml" in server.files()
     for _ in range(4):
         operator.sync()
-        look_later(world, deployment)
+        reconcile_later(world, deployment)
     assert f"{FOLDER}/detector/inferenceservice-detector-r2.yaml" not in server.files()
     assert writes(world) == []
 
@@ -201,7 +201,7 @@ def test_a_refused_push_is_recorded_once_and_retried(
     change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     world.approved(change)
-    look_later(world, deployment_of(change))
+    reconcile_later(world, deployment_of(change))
 
     events = DeploymentEvent.objects.filter(kind="not committed")
     assert [event.message for event in events] == [
@@ -211,7 +211,7 @@ def test_a_refused_push_is_recorded_once_and_retried(
     assert server.commits() == ["By hand"]
     assert writes(world) == []
     server.allow_pushes()
-    look_later(world, deployment_of(change))
+    reconcile_later(world, deployment_of(change))
     assert server.commits()[-1].startswith("vision/detector: push r1")
     assert GitDelivery.objects.get().last_error == ""
 
@@ -219,9 +219,9 @@ def test_a_refused_push_is_recorded_once_and_retried(
 def test_an_unreachable_server_delays_only_teams_that_deliver_through_it(
     world: World, operator: Operator, draft: GitDraft
 ) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{held.getsockname()[1]}/fleet.git"
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/fleet.git"
         git_settings.save(
             actor=world.admin, team=world.team, draft=replace(draft, repository_url=url)
         )
@@ -256,7 +256,7 @@ def test_a_worker_that_dies_between_push_and_record_makes_no_second_commit(
     monkeypatch.setattr(git, "commit", real)
     Deployment.objects.update(lease_until=None, lease_token="")
 
-    look_later(world, deployment_of(change))
+    reconcile_later(world, deployment_of(change))
 
     assert len(server.commits()) == 1
     assert GitExport.objects.get().commit == server.git("rev-parse", "main")
@@ -267,10 +267,10 @@ def test_switching_to_git_commits_what_already_runs(
 ) -> None:
     deployment = world.serving()
     world.cluster.make_ready("detector-r1")
-    look_later(world, deployment)
+    reconcile_later(world, deployment)
 
     git_settings.save(actor=world.admin, team=world.team, draft=draft)
-    look_later(world, deployment)
+    reconcile_later(world, deployment)
 
     assert f"{FOLDER}/detector/httproute-detector.yaml" in server.files()
     assert f"{FOLDER}/detector/inferenceservice-detector-r1.yaml" in server.files()

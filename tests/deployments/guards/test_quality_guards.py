@@ -137,17 +137,17 @@ def test_vectors_that_drifted_from_the_reference_set_fail() -> None:
     same = answer_verdicts.judge(
         Kind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0)], limit=0.05
     )
-    turned = answer_verdicts.judge(
+    judged = answer_verdicts.judge(
         Kind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0.6)], limit=0.05
     )
 
     assert same.verdict == "pass"
-    assert turned.verdict == "fail"
-    assert turned.message.startswith("cosine distance of means 0.1")
+    assert judged.verdict == "fail"
+    assert judged.message.startswith("cosine distance of means 0.1")
 
 
 def test_watching_two_equal_streams_to_the_end_cries_wolf_less_than_it_may() -> None:
-    """1,000 A/A streams, looked at after each batch of 50 up to 1,600, at a level of 10 %."""
+    """1,000 A/A streams, tested after each batch of 50 up to 1,600, at a level of 10%."""
     generator = random.Random(2026)
     alarms = 0
     for _ in range(1000):

@@ -1,4 +1,4 @@
-"""Looking at every interval does not inflate false alarms; what is worse is found."""
+"""Testing at every interval does not inflate false alarms; regressions are detected."""
 
 from __future__ import annotations
 
@@ -74,33 +74,33 @@ def test_the_bet_on_one_rate_is_fair_at_its_limit(*, is_worse: bool) -> None:
 
 def test_a_late_regression_is_still_detected_soon() -> None:
     dice = random.Random(5)
-    held = e_process.suspicion()
+    wealth = e_process.suspicion()
     for _ in range(500):
-        held = held.bet(hits=dice.random() < 0.3, trials=1, chance=e_process.SIGN_CHANCE)
-    assert held.peak < 20
+        wealth = wealth.bet(hits=dice.random() < 0.3, trials=1, chance=e_process.SIGN_CHANCE)
+    assert wealth.peak < 20
 
     needed = 0
-    while held.peak < 800:
-        held = held.bet(hits=1, trials=1, chance=e_process.SIGN_CHANCE)
+    while wealth.peak < 800:
+        wealth = wealth.bet(hits=1, trials=1, chance=e_process.SIGN_CHANCE)
         needed += 1
 
     assert needed == 35
 
 
 def test_the_capital_stays_finite_in_an_endless_rollout() -> None:
-    held = e_process.suspicion()
+    wealth = e_process.suspicion()
     for _ in range(300):
-        held = held.bet(hits=1000, trials=1000, chance=0.01)
-    kept = e_process.suspicion(held.to_json())
+        wealth = wealth.bet(hits=1000, trials=1000, chance=0.01)
+    kept = e_process.suspicion(wealth.to_json())
 
-    assert math.isfinite(held.value)
-    assert kept == held
+    assert math.isfinite(wealth.value)
+    assert kept == wealth
 
 
 def test_without_trials_nothing_is_learnt() -> None:
-    held = e_process.suspicion().bet(hits=3, trials=10, chance=0.1)
+    wealth = e_process.suspicion().bet(hits=3, trials=10, chance=0.1)
 
-    assert held.bet(hits=0, trials=0, chance=0.1) == held
+    assert wealth.bet(hits=0, trials=0, chance=0.1) == wealth
 
 
 def test_the_bound_is_valid_at_every_interval() -> None:

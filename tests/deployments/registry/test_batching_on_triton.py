@@ -1,4 +1,4 @@
-"""Models that take batches and models that only look like it, uploaded, verified, and served by the
+"""Models that take batches and models that only seem to, uploaded, verified, and served by the
 real Triton: sixteen requests at a time are answered as each one alone.
 """
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.timeout(420)]
 REQUESTS = 200
 AT_ONCE = 16
 _LARGE = BatchingModel("large", batching_models.mlp, (1, 8), takes_batches=True)
-# Batched as every model with free first dimensions once was: it must be seen to answer wrongly.
+# Batched as every model with a dynamic first dimension once was: its answers must be wrong.
 _GUESSED = BatchingModel(
     "guessed", batching_models.softmax_over_axis_0, (2, 6), takes_batches=False
 )

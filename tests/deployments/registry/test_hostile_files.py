@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 
 def loaded(folder: Path, body: bytes) -> dict[str, Any]:
-    """As the sandbox does it, in this process: only for files that hold nobody up."""
+    """As the sandbox does it, in this process: only for files that do not block."""
     path = folder / "model.onnx"
     path.write_bytes(body)
     onnx.read(path)

@@ -1,4 +1,4 @@
-"""Lists ask the database as often for ten rows as for two."""
+"""Lists need as many queries for ten rows as for two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions by reference on the pages: registered, shown for what they are, asked to be served."""
+"""Versions by reference on the pages: registered, shown as not verified, requested as deployments."""
 
 from __future__ import annotations
 

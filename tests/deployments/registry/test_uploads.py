@@ -145,9 +145,9 @@ def test_completing_twice_is_one_completion(upload: Upload, people: People) -> N
     assert AuditEvent.objects.filter(action="version.uploaded").count() == 1
 
 
-@pytest.mark.parametrize("heals", ["the client asks again", "the sweep finds it"])
+@pytest.mark.parametrize("recovery", ["the client retries", "the sweep"])
 def test_death_between_the_store_and_the_row_loses_nothing(
-    people: People, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch, heals: str
+    people: People, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch, recovery: str
 ) -> None:
     body = onnx_models.linear()
     version = start(people, size_bytes=len(body))
@@ -158,7 +158,7 @@ def test_death_between_the_store_and_the_row_loses_nothing(
         with pytest.raises(Death, match="complete_upload"):
             uploads.complete(actor=people.member, version_id=version.pk)
 
-    if heals == "the client asks again":
+    if recovery == "the client retries":
         uploads.complete(actor=people.member, version_id=version.pk)
     else:
         with time_machine.travel(clock.now() + timedelta(seconds=31)):

@@ -265,7 +265,7 @@ def test_a_worker_of_the_stopped_declaration_writes_nothing_over_the_next_one(
 def test_what_was_ready_before_cannot_fail_by_a_page_that_saw_it_earlier(
     people: People, upload: Upload
 ) -> None:
-    """Between the look and the write it became ready, and was declared anew."""
+    """Between the read and the write it became ready, and was declared again."""
     version = upload(onnx_models.linear())
     verification.advance(version.pk)
     declare_smaller(people, version)

@@ -1,4 +1,4 @@
-"""What goes on or stops by itself, beside people who click too late or have paused it."""
+"""Automatic promotions and aborts, beside people who click too late or have paused."""
 
 from __future__ import annotations
 

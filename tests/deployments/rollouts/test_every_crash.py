@@ -1,8 +1,8 @@
 """A worker dies once before and once after everything it does, in every phase and at every step.
 
 The walk is one whole rollout. At each function below the worker ends where it stands the first time
-it comes by in a phase: before the call, and at the next look right after it. What was committed
-stays, what was not is gone, the lease runs out, another worker looks. In the end the cluster, the
+it reaches in a phase: before the call, and in the next pass right after it. What was committed
+stays, what was not is gone, the lease expires, another worker continues. In the end the cluster, the
 rows, the alias, the histories and the messages must be those of a rollout in which nobody died.
 """
 
@@ -104,7 +104,7 @@ class Deaths:
 
 
 class Walk:
-    """People and workers, one look at a time, until the rollout has ended."""
+    """People and workers, one pass at a time, until the rollout has ended."""
 
     def __init__(self, world: World, deaths: Deaths) -> None:
         self.world, self.deaths = world, deaths
@@ -115,7 +115,7 @@ class Walk:
         return Rollout.objects.get()
 
     def to_the_end(self, act: Callable[[Walk], None]) -> None:
-        """`act` is what people and users do between two looks."""
+        """`act` is what people and users do between two passes."""
         for _ in range(_MOST_LOOKS):
             if not ROLLOUT[RolloutPhase(self.row.phase)]:
                 break
@@ -153,7 +153,7 @@ def _good(walk: Walk) -> None:
 
 
 def _bad(walk: Walk) -> None:
-    """As good, until the second step: there it fails, and nobody is at the desk."""
+    """As good, until the second step: there it fails, and no person reacts."""
     world, row = walk.world, walk.row
     if row.step_index == 0:
         _good(walk)

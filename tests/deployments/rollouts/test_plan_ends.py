@@ -1,4 +1,4 @@
-"""What a plan asks for at its end, and that all of it is approved."""
+"""What a plan does at its end, and that all of it is approved."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_blue_green_paused_without_traffic_restarts_its_check(world: World) -> N
         [{"weight": 10, "soak_seconds": 0, "min_requests": 0}],
         [{"weight": 0, "soak_seconds": 0, "min_requests": 5}],
         [{"weight": 0, "soak_seconds": 0, "min_requests": 0}] * 2,
-        ["dark"],
+        ["zero-traffic"],
     ],
 )
 def test_blue_green_takes_no_steps_with_traffic(world: World, steps: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Guards of a canary that a real Prometheus is asked for: pass, breach and abort, vanish, refuse."""
+"""Guards of a canary on a real Prometheus: pass, breach and abort, missing series, refusal."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_prometheus_is_queried_outside_transactions_and_not_after_the_end(
     prometheus.show(errors(1))
     _, rollout = begin(world, prometheus.url, ERRORS)
     prometheus_readings.sweep()
-    assert urls == [QUERY, QUERY], "tried when it was asked for, then read"
+    assert urls == [QUERY, QUERY], "tried at the request, then read"
 
     Rollout.objects.update(phase=RolloutPhase.ABORTED)
     reading = PrometheusReading.objects.get()

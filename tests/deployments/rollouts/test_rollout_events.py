@@ -124,14 +124,14 @@ def test_one_response_has_the_same_and_how_to_continue(world: World, rollout: Ro
 def test_a_stream_beyond_the_limit_ends_at_once_with_a_retry_time(
     world: World, rollout: Rollout
 ) -> None:
-    held = [streams.slot() for _ in range(streams.MAX_STREAMS)]
-    assert [item.__enter__() for item in held] == [True] * streams.MAX_STREAMS
+    slots = [streams.slot() for _ in range(streams.MAX_STREAMS)]
+    assert [slot.__enter__() for slot in slots] == [True] * streams.MAX_STREAMS
 
     answer: Any = _client(world.lead).get(_url(rollout), {"wait": 55}, **SSE)
     text = b"".join(answer.streaming_content).decode()
 
-    for item in held:
-        item.__exit__(None, None, None)
+    for slot in slots:
+        slot.__exit__(None, None, None)
     assert text.startswith("retry: 5000\n\n")
     assert "event: state" in text
     with streams.slot() as has_slot:

@@ -1,5 +1,5 @@
 """decide() driven by Hypothesis: people click, clusters lag and fail, workers crash, time passes,
-guards fail and pass and vanish, answers are checked, steps go on by themselves.
+guards fail and pass and vanish, answers are checked, steps are promoted automatically.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule(is_crashing=st.booleans())
     def reconcile_now(self, is_crashing: bool) -> None:
-        """A crash after deciding loses the effect; the next look must decide the same again."""
+        """A crash after deciding loses the effect; the next pass must decide the same again."""
         decision = decide.decide(self.progress, self.observation(), self.now)
         if is_crashing:
             assert decide.decide(self.progress, self.observation(), self.now) == decision
@@ -286,7 +286,7 @@ class Rollouts(RuleBasedStateMachine):
     def abort(self) -> None:
         self.abort_now()
 
-    # What must hold always.
+    # Invariants.
 
     @invariant()
     def nothing_is_promoted_without_a_person(self) -> None:

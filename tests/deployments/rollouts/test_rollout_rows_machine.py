@@ -35,7 +35,7 @@ STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
     {"weight": 50, "soak_seconds": 5, "min_requests": 20, "auto_promote": True},
 ]
-# The last step of a shadow is for people; the one before may go on by itself.
+# The last step of a shadow is for people; the one before may be promoted automatically.
 MIRRORED = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20, "auto_promote": True},
     {"weight": 50, "soak_seconds": 5, "min_requests": 20},
@@ -155,7 +155,7 @@ class Rows(RuleBasedStateMachine):
         assert (deployment.candidate_weight, deployment.candidate_mirror) == (0, 0)
         assert deployment.stable_revision.number == 1
 
-    # What must hold always.
+    # Invariants.
 
     @invariant()
     def nothing_was_promoted_without_evidence_that_is_kept(self) -> None:

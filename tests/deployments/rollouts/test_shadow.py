@@ -50,7 +50,7 @@ def begin(world: World) -> tuple[Deployment, Rollout]:
 
 
 def fill(world: World, deployment: Deployment, *, copies: int = 100, failure: int = 0) -> None:
-    """What the first step asks for: all requests at stable, copies of a tenth at the candidate."""
+    """What the first step requires: all requests at stable, a tenth mirrored to the candidate."""
     world.clock.move(111)
     send(world, "detector-r1", 1000)
     send(world, "detector-r2", copies - failure, failure=failure)

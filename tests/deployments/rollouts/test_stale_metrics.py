@@ -1,4 +1,4 @@
-"""Readings that stop, requests that stop, servers that start anew: told to people, never a verdict."""
+"""Readings that stop, requests that stop, servers that restart: a notification, never a verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.deployments.world import World
 
 
 def fill(world: World, deployment: Deployment) -> None:
-    """Everything that the first step asks for."""
+    """Everything that the first step requires."""
     world.clock.move(111)
     send(world, "detector-r1", 900)
     send(world, "detector-r2", 100)

@@ -1,4 +1,4 @@
-"""Stopping a rollout: abort, pause, and what ends it by itself."""
+"""Stopping a rollout: abort, pause, and automatic ends."""
 
 from __future__ import annotations
 

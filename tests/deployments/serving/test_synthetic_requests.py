@@ -1,4 +1,4 @@
-"""A quiet candidate is not busy because the portal asks it, and a split is not wrong because of it."""
+"""The portal's own requests neither make an idle candidate busy nor bend the split."""
 
 from __future__ import annotations
 

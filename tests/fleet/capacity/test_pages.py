@@ -1,4 +1,4 @@
-"""The Fleet page: who holds which GPU."""
+"""The Fleet page: which team uses which GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.test import Client
 
 from fleet.models import Node, Pod
 from portal.accounts.models import Team
-from tests.fleet.one_node import NOW, admin, hold, member, nlp, node, still_clock, vision
+from tests.fleet.one_node import NOW, admin, member, nlp, node, occupy, still_clock, vision
 from tests.page import page
 
 __all__ = ["admin", "member", "nlp", "node", "still_clock", "vision"]
@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 
 
 def test_each_gpu_is_a_tile_that_names_its_holder(admin: Client, node: Node, vision: Team) -> None:
-    hold(node, vision, "detector", 1_000_000, 0.7)
-    hold(node, vision, "rank", 250_000, None)
+    occupy(node, vision, "detector", 1_000_000, 0.7)
+    occupy(node, vision, "rank", 250_000, None)
 
     fleet = page(admin.get("/fleet"))
 
@@ -31,7 +31,7 @@ def test_each_gpu_is_a_tile_that_names_its_holder(admin: Client, node: Node, vis
 
 
 def test_things_of_other_teams_are_not_named(member: Client, node: Node, nlp: Team) -> None:
-    hold(node, nlp, "secret-plan", 1_000_000, 0.5)
+    occupy(node, nlp, "secret-plan", 1_000_000, 0.5)
 
     html = member.get("/fleet").content.decode()
 
@@ -40,7 +40,7 @@ def test_things_of_other_teams_are_not_named(member: Client, node: Node, nlp: Te
 
 
 def test_pending_pods_say_why_they_wait(admin: Client, node: Node, vision: Team) -> None:
-    workload = hold(node, vision, "detector", 1_000_000, None)
+    workload = occupy(node, vision, "detector", 1_000_000, None)
     Pod.objects.create(
         cluster=node.cluster,
         workload=workload,
@@ -75,7 +75,7 @@ def test_polling_gets_the_board_only(admin: Client, node: Node) -> None:
 def test_fleet_needs_as_many_queries_for_many_nodes_as_for_one(
     admin: Client, node: Node, vision: Team, django_assert_max_num_queries: Any
 ) -> None:
-    hold(node, vision, "detector", 1_000_000, 0.4)
+    occupy(node, vision, "detector", 1_000_000, 0.4)
     for number in range(30):
         node.pk, node.uid, node.name = None, f"n{number}x", f"local-{number + 2}"
         node.save()

@@ -1,4 +1,4 @@
-"""What a cluster is found to offer, with a fake behind the gateway's Protocol."""
+"""Probed capabilities of a cluster, with a fake behind the gateway's Protocol."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def with_(**changed: Feature) -> Capabilities:
 
 
 def test_probed_capabilities_survive_the_database() -> None:
-    capabilities = with_(keda=Feature(None, why="It is forbidden to look."))
+    capabilities = with_(keda=Feature(None, why="It is forbidden to read."))
 
     assert Capabilities.from_json(json.loads(json.dumps(capabilities.to_json()))) == capabilities
 

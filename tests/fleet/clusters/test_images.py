@@ -1,4 +1,4 @@
-"""Which images pods may run: entries of the platform's list, and names that only look like them."""
+"""Which images pods may run: entries of the platform's list, and similar names that do not match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Karpenter's node pools would start, by what a type's name tells."""
+"""What Karpenter's node pools would start, by the name of a type."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_sealing_moves_the_estimate_and_changes_no_sum(cluster: Cluster) -> None
 @pytest.mark.usefixtures("catalogue")
 def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
     see(cluster, START)
-    stray = pod("stray", workload="", namespace="default")
+    orphan = pod("orphan", workload="", namespace="default")
     record.record(
         cluster_id=cluster.pk,
         changes=ObservedChanges(nodes=[node("node-2", instance_type="g5.12xlarge", gpus=4)]),
@@ -283,11 +283,11 @@ def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
     )
     record.record(
         cluster_id=cluster.pk,
-        changes=ObservedChanges(pods=[stray | {"spec": {**stray["spec"], "nodeName": "node-2"}}]),
+        changes=ObservedChanges(pods=[orphan | {"spec": {**orphan["spec"], "nodeName": "node-2"}}]),
         at=START,
     )
     nodes = [node(), node("node-2", instance_type="g5.12xlarge", gpus=4)]
-    pods = [pod(), stray]
+    pods = [pod(), orphan]
     for hour in (1, 2):
         record.replace_all(
             cluster_id=cluster.pk,

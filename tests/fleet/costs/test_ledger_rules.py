@@ -35,8 +35,10 @@ prices = st.decimals("0.000001", "200", places=6)
 lives = st.builds(NodeLife, st.integers(1, 8), intervals, prices)
 
 
-def parts(life: NodeLife, held: list[Allocation], until: datetime | None = None) -> list[Part]:
-    return ledger.split_hour(life, held, HOUR_START, split=split_exactly, until=until)
+def parts(
+    life: NodeLife, allocations: list[Allocation], until: datetime | None = None
+) -> list[Part]:
+    return ledger.split_hour(life, allocations, HOUR_START, split=split_exactly, until=until)
 
 
 def life(gpus: int, price: str, end: datetime | None = None) -> NodeLife:
@@ -44,9 +46,9 @@ def life(gpus: int, price: str, end: datetime | None = None) -> NodeLife:
 
 
 def test_half_held_gpu_costs_half_and_the_rest_is_idle() -> None:
-    held = [Allocation(A, 1_000_000, Interval(HOUR_START, HOUR_START + HOUR / 2))]
+    allocations = [Allocation(A, 1_000_000, Interval(HOUR_START, HOUR_START + HOUR / 2))]
 
-    assert parts(life(1, "1.006"), held) == [
+    assert parts(life(1, "1.006"), allocations) == [
         Part(A, HOUR_MS // 2, Decimal("0.503000")),
         Part(None, HOUR_MS // 2, Decimal("0.503000")),
     ]
@@ -54,9 +56,9 @@ def test_half_held_gpu_costs_half_and_the_rest_is_idle() -> None:
 
 def test_node_that_went_after_a_quarter_of_the_hour_costs_a_quarter() -> None:
     gone = HOUR_START + HOUR / 4
-    held = [Allocation(A, 1_000_000, Interval(HOUR_START - HOUR))]
+    allocations = [Allocation(A, 1_000_000, Interval(HOUR_START - HOUR))]
 
-    assert parts(life(1, "4", gone), held) == [Part(A, HOUR_MS // 4, Decimal("1.000000"))]
+    assert parts(life(1, "4", gone), allocations) == [Part(A, HOUR_MS // 4, Decimal("1.000000"))]
 
 
 def test_node_that_did_not_exist_in_the_hour_has_no_rows() -> None:
@@ -64,12 +66,12 @@ def test_node_that_did_not_exist_in_the_hour_has_no_rows() -> None:
 
 
 def test_pods_that_held_more_than_there_is_share_the_cost_and_nothing_is_idle() -> None:
-    held = [
+    allocations = [
         Allocation(A, 1_000_000, Interval(HOUR_START)),
         Allocation(B, 1_000_000, Interval(HOUR_START)),
     ]
 
-    rows = parts(life(1, "1"), held)
+    rows = parts(life(1, "1"), allocations)
 
     assert [(part.holder, part.cost_amount) for part in rows] == [
         (B, Decimal("0.500000")),
@@ -78,8 +80,8 @@ def test_pods_that_held_more_than_there_is_share_the_cost_and_nothing_is_idle() 
 
 
 @given(lives, held_lists)
-def test_rows_sum_to_the_nodes_cost_exactly(life: NodeLife, held: list[Allocation]) -> None:
-    rows = parts(life, held)
+def test_rows_sum_to_the_nodes_cost_exactly(life: NodeLife, allocations: list[Allocation]) -> None:
+    rows = parts(life, allocations)
 
     cost = ledger.node_cost(life, HOUR_START, HOUR_START + HOUR)
     assert sum(part.cost_amount for part in rows) == (cost if rows else 0)
@@ -88,12 +90,12 @@ def test_rows_sum_to_the_nodes_cost_exactly(life: NodeLife, held: list[Allocatio
 
 @given(lives, held_lists, st.randoms(use_true_random=False))
 def test_order_does_not_matter(
-    life: NodeLife, held: list[Allocation], shuffle: random.Random
+    life: NodeLife, allocations: list[Allocation], shuffle: random.Random
 ) -> None:
-    shuffled = list(held)
+    shuffled = list(allocations)
     shuffle.shuffle(shuffled)
 
-    assert parts(life, shuffled) == parts(life, held)
+    assert parts(life, shuffled) == parts(life, allocations)
 
 
 @given(intervals, moments, moments)

@@ -12,7 +12,7 @@ from django.test import Client
 
 from fleet.models import InstancePrice, LedgerRow, Node, SealedHour, UnpricedHour
 from portal.accounts.models import Team
-from tests.fleet.one_node import NOW, admin, hold, member, nlp, node, still_clock, vision
+from tests.fleet.one_node import NOW, admin, member, nlp, node, occupy, still_clock, vision
 from tests.page import page
 
 __all__ = ["admin", "member", "nlp", "node", "still_clock", "vision"]
@@ -99,7 +99,7 @@ def test_ledger_of_other_teams_stays_hidden(member: Client, nlp: Team, ledger_ro
 
 
 def test_the_running_hour_is_marked_as_an_estimate(admin: Client, node: Node, vision: Team) -> None:
-    hold(node, vision, "detector", 1_000_000, None)
+    occupy(node, vision, "detector", 1_000_000, None)
 
     costs = admin.get("/costs").content.decode()
     rows = page(admin.get("/costs/ledger")).rows

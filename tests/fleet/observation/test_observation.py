@@ -155,12 +155,12 @@ def test_unregistered_gpu_pod_is_metered_without_a_team(cluster: Cluster) -> Non
     record.record(
         cluster_id=cluster.pk,
         changes=ObservedChanges(
-            nodes=[node()], pods=[pod("stray", workload="", namespace="default")]
+            nodes=[node()], pods=[pod("orphan", workload="", namespace="default")]
         ),
         at=START,
     )
 
-    assert [(lease[0], lease[2]) for lease in facts(cluster)] == [("stray", "")]
+    assert [(lease[0], lease[2]) for lease in facts(cluster)] == [("orphan", "")]
 
 
 def test_pod_without_gpu_and_workload_is_not_kept(cluster: Cluster) -> None:

@@ -92,7 +92,7 @@ def cluster(live_api: LocalApi, wire: Wire, tmp_path: Path) -> Iterator[Cluster]
     path.write_text(live_api.kubeconfig.read_text().replace(live_api.base_url, wire.url))
     clients.forget()
     yield Cluster.objects.create(
-        name="silent",
+        name="unresponsive",
         kind="local",
         kubeconfig_path=str(path),
         gateway_url="http://127.0.0.1:1",

@@ -49,7 +49,7 @@ def test_page_of_one_model_sums_versions_and_failure_reasons() -> None:
 
 
 def test_page_of_several_models_sums_them_and_leaves_others_out() -> None:
-    text = PAGE + 'nv_inference_request_success{model="stray",version="1"} 1000\n'
+    text = PAGE + 'nv_inference_request_success{model="other",version="1"} 1000\n'
 
     several = TritonPage(text, models=["detector", "other"])
     every = TritonPage(text, models=[])
@@ -108,7 +108,7 @@ def test_every_request_between_readings_is_counted_once_whatever_restarts(
 ) -> None:
     counter, answered, readings = 0, 0, [reading(0, 0)]
     for second, (is_restart, more) in enumerate(steps, start=1):
-        # A restart is only seen when the new count is below the old one.
+        # A restart is only detected when the new count is below the old one.
         counter = 0 if is_restart and more < counter else counter
         counter += more
         answered += more

@@ -33,7 +33,7 @@ STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
 
 @dataclass
 class FullWorld:
-    """`names` holds, by path parameter, what exists and belongs to team vision."""
+    """`names` maps path parameters to objects of team vision."""
 
     world: World
     deployment: Deployment
@@ -67,7 +67,7 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
     deployment = world.serving()
     rule = rules.make(
         actor=world.admin,
-        draft=RuleDraft(name="nobody asks for these", team="vision", kinds=("start",), needed=2),
+        draft=RuleDraft(name="unused", team="vision", kinds=("start",), needed=2),
     )
     review = EmergencyReview.objects.create(
         change=deployment.changes.get(),
@@ -95,7 +95,7 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         expected=[output],
     )
     template = templates.save(
-        actor=world.member, team=world.team, name="usual", steps=STEPS, plan={}
+        actor=world.member, team=world.team, name="default", steps=STEPS, plan={}
     )
     step = {"deployment": deployment.name}
     # KServe's router of a pipeline needs it.

@@ -1,4 +1,4 @@
-"""What the API answers where no view of it is asked, or none may answer: always a problem."""
+"""What the API answers outside of its views: always a problem document."""
 
 from __future__ import annotations
 

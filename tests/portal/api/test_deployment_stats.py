@@ -1,4 +1,4 @@
-"""GET deployments/{id}/stats: what the Tritons told, and null for what nobody knows."""
+"""GET deployments/{id}/stats: figures of Triton, and null for what is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two people who edit the same thing: the second is told, and the first's edit stays."""
+"""Two people who edit the same thing: the second is refused, and the first's edit stays."""
 
 from __future__ import annotations
 

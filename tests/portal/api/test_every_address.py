@@ -30,7 +30,7 @@ SHARED = {
 OWN = {"get me", "get me/tokens", "post me/tokens"}
 # Of these a stranger sees what is there, but neither names nor numbers of another team.
 ANONYMOUS = {"get nodes"}
-# Only a platform admin may, whatever the team: told so, because it hides nothing.
+# Only a platform admin may, whatever the team: refused by name, because it hides nothing.
 ADMINS = {
     "post teams",
     "post clusters",
@@ -56,7 +56,7 @@ NODES = {
     ]
 }
 PIPELINE = {"team": "vision", "cluster_id": "cluster_id", "name": "other", **NODES}
-# What a member could send, so that a refusal is about who asks and not about the body.
+# What a member could send, so that a refusal is about the actor and not the body.
 BODIES: dict[str, dict[str, Any]] = {
     "post teams": {"slug": "audio", "name": "Audio"},
     "patch teams/{slug}": {"quota_gpus": 1, "monthly_budget_amount": "1.00"},
@@ -154,7 +154,7 @@ def signed_in(user: Any) -> APIClient:
 
 
 def rows() -> dict[str, list[Any]]:
-    """All that is stored, so that a refusal can be seen to have changed nothing."""
+    """All that is stored, to check that a refusal changed nothing."""
     models = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
     return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in models}
 
@@ -235,7 +235,7 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     reads = {status for status in statuses if status.startswith("get ")} - UPLOADERS
     writes = {one: status for one, status in statuses.items() if one not in reads}
     assert {read: statuses[read] for read in reads if statuses[read] != 200} == {}
-    # A preflight writes nothing; that he may not ask for the deployment is one of its checks.
+    # A preflight writes nothing; the missing permission is one of its checks.
     assert writes.pop("post deployments/preflight") in {200, 403}
     assert {one: status for one, status in writes.items() if status != 403} == {}
     assert rows() == before

@@ -1,4 +1,4 @@
-"""Lists ask the database as often for many rows as for few."""
+"""Lists need as many queries for many rows as for few."""
 
 from __future__ import annotations
 

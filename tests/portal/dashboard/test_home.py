@@ -21,7 +21,7 @@ SignIn = Callable[[User], Client]
 
 
 def measure(world: World, requests: int, failures: int) -> None:
-    """One whole minute of the workload's traffic, and one GPU held for ten days."""
+    """One whole minute of the workload's traffic, and one GPU used for ten days."""
     workload = Workload.objects.get(name="detector-r1")
     at = world.clock.at
     WorkloadMinute.objects.create(

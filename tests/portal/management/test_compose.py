@@ -139,7 +139,7 @@ def test_everything_but_the_tls_proxy_listens_on_loopback_only(services: dict[st
     published = {name: service["ports"] for name, service in services.items() if "ports" in service}
 
     assert published.pop("proxy") == ["80:80", "443:443"]
-    assert services["proxy"]["profiles"] == ["tls"], "not started unless asked for"
+    assert services["proxy"]["profiles"] == ["tls"], "not started by default"
     assert set(published) == {"web", "s3", "prometheus"}
     assert all(port.startswith("127.0.0.1:") for ports in published.values() for port in ports)
 
@@ -173,7 +173,7 @@ def test_valkey_demands_its_password(services: dict[str, Any]) -> None:
 
 
 def test_images_are_pinned_and_mounted_files_exist(services: dict[str, Any]) -> None:
-    """To exact versions; a digest behind one is welcome, and cannot be looked up here."""
+    """To exact versions; a digest behind one is welcome, and cannot be resolved here."""
     base = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     ours = {"slipway:local"}
     for image in {*base, *(service["image"] for service in services.values())} - ours:

@@ -145,8 +145,8 @@ def test_only_the_named_origin_may_write_from_a_browser(server: Server) -> None:
     url = server.client.generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "k"})
 
     def preflight(origin: str) -> httpx.Response:
-        asks = {"Origin": origin, "Access-Control-Request-Method": "PUT"}
-        return plain_http.client.options(url, headers=asks)
+        headers = {"Origin": origin, "Access-Control-Request-Method": "PUT"}
+        return plain_http.client.options(url, headers=headers)
 
     assert preflight(ORIGIN).headers["access-control-allow-origin"] == ORIGIN
     assert "access-control-allow-origin" not in preflight("http://evil.example").headers

@@ -1,4 +1,4 @@
-"""From `tell` to a message that a real server received."""
+"""From a notification to a message that a real server received."""
 
 from __future__ import annotations
 

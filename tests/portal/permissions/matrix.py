@@ -1,4 +1,4 @@
-"""Who gets what at every address: how a row is written, asked and judged.
+"""Who gets what at every address: how a row is written, requested and checked.
 
 A row is one method at one address, as the URL resolver has it (pages) or the OpenAPI document (REST):
 
@@ -103,7 +103,7 @@ def sign_in(user: User | None) -> SimpleCookie:
 
 
 def send(row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld) -> Answer:
-    """As if it had never been asked: what it changed is rolled back."""
+    """The response; its changes are rolled back."""
     method, _, route = row.key.partition(" ")
     names = {**full.names, **row.named}
     body = {k: names.get(v, v) if isinstance(v, str) else v for k, v in row.body.items()}

@@ -129,7 +129,7 @@ BY_MEMBERS: Final = (
         "put pipelines/{pipeline_id}",
     ),
 )
-# Stopping what serves in production needs an approval, whoever asks.
+# Stopping what serves in production needs an approval, whoever requests it.
 OF_NOBODY: Final = _rows("", 200, "post deployments/{deployment_id}/stop")
 DECISIONS: Final = (
     *_rows(
@@ -170,7 +170,7 @@ BY_ADMINS: Final = (
         "put clusters/{cluster_id}/serving",
         stranger=403,
     ),
-    # Deployments run on it, and the rule never asked for an approval.
+    # Deployments run on it, and no approval was needed for the rule.
     *_rows(ADMINS, 409, "delete clusters/{cluster_id}", stranger=403),
     *_rows(ADMINS, 204, "delete approval-rules/{rule_id}", stranger=403),
     *_rows(ADMINS, 201, "post approval-rules", "post clusters", "post teams", stranger=403),

@@ -1,4 +1,4 @@
-"""The rows of pages. Bodies are what a member could send, so that a refusal is about who asks."""
+"""The rows of pages. Bodies are what a member could send, so that a refusal is about the actor."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ FORMS_OF_MEMBERS: Final = tuple(
     )
 )
 DEPLOYMENTS: Final = (
-    # For the own team of whoever asks, which the stranger has too.
+    # For the actor's own team, which an outsider has too.
     Row("GET deployments/new", f"stranger {MEMBERS}"),
     Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
     Row(f"POST {_DEPLOYMENT}/canary", MEMBERS, ok=422, body={"go": "submit", "version": "0"}),
