@@ -1,4 +1,4 @@
-"""Takes every page of a running portal at 1280 and 375 px, light and dark, for people to look at.
+"""Takes every page of a running portal at 1280 and 375 px, light and dark, for people to review.
 
     python -m tests.screenshots http://127.0.0.1:8000 --user lead --password … --out shots
 
@@ -43,7 +43,7 @@ PAGES = (
     "/jump?q=v",
     "/no-such-page",
 )
-# On each of these, the first link that looks like this is visited as well, and the pages below it.
+# On each of these, the first link with this pattern is visited as well, and the pages below it.
 _LISTED = {
     "/models": (r"^/models/[^/]+/[^/]+$", ("/1", "/edit", "/golden-requests/new")),
     "/deployments": (

@@ -6,7 +6,7 @@ Rollouts as in `sequential`, the candidate equal to stable in the long run. What
 - load that slows both sides down for minutes.
 What they do not: a side that has bad minutes of its own. There a candidate is worse than stable for
 as long as they last, which is what its guard forbids; in the long run it would be even. These are
-printed beside, so that nobody takes the promise for more than it is.
+printed too, so that the limits of the guarantee are known.
 """
 
 from __future__ import annotations

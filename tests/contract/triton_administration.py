@@ -1,4 +1,4 @@
-"""What of a Triton is for nobody but its operator, and that the gateway and the pod refuse it."""
+"""The parts of Triton that are for its operator only, refused by the gateway and the pod."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int) -> Scaling:
         metrics += ["sqs"] if made["sqs_queue_url"] else []
         metrics += [""] if made["office_hours"] else []
         made["metric"] = draw(st.sampled_from(metrics))
-    # What only running pods tell never starts the first one.
+    # A metric that only running pods report never starts the first pod.
     wakes = kind == serving_spec.KNATIVE or made.get("metric") in ("gateway-latency", "sqs")
     if wakes or (kind == serving_spec.KEDA and made.get("office_hours")):
         made["can_scale_to_zero"] = draw(st.booleans())

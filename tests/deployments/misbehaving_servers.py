@@ -143,7 +143,7 @@ def kubeconfig(tmp_path: Path, proxy: Proxy) -> Path:
 def live(
     world: World, module_api: LocalApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Live]:
-    """Everything that the portal asks of the cluster goes through the proxy."""
+    """All requests of the portal to the cluster go through the proxy."""
     monkeypatch.setattr(clients, "factory", HttpKubeClient)
     clients.forget()
     Cluster.objects.filter(pk=world.cluster_id).update(

@@ -111,7 +111,7 @@ def start_router(world: World, pipeline: Pipeline, *, is_up: bool = True) -> Non
 
 
 def serving(world: World, spec: Any = None) -> Pipeline:
-    """A pipeline that was asked for, approved, applied and is ready."""
+    """A pipeline that was requested, approved, applied and is ready."""
     change = request_change(world, spec)
     approve(world.lead, change)
     pipeline = reconcile_now(pipeline_of(change))

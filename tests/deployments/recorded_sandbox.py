@@ -1,4 +1,4 @@
-"""The sandbox of a test run: about the same bytes it is asked once, and its answer is remembered.
+"""The sandbox of a test run: it reads the same bytes once, and its result is cached.
 
 Verifying an upload starts four processes that import ONNX Runtime, and hundreds of tests upload the
 same small models. What died or broke is never remembered. tests/deployments/registry/test_sandbox.py

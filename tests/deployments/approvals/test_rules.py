@@ -166,7 +166,7 @@ rules = st.builds(
     people=st.lists(people, max_size=2, unique_by=lambda one: one.id).map(tuple),
     needed=st.integers(1, 3),
 )
-# Leads are 11 to 13, so that nobody stands for one who could stand for them.
+# Leads are 11 to 13, so that no delegation is mutual.
 plain = st.builds(
     Approver,
     person_id=st.integers(1, 13),

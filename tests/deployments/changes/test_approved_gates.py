@@ -1,4 +1,4 @@
-"""What was approved is what is tried: nobody takes a gate away, or changes what was shown, afterwards."""
+"""Approved gates stay: no golden request or shown value can be removed or changed afterwards."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_without_trials_nothing_is_learnt() -> None:
 
 
 def test_the_bound_is_valid_at_every_interval() -> None:
-    """Of 300 streams of 40 looks, at most 5 % may ever show a bound below the true rate."""
+    """Of 300 streams of 40 intervals, at most 5% may ever show a bound below the true rate."""
     dice = random.Random(11)
     missed = 0
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""People are told when requests stop, and not because a quiet model is quiet."""
+"""A stop of requests raises a notification; the normal pauses of an idle model do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portal itself asks is taken off what a server counted."""
+"""The portal's synthetic requests are subtracted from a server's counters."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_measured_memory_is_judged_by_its_ratio_as_well(
 
 
 def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
-    """One tenth of the requests must not look like one tenth of the throughput."""
+    """One tenth of the requests must not count as one tenth of the throughput."""
     limits = (
         GuardLimit(metric=Metric.THROUGHPUT_PER_GPU, max_ratio=1.2),
         GuardLimit(metric=Metric.COST_PER_1000, max_ratio=1.2),

@@ -1,6 +1,6 @@
 """The broker loses all that it holds: a real Valkey, a real Celery worker, beat's own schedule.
 
-What was approved is found in the rows at beat's next tick, and is done once.
+At beat's next tick approved changes are read from their rows, and applied once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What fleet hears of a cluster is a hint to look soon, and nothing more."""
+"""A cluster's events are hints to reconcile soon, and nothing more."""
 
 from __future__ import annotations
 

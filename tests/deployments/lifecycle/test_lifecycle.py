@@ -120,7 +120,7 @@ def test_a_stopped_deployment_takes_no_change_but_start_and_retire(world: World,
     }
 
     with refused(world, Conflict, "stopped"):
-        asks[kind]()
+        requests[kind]()
 
 
 def test_starting_again_is_approved_and_brings_back_the_same_revision(world: World) -> None:

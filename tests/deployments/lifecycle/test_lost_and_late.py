@@ -1,4 +1,4 @@
-"""What a failing database, a silent cluster and two leads at once must not do."""
+"""A failing database, an unreachable cluster and two leads at once do no harm."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ STEPS = [{"weight": 10, "soak_seconds": 0, "min_requests": 0}]
 
 @pytest.fixture
 def calls(transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was asked of the cluster. Guarded in the thread that asks, and in the pool's."""
+    """Requests to the cluster. Guarded in the calling thread, and in the pool's."""
     made: list[str] = []
     connect = clients.connect
 

@@ -54,7 +54,7 @@ def _emulated(root: Path, record: str) -> list[str]:
 
 
 def _both(root: Path, files: dict[str, bytes]) -> list[str]:
-    """What the real command tells, which the local cluster must tell too."""
+    """The output of the real command, which the local cluster must report too."""
     record = digest_check.record_of(_served(files))
     code, output = _run(root, record)
     assert _emulated(root, record) == output
@@ -144,5 +144,5 @@ def test_it_runs_after_the_download_from_the_servers_image_with_a_fixed_command(
         "mountPath": "/mnt/models",
         "readOnly": True,
     }
-    # Beside the download, it changes nothing of what the pod asks for.
+    # With the download, it does not change the resources of the pod.
     assert check["resources"]["limits"] == {"cpu": "1", "memory": "256Mi"}

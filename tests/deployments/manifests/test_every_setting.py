@@ -206,7 +206,7 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "slipway-hugging-face",
     ),
     (
-        # 600 s, then 16,000 MiB at 100 and at 50 MiB a second; looked at every 5 s.
+        # 600 s, then 16,000 MiB at 100 and at 50 MiB a second; probed every 5 s.
         "llm_parameters_millions",
         {**_VLLM, "llm_parameters_millions": "8,000"},
         f"{_KSERVE}.model.startupProbe.failureThreshold",

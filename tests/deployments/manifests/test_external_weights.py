@@ -1,4 +1,4 @@
-"""Deployments of versions by reference: which weights serve, who is asked, what is written."""
+"""Deployments of versions by reference: which weights serve, their source, and the manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests are deterministic and say what was asked. Their schemas: tests/contract."""
+"""Manifests are deterministic and match the request. Their schemas: tests/contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a team's namespace holds beside its pods: nobody reaches them, and they reach nobody, but …"""
+"""Policies of a team's namespace: no traffic to or from its pods, except …"""
 
 from __future__ import annotations
 

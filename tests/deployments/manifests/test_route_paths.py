@@ -172,5 +172,5 @@ def test_every_triton_refuses_all_but_inference_and_metadata(engine: str, packed
         f"--http-restricted-api={refused}:slipway-shut=\n",
         f"--grpc-restricted-protocol={refused}:slipway-shut=\n",
     ]
-    # What nobody can send: a header's value ends at a line feed.
+    # No client can send it: a header's value ends at a line feed.
     assert triton_args.command()[0] == command[0] == "tritonserver"

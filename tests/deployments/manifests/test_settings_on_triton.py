@@ -133,7 +133,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def _readable(argument: str) -> str:
-    """These tests read what a served Triton tells nobody: its configurations and statistics."""
+    """These tests read what a deployed Triton does not serve: its configurations and statistics."""
     return argument.replace("model-config,", "").replace("statistics,", "")
 
 

@@ -1,4 +1,4 @@
-"""Triton measures quantiles of its own latencies only where a revision asks for them."""
+"""Triton measures quantiles of its own latencies only where a revision enables them."""
 
 from __future__ import annotations
 

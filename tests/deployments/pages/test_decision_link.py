@@ -126,10 +126,10 @@ def test_whoever_is_not_signed_in_signs_in_first(
     client = Client()
 
     page = _open(client, address)
-    looked = client.get(page)
+    response = client.get(page)
     posted = client.post(page, {"choice": "promote", "comment": ""})
 
-    assert (looked.status_code, looked["Location"]) == (302, f"/sign-in?next={page}")
+    assert (response.status_code, response["Location"]) == (302, f"/sign-in?next={page}")
     assert posted.status_code == 401
     assert f'name="next" value="{page}"' in posted.content.decode()
     rollout.refresh_from_db()

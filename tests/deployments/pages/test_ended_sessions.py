@@ -152,12 +152,12 @@ def test_too_much_input_is_not_carried(member: User) -> None:
 
 
 def test_the_page_can_query_who_is_signed_in(world: World) -> None:
-    nobody = Client().get("/session")
+    signed_out = Client().get("/session")
     client = Client()
     client.force_login(world.member)
-    somebody = client.get("/session")
+    signed_in = client.get("/session")
 
-    assert (nobody.status_code, nobody.json()) == (401, {"user": None})
-    assert somebody.json()["user"] == "member"
-    assert len(somebody.json()["csrf_token"]) == 64
-    assert somebody["Cache-Control"] == "no-store"
+    assert (signed_out.status_code, signed_out.json()) == (401, {"user": None})
+    assert signed_in.json()["user"] == "member"
+    assert len(signed_in.json()["csrf_token"]) == 64
+    assert signed_in["Cache-Control"] == "no-store"

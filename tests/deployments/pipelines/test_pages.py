@@ -1,4 +1,4 @@
-"""The pages of pipelines: asked for in the form, approved on the page, tried, changed, retired."""
+"""The pages of pipelines: requested in the form, approved on the page, tried, changed, retired."""
 
 from __future__ import annotations
 

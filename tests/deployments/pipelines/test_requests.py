@@ -1,4 +1,4 @@
-"""Pipelines: asked for, refused where they cannot answer, approved by someone else."""
+"""Pipelines: requested, refused where they cannot answer, approved by someone else."""
 
 from __future__ import annotations
 

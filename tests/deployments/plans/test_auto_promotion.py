@@ -1,4 +1,4 @@
-"""The team says how far robots go; a plan's figures come before anyone asks."""
+"""The team's automatic promotion limit; a plan's figures are known before a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A robot goes on by itself only as far as the team lets it."""
+"""Automatic promotion stops at the team's limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a plan asks for percentiles and queries; whoever approves reads them as they are."""
+"""The plan form has percentile and query guards; approvers read them unchanged."""
 
 from __future__ import annotations
 

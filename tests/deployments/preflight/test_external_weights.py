@@ -1,4 +1,4 @@
-"""What is told and refused of a version by reference before it is deployed."""
+"""Warnings and refusals for a version by reference before it is deployed."""
 
 from __future__ import annotations
 

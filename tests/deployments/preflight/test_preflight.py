@@ -1,4 +1,4 @@
-"""What is told and refused before a request is made."""
+"""Warnings and refusals before a request is sent."""
 
 from __future__ import annotations
 

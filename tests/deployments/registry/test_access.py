@@ -96,7 +96,7 @@ def test_each_door_opens_for_whom_it_should(people: People, verified: Upload) ->
 
 
 def knock(client: Client, door: str, version: ModelVersion) -> int:
-    """The status, as if nobody had been there before: what the request changed is rolled back."""
+    """The status; the changes of the request are rolled back."""
     method, address, body, _ = DOORS[door]
     address = address.format(id=version.pk)
     before = ModelVersion.objects.values().get(pk=version.pk)

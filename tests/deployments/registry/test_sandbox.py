@@ -31,7 +31,7 @@ def run(task: str, argument: object = None, *, limits: Limits = LIMITS) -> sandb
 
 
 def is_running(pid: int) -> bool:
-    """A process that nobody has reaped yet is no longer running."""
+    """A process that was not reaped yet is no longer running."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -164,7 +164,7 @@ def test_it_ends_with_the_worker(tmp_path: Path) -> None:
 
 def test_there_is_no_network_where_the_kernel_allows_that() -> None:
     if subprocess.run(["unshare", "--user", "--net", "true"], check=False).returncode:
-        pytest.skip("this kernel lets nobody without rights have a network namespace")
+        pytest.skip("this kernel allows no unprivileged network namespaces")
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert run("connect", server.getsockname()[1]) == Finished("OSError")
 

@@ -76,7 +76,7 @@ def test_an_overwritten_serving_object_is_detected(verified: Upload, s3_store: S
     approved = s3_store.head(key)
     same = b"".join(s3_store.read(key, approved.version_id))
 
-    # The same bytes again are another version too: nobody but the portal writes here.
+    # The same bytes again are another version too: only the portal writes here.
     s3_store.put(key, same, content_type="application/octet-stream")
     comparison = serving_bytes.compare_version(version, serving_bytes.Bucket())
     intruder = s3_store.head(key).version_id

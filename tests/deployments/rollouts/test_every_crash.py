@@ -3,7 +3,7 @@
 The walk is one whole rollout. At each function below the worker ends where it stands the first time
 it reaches in a phase: before the call, and in the next pass right after it. What was committed
 stays, what was not is gone, the lease expires, another worker continues. In the end the cluster, the
-rows, the alias, the histories and the messages must be those of a rollout in which nobody died.
+rows, the alias, the histories and the messages must be those of a rollout without a crash.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def test_a_bad_rollout_in_which_every_worker_died_once_goes_back_to_stable(
 
 
 def _assert_all_died(deaths: Deaths, *, but: set[str]) -> None:
-    """A point that nobody comes by any more would prove nothing."""
+    """A point that is never reached would prove nothing."""
     for side in ("before", "after"):
         names = {name for name, its_side, *_ in deaths.died if its_side == side}
         expected = {f"{module.__name__}.{name}" for module, name in POINTS}

@@ -132,9 +132,7 @@ class Rollouts(RuleBasedStateMachine):
         elif decision.effect == Effect.ABORT:
             self.abort_now()
         elif decision.effect == Effect.PROMOTE:
-            assert self.progress.step.auto_promote, (
-                "nobody approved that it continues automatically"
-            )
+            assert self.progress.step.auto_promote, "its automatic promotion was not approved"
             assert self.is_promotable, "without evidence"
             assert not self.failing, "against the evidence"
             assert self.progress.phase == RolloutPhase.RUNNING

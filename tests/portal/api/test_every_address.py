@@ -1,4 +1,4 @@
-"""Every operation that the OpenAPI document names, as nobody and as a stranger.
+"""Every operation that the OpenAPI document names, signed out and as an outsider.
 
 An address that is new is walked too: what is not listed here as shared has to be hidden.
 """
@@ -19,7 +19,7 @@ from tests.portal.api.conftest import STEPS, FullWorld
 
 pytestmark = pytest.mark.django_db
 METHODS = ("get", "post", "put", "patch", "delete")
-# Everyone who is signed in may read these; they name nobody's things.
+# Everyone who is signed in may read these; they name no team's objects.
 SHARED = {
     "get clusters",
     "get clusters/{cluster_id}",

@@ -1,4 +1,4 @@
-"""Values that nobody types, in every field of every form and in every query of every page."""
+"""Hostile values in every field of every form and in every query of every page."""
 
 from __future__ import annotations
 
