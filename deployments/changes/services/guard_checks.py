@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deployments.changes.services import submit
 from deployments.guards.domain import promql
-from deployments.guards.domain.promql import Place, QueryGuard
+from deployments.guards.domain.promql import QueryGuard, QueryTarget
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from fleet.clusters.domain.prometheus import PrometheusError, QueryRefused, QueryResult
@@ -29,8 +29,8 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutP
             f"{prometheus.NOT_REGISTERED} {deployment.cluster.name}. Leave out percentiles and "
             "PromQL, or ask a platform admin to register it."
         )
-    place = _place_of(deployment, version, stable)
-    filled = [promql.fill(guard.query, place) for guard in plan.guards.queries]
+    target = _target_of(deployment, version, stable)
+    filled = [promql.fill(guard.query, target) for guard in plan.guards.queries]
     if not filled:
         return
     answers = prometheus.query(cluster_id=deployment.cluster_id, queries=filled)
@@ -48,8 +48,8 @@ def _require_usable_answer(guard: QueryGuard, answer: QueryResult | PrometheusEr
         )
 
 
-def _place_of(deployment: Deployment, version: ModelVersion, stable: Revision) -> Place:
-    return Place(
+def _target_of(deployment: Deployment, version: ModelVersion, stable: Revision) -> QueryTarget:
+    return QueryTarget(
         namespace=deployment.namespace,
         deployment=deployment.name,
         model=version.model.name,

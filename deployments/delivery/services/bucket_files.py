@@ -45,8 +45,8 @@ def lay_out(revision: Revision, rendered: RenderedRevision, bucket: Bucket) -> C
 
 def _write(store: ArtifactStore, objects: Mapping[str, bytes]) -> None:
     for key, body in objects.items():
-        if serving_bytes.holds(store, key, body):
+        if serving_bytes.is_stored(store, key, body):
             continue
         store.put(key, body, content_type="text/plain; charset=utf-8")
-        if not serving_bytes.holds(store, key, body):
+        if not serving_bytes.is_stored(store, key, body):
             raise object_store.StoreUnreachable(f"{key} differs from what was written")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from deployments.guards.domain import histograms, percentiles, promql
 from deployments.guards.domain.histograms import NO_SOURCE, SOURCES, InstanceCounts, Source
 from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
-from deployments.guards.domain.promql import Place, QueryGuard, Watched
+from deployments.guards.domain.promql import QueryGuard, QueryTarget, Watched
 from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
 
 Reading = QueryResult | PrometheusError
@@ -63,12 +63,12 @@ def from_json(stored: Mapping[str, Any]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What the placeholders stand for, as each revision's own workload."""
+    """The values of placeholders for each revision."""
 
-    stable: Place
-    candidate: Place
+    stable: QueryTarget
+    candidate: QueryTarget
 
-    def of(self, side: str) -> Place:
+    def of(self, side: str) -> QueryTarget:
         return self.stable if side == "stable" else self.candidate
 
 

@@ -43,7 +43,7 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "window": "the time since the step began, a day at most",
 }
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,%/()-]{0,39}")
-_WORD: Final = re.compile(r"\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)\}")
+_PLACEHOLDER: Final = re.compile(r"\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)\}")
 _VALUE: Final = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,200}[a-z0-9])?", re.IGNORECASE)
 _LONGEST_QUERY: Final = 1000
 _MOST: Final = 1e15
@@ -128,8 +128,8 @@ class QueryGuard(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What the placeholders of a query stand for."""
+class QueryTarget:
+    """The values of a query's placeholders."""
 
     namespace: str
     deployment: str
@@ -163,22 +163,22 @@ def watched_from_json(stored: Mapping[str, Any] | None) -> Watched:
     return Watched(**{**stored, "at": datetime.fromisoformat(at) if at else None})
 
 
-def fill(query: str, place: Place) -> str:
-    """With names in the place of placeholders. They are names of Kubernetes, so they can end neither
+def fill(query: str, target: QueryTarget) -> str:
+    """Replace placeholders by names. They are names of Kubernetes, so they can end neither
     a string nor a matcher; anything else is refused.
     """
     values = {
-        "namespace": place.namespace,
-        "deployment": place.deployment,
-        "model": place.model,
-        "workload": place.workload,
-        "stable_workload": place.stable_workload,
-        "window": f"{max(1, min(_DAY, int(place.step_seconds)))}s",
+        "namespace": target.namespace,
+        "deployment": target.deployment,
+        "model": target.model,
+        "workload": target.workload,
+        "stable_workload": target.stable_workload,
+        "window": f"{max(1, min(_DAY, int(target.step_seconds)))}s",
     }
     for name, value in values.items():
         if not _VALUE.fullmatch(value):
             raise ValueError(f"{name} cannot stand in a query: {value!r}")
-    return _WORD.sub(lambda match: values[match[1] or match[2]], query)
+    return _PLACEHOLDER.sub(lambda match: values[match[1] or match[2]], query)
 
 
 def number_of(reading: QueryResult | PrometheusError) -> tuple[float | None, str]:
@@ -260,4 +260,4 @@ def _verdict(guard: QueryGuard, watched: Watched, unknown: str) -> tuple[Verdict
 
 
 def _placeholders_in(query: str) -> list[str]:
-    return [match[1] or match[2] for match in _WORD.finditer(query)]
+    return [match[1] or match[2] for match in _PLACEHOLDER.finditer(query)]

@@ -104,23 +104,23 @@ def cosine_distance(first: Sequence[float], second: Sequence[float]) -> float:
     return 1 - max(-1.0, min(1.0, inner))
 
 
-def _jensen_shannon(one: Counts, other: Counts) -> float:
-    n, m = sum(one.values()), sum(other.values())
+def _jensen_shannon(first: Counts, second: Counts) -> float:
+    n, m = sum(first.values()), sum(second.values())
     divergence = 0.0
-    for name in set(one) | set(other):
-        p, q = one.get(name, 0) / n, other.get(name, 0) / m
+    for name in set(first) | set(second):
+        p, q = first.get(name, 0) / n, second.get(name, 0) / m
         middle = (p + q) / 2
         divergence += sum(part / 2 * math.log2(part / middle) for part in (p, q) if part)
     return math.sqrt(max(0.0, min(1.0, divergence)))
 
 
-def _chi_square_p(one: Counts, other: Counts) -> float:
-    n, m = sum(one.values()), sum(other.values())
+def _chi_square_p(first: Counts, second: Counts) -> float:
+    n, m = sum(first.values()), sum(second.values())
     least = min(n, m) / (n + m)
     cells: list[tuple[int, int]] = []
     rare = (0, 0)
-    for name in set(one) | set(other):
-        cell = (one.get(name, 0), other.get(name, 0))
+    for name in set(first) | set(second):
+        cell = (first.get(name, 0), second.get(name, 0))
         if sum(cell) * least < _LEAST_EXPECTED:
             rare = (rare[0] + cell[0], rare[1] + cell[1])
         else:

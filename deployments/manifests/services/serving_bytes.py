@@ -101,7 +101,7 @@ def compare_version(version: ModelVersion, bucket: Bucket) -> list[str]:
     return serving_objects.differences(recorded, live)
 
 
-def holds(store: ArtifactStore, key: str, body: bytes) -> bool | None:
+def is_stored(store: ArtifactStore, key: str, body: bytes) -> bool | None:
     """Whether the newest object of the key has this content; None when there is none."""
     try:
         newest = store.head(key)
@@ -118,7 +118,7 @@ def _compare_settings(
 ) -> list[str]:
     differences = []
     for key, body in objects.items():
-        is_same = holds(store, key, body)
+        is_same = is_stored(store, key, body)
         if is_same is None and is_laid_out:
             differences.append(f"{key} was deleted")
         elif is_same is False:

@@ -105,7 +105,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "state": "stopping" if deployments.is_stopping(deployment) else deployment.state,
         "open_change": None if rollout else open_change,
         "can_request": can_request,
-        "drift_held": Drift.from_json(deployment.drift).outcome == Outcome.PENDING,
+        "has_pending_drift": Drift.from_json(deployment.drift).outcome == Outcome.PENDING,
         "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
     }
 

@@ -63,17 +63,17 @@ def check_tolerances(
         )
     kinds = {str(row["name"]): str(row["datatype"]) for row in expected}
     made: dict[str, dict[str, float]] = {}
-    for name, one in tolerances.items():
+    for name, tolerance in tolerances.items():
         if name not in kinds:
             raise _bad("tolerances", f"The expected answer has no output {name}.")
         if kinds[name] not in output_comparison.FLOATS:
             raise _bad("tolerances", f"{name} is {kinds[name]}, which must match exactly.")
-        made[name] = _check_tolerance(name, one)
+        made[name] = _check_tolerance(name, tolerance)
     return made
 
 
 def tolerances_of(stored: Mapping[str, Mapping[str, float]]) -> dict[str, Tolerance]:
-    return {name: Tolerance(**one) for name, one in stored.items()}
+    return {name: Tolerance(**tolerance) for name, tolerance in stored.items()}
 
 
 def expected_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:

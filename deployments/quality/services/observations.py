@@ -133,5 +133,5 @@ def _columns(summary: Summary) -> Mapping[str, Any]:
     return {"n": summary.n, "counts": dict(summary.counts), "total": list(summary.total)}
 
 
-def _sum(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+def _sum(first: Sequence[float], second: Sequence[float]) -> tuple[float, ...]:
+    return tuple(a + b for a, b in zip(first, second, strict=True))

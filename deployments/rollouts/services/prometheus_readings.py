@@ -12,7 +12,7 @@ from typing import Any, Final
 from deployments.guards.domain import prometheus_state, promql
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.prometheus_state import Sides, State
-from deployments.guards.domain.promql import Place
+from deployments.guards.domain.promql import QueryTarget
 from deployments.models import PrometheusReading, Revision, Rollout
 from deployments.plans.selectors import plans
 from deployments.rollouts.selectors import prometheus as readings
@@ -74,9 +74,9 @@ def advance(*, reading_id: int) -> None:
     leases.release(PrometheusReading, lease, next_check_at=at + timedelta(seconds=EVERY_SECONDS))
 
 
-def place_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Place:
+def target_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> QueryTarget:
     deployment = rollout.deployment
-    return Place(
+    return QueryTarget(
         namespace=deployment.namespace,
         deployment=deployment.name,
         model=revision.version.model.name,
@@ -91,8 +91,8 @@ def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> Stat
     rollout, guards = snapshot.rollout, snapshot.plan.guards
     seconds = (clock.now() - started_at).total_seconds()
     sides = Sides(
-        stable=place_of(rollout, rollout.stable_revision, step_seconds=seconds),
-        candidate=place_of(rollout, rollout.candidate_revision, step_seconds=seconds),
+        stable=target_of(rollout, rollout.stable_revision, step_seconds=seconds),
+        candidate=target_of(rollout, rollout.candidate_revision, step_seconds=seconds),
     )
     of_histograms = prometheus_state.histogram_queries(state, sides) if guards.percentiles else []
     filled = [promql.fill(guard.query, sides.candidate) for guard in guards.queries]

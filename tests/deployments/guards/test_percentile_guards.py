@@ -15,7 +15,7 @@ from deployments.guards.domain import histograms, percentile_verdicts, percentil
 from deployments.guards.domain.percentile_verdicts import Judging
 from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
 from deployments.guards.domain.prometheus_state import Sides, State
-from deployments.guards.domain.promql import Place
+from deployments.guards.domain.promql import QueryTarget
 from deployments.plans.domain import rollout_plan
 from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
 from portal.core.definitions import Rejected
@@ -208,8 +208,8 @@ def test_only_what_was_added_at_instances_known_before_is_counted() -> None:
 
 
 SIDES = Sides(
-    stable=Place("vision", "detector", "detector", "detector-r1", "detector-r1", 60),
-    candidate=Place("vision", "detector", "detector", "detector-r2", "detector-r1", 60),
+    stable=QueryTarget("vision", "detector", "detector", "detector-r1", "detector-r1", 60),
+    candidate=QueryTarget("vision", "detector", "detector", "detector-r2", "detector-r1", 60),
 )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deployments.guards.domain import promql
 from deployments.guards.domain.evidence import Verdict
-from deployments.guards.domain.promql import Place, QueryGuard, Watched
+from deployments.guards.domain.promql import QueryGuard, QueryTarget, Watched
 from deployments.plans.domain import rollout_plan
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from fleet.clusters.domain.prometheus import (
@@ -23,7 +23,7 @@ from fleet.clusters.domain.prometheus import (
 from portal.core.definitions import Rejected
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-PLACE = Place("vision", "detector", "detector", "detector-r2", "detector-r1", 61.9)
+TARGET = QueryTarget("vision", "detector", "detector", "detector-r2", "detector-r1", 61.9)
 GUARD = QueryGuard(name="Checkout errors", query="sum(errors)", max=2.0, breaches=3)
 
 
@@ -50,7 +50,7 @@ def test_placeholders_become_names_and_what_is_no_placeholder_stays() -> None:
         'and on() label_replace(y{m="$model"}, "a", "$1", "b", "(.*)")'
     )
 
-    assert promql.fill(query, PLACE) == (
+    assert promql.fill(query, TARGET) == (
         'sum(rate(x{pod=~"detector-r2-.*", ns="vision"}[61s])) / '
         'sum(rate(x{pod=~"detector-r1-.*", d=~"^a$"}[61s])) '
         'and on() label_replace(y{m="detector"}, "a", "$1", "b", "(.*)")'
@@ -59,17 +59,17 @@ def test_placeholders_become_names_and_what_is_no_placeholder_stays() -> None:
 
 @pytest.mark.parametrize(("seconds", "window"), [(0, "1s"), (59.9, "59s"), (1e6, "86400s")])
 def test_window_is_the_step_so_far_and_a_day_at_most(seconds: float, window: str) -> None:
-    place = Place("n", "d", "m", "w", "s", seconds)
+    target = QueryTarget("n", "d", "m", "w", "s", seconds)
 
-    assert promql.fill("[$window]", place) == f"[{window}]"
+    assert promql.fill("[$window]", target) == f"[{window}]"
 
 
 @given(st.text(max_size=30))
 @settings(max_examples=30)
 def test_nothing_but_a_plain_name_ever_enters_a_query(value: str) -> None:
-    place = Place(value, "d", "m", "w", "s", 1)
+    target = QueryTarget(value, "d", "m", "w", "s", 1)
     try:
-        filled = promql.fill('x{n="$namespace"}', place)
+        filled = promql.fill('x{n="$namespace"}', target)
     except ValueError:
         return
 

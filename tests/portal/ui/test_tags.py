@@ -54,8 +54,8 @@ def test_traffic_bar_distinguishes_requested_observed_and_expected_range() -> No
 
     assert '<span class="stable w-75">detector:3 — 75%</span>' in html
     assert 'class="candidate w-25"' in html
-    assert '<rect class="seen-candidate" x="75.4" y="2" width="24.600" height="4" />' in html
-    assert '<rect class="seen-range" x="74.4" width="1.2" height="8" />' in html
+    assert '<rect class="observed-candidate" x="75.4" y="2" width="24.600" height="4" />' in html
+    assert '<rect class="observed-range" x="74.4" width="1.2" height="8" />' in html
     assert "observed <b>24.6%</b> (expected 24.4\N{EN DASH}25.6%)" in html
 
 
