@@ -15,7 +15,7 @@ from deployments.changes.web import items
 from deployments.lifecycle.services import decision_links
 from deployments.lifecycle.services.decision_links import LinkedDecision
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.web import story
+from deployments.rollouts.web import activity
 from portal.accounts.models import User
 from portal.notifications import links
 from portal.ui.access import keeps_input, people_only
@@ -92,7 +92,7 @@ def _context(user: User, decision: LinkedDecision, form: DecideForm) -> dict[str
     }
     if decision.rollout is not None:
         view = rollouts.view_of(actor=user, rollout=decision.rollout)
-        context |= {"view": view, "verdict": story.verdict_of(view)}
+        context |= {"view": view, "verdict": activity.verdict_of(view)}
     if decision.change is not None:
         context |= {
             "change": decision.change,

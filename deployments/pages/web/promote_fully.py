@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.web import story
+from deployments.rollouts.web import activity
 from deployments.serving.selectors import deployments, statistics
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -32,8 +32,8 @@ def confirm(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
         "deployment": deployment,
         "rollout": rollout,
         "view": view,
-        "verdict": story.verdict_of(view),
-        "no_full_promotion": story.why_no_full_promotion(rollout, view),
+        "verdict": activity.verdict_of(view),
+        "no_full_promotion": activity.why_no_full_promotion(rollout, view),
         "rate": rate,
         "moving_rate": None if rate is None else rate * (100 - view.requested_weight) / 100,
         "skipped": [step for step in view.steps if step.state == "ahead"],

@@ -21,7 +21,7 @@ from deployments.quality.web import lines as quality_lines
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView, StepView
 from deployments.rollouts.services import actions as rollout_services
-from deployments.rollouts.web import charts, outcome, story
+from deployments.rollouts.web import activity, charts, outcome
 from deployments.rollouts.web.forms import RolloutForm
 from deployments.serving.selectors import deployments
 from deployments.states import RolloutPhase
@@ -129,13 +129,13 @@ def _show(
 def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
     phase = RolloutPhase(rollout.phase)
     change = changes.list_visible_to(SYSTEM).filter(pk=rollout.change_id).first()
-    no_promotion = story.why_no_promotion(rollout, view)
-    no_full = story.why_no_full_promotion(rollout, view)
+    no_promotion = activity.why_no_promotion(rollout, view)
+    no_full = activity.why_no_full_promotion(rollout, view)
     text = frame.rollout_text(view) if view.steps else _describe_direct(phase)
     return {
         "steps": [_step_item(step, view) for step in view.steps],
-        "story": story.activity_of(rollout, change),
-        "verdict": story.verdict_of(view),
+        "activity": activity.activity_of(rollout, change),
+        "verdict": activity.verdict_of(view),
         "charts": charts.charts_of(view),
         "outcome": outcome.outcome_of(view),
         "alarm": outcome.alarm_of(view),

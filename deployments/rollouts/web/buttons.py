@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from deployments.models import Rollout
 from deployments.rollouts.selectors.rollouts import RolloutView
-from deployments.rollouts.web import story
+from deployments.rollouts.web import activity
 from deployments.states import RolloutPhase
 
 
@@ -38,7 +38,7 @@ def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
         evidence_hash=view.evidence_hash,
         may_promote=view.may_promote and bool(view.steps),
         next_text=view.next_text,
-        no_promotion=story.why_no_promotion(rollout, view),
+        no_promotion=activity.why_no_promotion(rollout, view),
         can_pause=view.may_stop and phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
         can_unpause=view.may_stop and phase == RolloutPhase.PAUSED,
         can_abort=view.may_stop and phase != RolloutPhase.ABORTING,
