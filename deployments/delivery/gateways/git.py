@@ -49,7 +49,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """`is_new` is False when the branch held the change already."""
+    """`is_new` is False when the branch contained the change already."""
 
     sha: str
     is_new: bool

@@ -96,7 +96,7 @@ class ServedRevision:
     config_name: str = ""
     # In the order of the spec.
     packed: tuple[PackedModel, ...] = ()
-    # All files that Triton's model repository may hold.
+    # All files that Triton's model repository may contain.
     files: tuple[ServedFile, ...] = ()
     # The address of external weights, which have no digest.
     source_uri: str = ""

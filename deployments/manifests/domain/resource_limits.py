@@ -1,4 +1,4 @@
-"""Limits of a team's namespace from the team's quota; they also hold for changes past the portal."""
+"""Limits of a team's namespace from the team's quota; they also apply to changes outside of the portal."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 @dataclass(frozen=True, slots=True)
 class RenderedRevision:
     """`additional` are the versions of multi-model serving, in the order of the spec; `files` are the
-    objects that the bucket must hold; `manifests` are all objects but the Secret.
+    objects that must be in the bucket; `manifests` are all objects but the Secret.
     """
 
     version: ModelVersion

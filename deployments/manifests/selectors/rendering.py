@@ -204,7 +204,7 @@ def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
 def files_for(
     *, version: ModelVersion, spec: ServingSpec, additional: Sequence[ModelVersion]
 ) -> ServingFiles:
-    """The objects that the bucket must hold before the revision is pushed, besides the versions'."""
+    """The objects that must be in the bucket before the revision is pushed, besides the versions'."""
     return bucket_files.plan(
         team=version.model.team.slug,
         model=version.model.name,

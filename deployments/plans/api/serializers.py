@@ -45,7 +45,10 @@ class _DefinedSerializer(Serializer):
     definition: ClassVar[type[BaseModel]]
 
     def get_fields(self) -> dict[str, Any]:
-        fields = {name: _with_default(found) for name, found in fields_of(self.definition).items()}
+        fields = {
+            name: _with_default(definition)
+            for name, definition in fields_of(self.definition).items()
+        }
         return {**fields, **super().get_fields()}
 
 
@@ -66,10 +69,10 @@ class GuardLimitSerializer(Serializer):
         # Of all kinds of guards: which of the fields a guard may have depends on its metric.
         fields = super().get_fields()
         for model in (GuardLimit, PercentileGuard, QueryGuard):
-            for name, found in fields_of(model).items():
+            for name, definition in fields_of(model).items():
                 if name not in fields:
-                    nullable = {} if found.kind is str else {"allow_null": True}
-                    fields[name] = _field(found, required=False, **nullable)
+                    nullable = {} if definition.kind is str else {"allow_null": True}
+                    fields[name] = _field(definition, required=False, **nullable)
         return fields
 
 

@@ -1,6 +1,6 @@
-"""Scan files that can hold pickled Python code; the only user of picklescan. Nothing is unpickled.
+"""Scan files that can contain pickled Python code; the only user of picklescan. Nothing is unpickled.
 
-Runs in sandbox.py only: an archive can expand, and a pickle can hold a scanner for long.
+Runs in sandbox.py only: an archive can expand, and a pickle can block a scanner for long.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from portal.core.documents import Bounds
 from portal.core.errors import Conflict, Invalid, Unavailable
 
 MAX_REQUEST_BYTES = 2_000_000
-# Input of a model may hold NUL; the request is not stored.
+# Input of a model may contain NUL; the request is not stored.
 _BODY = Bounds(may_hold_nul=True)
 _FLAT_LIST = re.compile(r"\[\n[^\[\]{}]*\]")
 _NEWLINE = re.compile(r"\n\s*")

@@ -246,7 +246,7 @@ def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Featu
         except ObjectNotFound:
             return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
         listed = (gateway_class.get("status") or {}).get("supportedFeatures") or []
-        # Before Gateway API 1.3 the list held bare names.
+        # Before Gateway API 1.3 the list had bare names.
         supported = {
             feature["name"] if isinstance(feature, Mapping) else feature for feature in listed
         }
