@@ -1,7 +1,8 @@
-"""A page as people meet it: its text, and its links, buttons, rows, terms and fields by their names.
+"""A page as people meet it: its text, and its links, buttons, rows, terms and fields by their
+names.
 
-`page(client.get("/fleet"))`, or `page(html)`. Tests that read this instead of the markup still pass when a
-class or an element changes and the page reads the same.
+`page(client.get("/fleet"))`, or `page(html)`. Tests that read this instead of the markup still pass
+when a class or an element changes and the page reads the same.
 """
 
 from __future__ import annotations

@@ -105,7 +105,9 @@ class Deployment(Leased):
 
 
 class Revision(models.Model):
-    """Immutable, numbered serving spec of a deployment. Its workload is named {deployment}-r{number}."""
+    """Immutable, numbered serving spec of a deployment. Its workload is named
+    {deployment}-r{number}.
+    """
 
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="revisions")
     number = models.PositiveIntegerField()

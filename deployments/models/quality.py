@@ -1,4 +1,6 @@
-"""Requests with known answers, what a rollout's candidate answered, and what services post about outputs."""
+"""Requests with known answers, what a rollout's candidate answered, and what services post about
+outputs.
+"""
 
 from __future__ import annotations
 

@@ -37,8 +37,9 @@ class ModelVersion(Leased):
     `deadline_at` ends uploading and verifying; on a released version it ends the release.
     Everything about the bytes is frozen once the version is ready.
 
-    A version by reference has a `source_uri` (deployments/registry/domain/external_weights.py) in place of bytes: it is ready
-    from its registration, and everything of the file, the bucket and the upload stays empty.
+    A version by reference has a `source_uri` (deployments/registry/domain/external_weights.py) in
+    place of bytes: it is ready from its registration, and everything of the file, the bucket and
+    the upload stays empty.
     """
 
     model = models.ForeignKey(Model, on_delete=models.PROTECT, related_name="versions")
@@ -118,8 +119,8 @@ class ModelVersion(Leased):
 
     @property
     def storage_uri(self) -> str:
-        """What serving reads: the parent of the Triton model directory, ending with "/"; of a version
-        by reference, where its weights are.
+        """What serving reads: the parent of the Triton model directory, ending with "/"; of a
+        version by reference, where its weights are.
         """
         return self.source_uri or f"s3://{self.bucket}/{self.repository_prefix}"
 

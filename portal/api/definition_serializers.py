@@ -83,7 +83,7 @@ def _nested(
 
 
 def _describe(definition: FieldDefinition) -> str:
-    """With the bounds that the definition checks. A percentage is a ratio here."""
+    """The description with the bounds that the definition checks. A percentage is a ratio here."""
     bounds = (definition.minimum, definition.maximum)
     if None in bounds or _bounds(definition) or bounds[0] == bounds[1]:
         return definition.help

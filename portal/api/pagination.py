@@ -23,8 +23,8 @@ class CursorPage(CursorPagination):
     ordering = "-id"
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Reject cursors that this API did not issue: the database would fail on them, or return a page that
-        looks complete.
+        """Reject cursors that this API did not issue: the database would fail on them, or return a
+        page that looks complete.
         """
         encoded = request.query_params.get(self.cursor_query_param)
         if encoded is None:

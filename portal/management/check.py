@@ -1,4 +1,6 @@
-"""`make check`: every static check of the repository, two at a time; reports what failed and how to fix it."""
+"""`make check`: every static check of the repository, two at a time; reports what failed and how to
+fix it.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ class ServiceForm(forms.Form):
     refusal: DomainError | None = None
 
     def run(self, call: Callable[[], Result]) -> Result | None:
-        """Call the service; None when the form is invalid or the service refuses. NotFound propagates."""
+        """Call the service; None when the form is invalid or the service refuses. NotFound
+        propagates.
+        """
         is_valid = self.is_valid()
         if kept_input.is_shown_again():
             self.refuse(Conflict(_NOT_SENT, code="signed_out"))

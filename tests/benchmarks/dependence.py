@@ -1,4 +1,5 @@
-"""Where the assumptions of the sequential tests hold, and where they fail: equal revisions, ugly streams.
+"""Where the assumptions of the sequential tests hold, and where they fail: equal revisions, ugly
+streams.
 
 Rollouts as in `sequential`, the candidate equal to stable in the long run. What the tests allow for:
 - times with heavy tails, and requests of one interval that are slow or fail together on both sides,

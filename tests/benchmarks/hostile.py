@@ -1,5 +1,5 @@
-"""1,000 hostile files through the real verification: none executed, none hanging, memory bounded, none
-*ready* that the runtime does not load.
+"""1,000 hostile files through the real verification: none executed, none hanging, memory bounded,
+none *ready* that the runtime does not load.
 
 PostgreSQL, an S3 server and the sandbox are the real ones; only the upload itself is left out. What
 became ready is loaded again, from the bucket, by an ONNX Runtime that none of our code prepared.
@@ -81,8 +81,8 @@ def main() -> Result:
 
 
 class _MemoryWatch(threading.Thread):
-    """The largest resident size of a sandbox's process. What the kernel keeps of ended children would
-    count this process as well, which holds all files.
+    """The largest resident size of a sandbox's process. What the kernel keeps of ended children
+    would count this process as well, which holds all files.
     """
 
     def __init__(self) -> None:

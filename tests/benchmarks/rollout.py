@@ -1,4 +1,5 @@
-"""Canaries under load, with real Triton and Envoy: a good one, and five that must be stopped or kept.
+"""Canaries under load, with real Triton and Envoy: a good one, and five that must be stopped or
+kept.
 
 - v2 is good: a lead promotes it 5 -> 25 -> 50 -> 100 %, and a second one is aborted by hand at 25 %;
   the observed share is inside its band at every click, and no request of at least 20,000 fails.

@@ -1,4 +1,6 @@
-"""The real thing on the local cluster: approve, Triton answers through Envoy, a canary splits, abort."""
+"""The real thing on the local cluster: approve, Triton answers through Envoy, a canary splits,
+abort.
+"""
 
 from __future__ import annotations
 

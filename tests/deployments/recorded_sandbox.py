@@ -1,8 +1,8 @@
 """The sandbox of a test run: it reads the same bytes once, and its result is cached.
 
 Verifying an upload starts four processes that import ONNX Runtime, and hundreds of tests upload the
-same small models. What died or broke is never remembered. tests/deployments/registry/test_sandbox.py
-tests the sandbox itself.
+same small models. What died or broke is never remembered.
+tests/deployments/registry/test_sandbox.py tests the sandbox itself.
 """
 
 from __future__ import annotations

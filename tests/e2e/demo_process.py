@@ -84,7 +84,9 @@ class DemoProcess:
         return self.folder / "cluster" / "kubeconfig"
 
     def processes(self) -> list[psutil.Process]:
-        """Everything that this demo runs, identified by its folder: the supervisor's tree, and orphans."""
+        """Everything that this demo runs, identified by its folder: the supervisor's tree, and
+        orphans.
+        """
         rows = []
         for process in psutil.process_iter(["cmdline", "environ"]):
             texts = [*(process.info["cmdline"] or []), *(process.info["environ"] or {}).values()]

@@ -167,7 +167,9 @@ def matches(rule: Rule, facts: ChangeFacts) -> bool:
 
 
 def counts_for(requirement: Requirement, approver: Approver, *, requester_id: int) -> bool:
-    """Never the requester's own approval, nor one given on the requester's authority."""
+    """Whether an approval counts: never the requester's own, nor one given on the requester's
+    authority.
+    """
     if approver.person_id == requester_id:
         return False
     if _is_named(requirement, approver):

@@ -51,7 +51,7 @@ class ApprovalStatus:
 
 
 def list_rules(actor: Actor) -> QuerySet[ApprovalRule]:
-    """Those of the actor's teams and those of all teams, disabled ones too."""
+    """List rules of the actor's teams and rules of all teams, including disabled rules."""
     rows = ApprovalRule.objects.select_related("team").prefetch_related("people")
     return rows.filter(Q(team=None) | Q(team__in=policy.visible_teams(actor)))
 
@@ -95,7 +95,7 @@ def live_approvals(change: ChangeRequest) -> list[Approval]:
 
 
 def status_of(change: ChangeRequest) -> ApprovalStatus:
-    """By the rules as last evaluated; a decision evaluates them again."""
+    """The approval status by the rules as last evaluated; a decision evaluates them again."""
     live = live_approvals(change)
     rows = rules.progress_of(
         required_as_stored(change), map(approver_of, live), requester_id=change.requester_id
@@ -112,7 +112,7 @@ def approver_of(approval: Approval) -> Approver:
 
 
 class ApproverContext:
-    """In which role one person may approve, for any number of changes in two queries."""
+    """The role in which one person may approve, for any number of changes in two queries."""
 
     def __init__(self, actor: User) -> None:
         self._actor = actor

@@ -29,7 +29,7 @@ _FIRST: Final = (
 
 
 def render(change: ChangeRequest) -> RenderedRevision | None:
-    """With the requested replicas; None for a stop or a retirement."""
+    """Render with the requested replicas; None for a stop or a retirement."""
     if change.revision is None:
         return None
     return rendered.render_revision(change.revision, scale=change.scale or None)
@@ -51,7 +51,9 @@ def facts(change: ChangeRequest) -> ChangeFacts:
 
 
 def golden(change: ChangeRequest) -> tuple[int, ...]:
-    """Of a canary's model; other changes send none. A saved golden request never changes."""
+    """The golden requests of a canary's model; other changes send none. A saved golden request
+    never changes.
+    """
     if change.kind != ChangeKind.CANARY or change.revision is None:
         return ()
     rows = quality.golden_requests_of(change.revision.version.model)

@@ -27,7 +27,7 @@ class ReviewedChange:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What the request's row keeps of it."""
+        """The columns of the request's row."""
         return {
             "evidence_hash": self.digest,
             "required": [requirement.to_json() for requirement in self.required],
@@ -62,5 +62,5 @@ def digest(change: ChangeRequest) -> str:
 
 
 def _terms_of(requirement: Requirement) -> dict[str, Any]:
-    """Without the explanation, whose wording may change at any time."""
+    """The terms of a requirement without its explanation, whose wording may change at any time."""
     return {name: value for name, value in requirement.to_json().items() if name != "why"}

@@ -32,7 +32,7 @@ _COMPARED: Final[Mapping[str, str]] = {
 
 
 def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> Shown:
-    """As it is now. `reviewed`: what was just rendered for the decision."""
+    """The evidence as it is now. `reviewed`: what was just rendered for the decision."""
     subject, target = subject_of(change), change.subject
     described = subject.describe(change)
     rendered = subject.render(change) if reviewed is None else reviewed.rendered
@@ -60,7 +60,7 @@ def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> Shown:
 
 
 def kept(change: ChangeRequest) -> Shown | None:
-    """As it was decided on; None while it is open, and when that was not stored."""
+    """The evidence at the decision; None while the request is open, and when it was not stored."""
     if change.state in _OPEN or not change.decided:
         return None
     decided: Shown = change.decided

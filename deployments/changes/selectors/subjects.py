@@ -45,14 +45,14 @@ class GuardLine:
 
 
 def deployment_of(change: ChangeRequest) -> Deployment:
-    """Of a request about a deployment."""
+    """The deployment of a request about one."""
     if change.deployment is None:
         raise ValueError(f"change request {change.pk} is not about a deployment")
     return change.deployment
 
 
 def pipeline_of(change: ChangeRequest) -> Pipeline:
-    """Of a request about a pipeline."""
+    """The pipeline of a request about one."""
     if change.pipeline is None:
         raise ValueError(f"change request {change.pk} is not about a pipeline")
     return change.pipeline

@@ -40,7 +40,9 @@ _LASTING: Final = {
 
 
 def require_may_approve(actor: User, change: ChangeRequest) -> Approver:
-    """In which role they approve. NotFound for strangers, Forbidden with the rule for the rest."""
+    """Return the role in which the actor approves. Raises NotFound for outsiders, Forbidden
+    otherwise.
+    """
     policy.require(actor, Action.VIEW, change)
     approver = approvals.ApproverContext(actor).approver_for(change)
     if approver is None or approver.role != ApproverRole.NAMED:
@@ -55,7 +57,7 @@ def require_may_approve(actor: User, change: ChangeRequest) -> Approver:
 
 
 def require_counts(change: ChangeRequest, approver: Approver) -> None:
-    """An approval that counts for nothing is refused, so that nobody believes it did."""
+    """Refuse an approval that would not count, so that it is not mistaken for one."""
     if any(row.user_id == approver.person_id for row in approvals.live_approvals(change)):
         description = approvals.status_of(change).description
         raise Conflict(f"You have already approved this: {description}.", code="approved_already")
@@ -80,7 +82,7 @@ def refresh(change: ChangeRequest) -> ReviewedChange:
 
 
 def bind(change: ChangeRequest) -> dict[str, Any]:
-    """Before it is saved for the first time, and when it goes back to its approvers. Returns the
+    """Call before the first save, and when the request goes back to its approvers. Returns the
     columns that it set.
     """
     reviewed = evidence.review(change)
@@ -94,7 +96,7 @@ def _set(change: ChangeRequest, reviewed: ReviewedChange) -> None:
 
 
 def lock(change: ChangeRequest) -> None:
-    """Inside a transaction: the row is still as it was read, and nobody else decides now."""
+    """Lock the row and check that it is unchanged. Call inside a transaction."""
     rows = ChangeRequest.objects.select_for_update(no_key=True, of=("self",))
     same = rows.filter(
         pk=change.pk, state=ChangeState.SUBMITTED, evidence_hash=change.evidence_hash
@@ -118,7 +120,7 @@ def give(
     is_approved: bool = True,
     is_emergency: bool = False,
 ) -> None:
-    """Write down a decision. Inside its transaction."""
+    """Store a decision. Call inside its transaction."""
     at = clock.now()
     Approval.objects.create(
         change=change,
@@ -136,7 +138,7 @@ def give(
 
 
 def note_partial(*, actor: User, change: ChangeRequest, comment: str) -> None:
-    """Inside the transaction of an approval that is not the last one."""
+    """Call inside the transaction of an approval that is not the last one."""
     description = approvals.status_of(change).description
     transitions.record(
         actor,

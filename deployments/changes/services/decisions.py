@@ -54,7 +54,9 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "
 
 
 def reject(*, actor: User, change_id: int, comment: str = "") -> ChangeRequest:
-    """By anyone who may approve, also when their approval is not the one that is missing."""
+    """Reject a request. Anyone who may approve can, also when their approval is not the missing
+    one.
+    """
     change = changes.get_visible(actor=actor, change_id=change_id)
     approver = change_approvals.require_may_approve(actor, change)
     require_submitted(change)
@@ -138,7 +140,7 @@ def review(change: ChangeRequest, shown: str) -> ReviewedChange:
 
 
 def lock(change: ChangeRequest, reviewed: ReviewedChange) -> None:
-    """Inside a transaction. Two approvals at once must not both fit into the same last GPUs."""
+    """Call inside a transaction. Two approvals at once must not both fit into the same last GPUs."""
     Team.objects.select_for_update(no_key=True).get(pk=change.team_id)
     change_approvals.lock(change)
     reviewed.subject.require_still_possible(change, reviewed.rendered)
@@ -152,7 +154,7 @@ def let_run(
     action: AuditAction,
     comment: str,
 ) -> None:
-    """Inside the transaction of the last approval."""
+    """Call inside the transaction of the last approval."""
     at = clock.now()
     transitions.move(
         actor=actor,

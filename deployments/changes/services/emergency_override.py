@@ -25,8 +25,8 @@ _REPLACED: Final = "Replaced by the same person's emergency override."
 
 
 def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> ChangeRequest:
-    """Never one's own request. It is applied at once, and opens a review that another person must
-    close; while one of the team is overdue there is no further override.
+    """Refused for one's own request. The change is applied at once, and opens a review that another
+    person must close; while one of the team is overdue there is no further override.
     """
     change = changes.get_visible(actor=actor, change_id=change_id)
     policy.require(actor, Action.EMERGENCY_OVERRIDE, change, requester_id=change.requester_id)
@@ -56,7 +56,7 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> 
 
 
 def close_review(*, actor: User, review_id: int, finding: str) -> EmergencyReview:
-    """By a lead or admin who neither requested nor approved the change."""
+    """Close a review. Only a lead or admin who neither requested nor approved the change can."""
     review = emergency_reviews.get_visible(actor=actor, review_id=review_id)
     may, why_not = emergency_reviews.may_close(actor, review)
     policy.require(actor, Action.EMERGENCY_OVERRIDE, review)

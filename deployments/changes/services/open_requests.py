@@ -16,8 +16,8 @@ _RETIRED = "It never became ready, and its retirement was requested."
 
 
 def end_start(*, actor: User, deployment: Deployment) -> None:
-    """Inside the transaction of a request to retire it: a deployment that never served and still
-    tries to start is stopped at once, since nobody relies on it. Nothing for all others.
+    """Stop a deployment at the request to retire it, if it never served and still tries to start.
+    Does nothing otherwise. Call inside the transaction of the request.
     """
     applying = ChangeRequest.objects.filter(
         deployment=deployment, state=ChangeState.APPLYING, rollout=None
@@ -40,7 +40,7 @@ def lock_running(deployment: Deployment) -> None:
 
 
 def end_open_requests(subject: Deployment | Pipeline, reason: str) -> None:
-    """Except a retirement, which goes on, and a rollout's own request, which ends with the rollout."""
+    """End open requests, except a retirement and the request of a rollout, which ends with it."""
     rows = subject.changes.exclude(kind=ChangeKind.RETIRE)
     related = rows.select_related("team", "requester", *_SUBJECTS)
     for change in related.filter(state__in=(ChangeState.SUBMITTED, ChangeState.APPROVED)):

@@ -61,7 +61,7 @@ def preview(
     steps: Sequence[dict[str, Any]],
     plan: Mapping[str, Any] | None = None,
 ) -> PlanFigures:
-    """Of a plan as a request would take it. Nothing is written."""
+    """Time and cost of a plan as a request would take it. Nothing is written."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     if deployment.stable_revision is None:

@@ -51,9 +51,8 @@ class Recheck:
 
 
 def repeat(*, actor: Actor, change_id: int) -> Recheck:
-    """As it is now; of a request that is no longer open, the checks of the request.
-
-    Raises NotFound for a stranger.
+    """Run the checks again; for a closed request, return its stored checks. Raises NotFound for a
+    stranger.
     """
     change = changes.get_visible(actor=actor, change_id=change_id)
     if change.state != ChangeState.SUBMITTED:

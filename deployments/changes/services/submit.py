@@ -120,7 +120,7 @@ def next_number(deployment: Deployment) -> int:
 
 
 def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> ChangeRequest:
-    """Inside a transaction."""
+    """Call inside a transaction."""
     if requested.kind == ChangeKind.RETIRE:
         open_requests.end_start(actor=actor, deployment=deployment)
     revision = requested.revision or _make_revision(actor, deployment, requested)

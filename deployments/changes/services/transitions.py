@@ -104,7 +104,7 @@ def close(*, actor: Actor, change: ChangeRequest, reason: str) -> None:
 def _decided(
     change: ChangeRequest, old: ChangeState, to: ChangeState, reviewed: ReviewedChange | None
 ) -> dict[str, Any]:
-    """Stored with the decision itself; removed when the request goes back to its approvers."""
+    """Columns stored with a decision; removed when the request goes back to its approvers."""
     if old == ChangeState.SUBMITTED:
         return shown_evidence.of(change, reviewed)
     return {} if to == ChangeState.SUBMITTED else change.decided

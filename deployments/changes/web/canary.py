@@ -1,4 +1,4 @@
-"""Asking for a canary: a plan from scratch or from a template, with its time and dollars beside it."""
+"""Request a canary: a plan from scratch or from a template, with its time and dollars beside it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ def text_of(data: Mapping[str, str]) -> str:
 
 
 def read(text: str) -> dict[str, str]:
-    """As the form's fields. Raises forms.ValidationError with the place and the fix."""
+    """Read the YAML into the form's fields. Raises forms.ValidationError with the place and the
+    fix.
+    """
     try:
         return request_body.fields_of(documents.read_yaml(text))
     except documents.Unreadable as error:

@@ -166,7 +166,7 @@ class DeployForm(SettingsForm, ServiceForm):
 
 
 def _labels_beside(chosen: str, choices: Choices) -> list[str]:
-    """Of the other models: Triton serves a model under its name, so one is served once."""
+    """Labels of the additional models: Triton serves a model under its name, so one is served once."""
     labels = (label for value, label in choices.versions if value == chosen)
     own = next(labels, "").rpartition(":")[0]
     return [label for label in choices.packable if label.rpartition(":")[0] != own]

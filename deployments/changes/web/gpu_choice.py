@@ -95,7 +95,7 @@ def advice_of(
 
 
 def _packed(data: Mapping[str, str]) -> tuple[Packed, ...]:
-    """Without labels that name no model; the spec refuses those at their field."""
+    """Additional models, without labels that name none; the spec refuses those at their field."""
     packed = []
     for label in (data.get(name, "") for name in request_body.PACKED):
         model, _, version = label.rpartition(":")

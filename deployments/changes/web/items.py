@@ -117,7 +117,7 @@ def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
 
 
 def approvals_of(change: ChangeRequest, shown: Mapping[str, Any]) -> list[ApprovalLine]:
-    """With the names that people had when the request was decided."""
+    """Approvals with the names that people had at the decision."""
     names = {kept["id"]: kept for kept in shown["approvals"]}
     lines = []
     for approval in change.approvals.all():

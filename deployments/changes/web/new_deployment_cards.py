@@ -199,7 +199,7 @@ def weights_of(version: ModelVersion | None) -> Weights | None:
 
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:
-    """Only with scale to zero, where the first request waits for it."""
+    """The cold start, only with scale to zero, where the first request waits for it."""
     if version is None or data.get("scaling_can_scale_to_zero") != ON:
         return None
     starts = measurements.list_start_seconds(version)

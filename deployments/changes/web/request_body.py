@@ -202,7 +202,7 @@ def _refuse_unknown(body: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
 
 
 def _paths(value: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    """Of the fields in it, at every depth; parts that are no mapping are refused."""
+    """Dotted paths of all fields; a part that is not a mapping is refused."""
     for name, item in value.items():
         path = f"{prefix}{name}"
         yield path

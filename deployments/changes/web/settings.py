@@ -126,7 +126,7 @@ def engine_choices(
 def settings_of(
     form: DeployForm, data: Mapping[str, str], cluster: ClusterInfo | None
 ) -> dict[str, SettingView]:
-    """By field name, every setting with its reason when it is off."""
+    """Settings by field name, each with its reason when it is off."""
     engine, kind = data.get("engine", ""), data.get("scaling_kind", "")
     reasons = cluster_support.reasons(
         engine if engine in ENGINE_NAMES else ENGINE_NAMES[0], kind, _capabilities(cluster)
@@ -138,7 +138,7 @@ def settings_of(
 
 
 def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> dict[str, Group]:
-    """By the `group` of their definition; a new setting shows up here without a change."""
+    """Settings by the `group` of their definition; a new setting appears without a change here."""
     hours = [name for name in settings if name.startswith("scaling_office_hours_")]
     apart = {"scaling_kind", *hours}
     scaling = [name for name in request_body.names_in("scaling") if name not in apart]
@@ -169,7 +169,7 @@ def describe_cluster(cluster: ClusterInfo | None) -> str:
 
 
 def default_target(data: Mapping[str, str]) -> str:
-    """A hint: what an empty target stands for."""
+    """A hint: the default for an empty target."""
     metric = data.get("scaling_metric", "")
     target = DEFAULT_TARGETS.get((data.get("scaling_kind", ""), metric))
     if target is None:
@@ -195,7 +195,7 @@ def _view(
 
 
 def _reason(path: str, reasons: Mapping[str, str]) -> str:
-    """Its own, or that of the part that it belongs to."""
+    """The reason of the setting, or of the part that it belongs to."""
     while path not in reasons and "." in path:
         path = path.rpartition(".")[0]
     return reasons.get(path, "")

@@ -182,8 +182,8 @@ def of_text(text: str) -> Diagnosis | None:
 
 
 def of_scheduling(message: str) -> Diagnosis:
-    """Never terminal: a node may be added, or freed when other pods end. The reason names the resource
-    that otherwise suitable nodes lack.
+    """Never terminal: a node may be added, or freed when other pods end. The reason names the
+    resource that otherwise suitable nodes lack.
     """
     lacking, quote = _lacking_resources(message), _quote(message)
     if lacking:

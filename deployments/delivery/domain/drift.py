@@ -1,4 +1,6 @@
-"""Drift of a deployment: edits made on its cluster, and whether they are reverted or await a review."""
+"""Drift of a deployment: edits made on its cluster, and whether they are reverted or await a
+review.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +92,8 @@ def assess_drift(
     is_revert_requested: bool,
     at: datetime,
 ) -> Drift:
-    """Decide about the edits of this pass. Deleted objects are always created again: there is nothing
-    to adopt, and the deployment would not serve.
+    """Decide about the edits of this pass. Deleted objects are always created again: there is
+    nothing to adopt, and the deployment would not serve.
     """
     if not edits:
         is_over = before.outcome == Outcome.PENDING

@@ -17,14 +17,15 @@ from fleet.kube.domain.errors import ClusterError, Unreachable
 def lay_out_all(
     revisions: Sequence[tuple[Revision, RenderedRevision]],
 ) -> list[ClusterError | None]:
-    """By revision, as `lay_out`."""
+    """Call `lay_out` for each revision."""
     bucket = Bucket()
     bucket.fetch(rendered.version.repository_prefix for _, rendered in revisions)
     return [lay_out(revision, rendered, bucket) for revision, rendered in revisions]
 
 
 def lay_out(revision: Revision, rendered: RenderedRevision, bucket: Bucket) -> ClusterError | None:
-    """Why the revision must not be pushed; None when the bucket holds what was approved. Idempotent.
+    """Why the revision must not be pushed; None when the bucket holds what was approved.
+    Idempotent.
 
     Triton silently falls back to the version's own configuration where the named one is missing, so
     each file is read back before the push. A file with other content than its name says was not

@@ -114,8 +114,8 @@ def re_apply(*, actor: User, deployment_id: int) -> Deployment:
 
 
 def adopt(*, actor: User, deployment_id: int, comment: str = "") -> ChangeRequest:
-    """Request the edited state as a change, approved like any other. Raises Invalid, naming the edits,
-    when the spec has a field for none of them.
+    """Request the edited state as a change, approved like any other. Raises Invalid, naming the
+    edits, when the spec has a field for none of them.
     """
     deployment = _changeable(actor, deployment_id)
     drift, stable = Drift.from_json(deployment.drift), deployment.stable_revision

@@ -27,8 +27,8 @@ Result = list[dict[str, Any]] | ClusterError | CommitResult
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A revision to be written. `is_known`: the cluster has its workload already, so the portal owns
-    it and takes back the fields that others changed.
+    """A revision to be written. `is_known`: the cluster has its workload already, so the portal
+    owns it and takes back the fields that others changed.
     """
 
     revision: Revision
@@ -42,7 +42,8 @@ class Push:
 
 
 def push_revisions(pushes: Sequence[Push]) -> list[Result]:
-    """Push revisions of one cluster. Each has its own result: the objects as the cluster holds them.
+    """Push revisions of one cluster. Each has its own result: the objects as the cluster holds
+    them.
 
     The files that pods will read are compared with what was approved, and written, before that.
     """
@@ -102,8 +103,9 @@ def _push_shared(cluster_id: int, pushes: Sequence[Push]) -> dict[str, ClusterEr
 
 
 def _shared(push: Push) -> list[Manifest]:
-    """The namespace's objects. Not all of them are part of what is approved: the limits of the team's
-    quota and, on a local cluster, the portal's own S3 keys, where elsewhere pods read as their role.
+    """The namespace's objects. Not all of them are part of what is approved: the limits of the
+    team's quota and, on a local cluster, the portal's own S3 keys, where elsewhere pods read as
+    their role.
     """
     shared = [manifest for manifest in push.rendered.manifests if not is_of_revision(manifest)]
     context = push.context
@@ -186,7 +188,7 @@ def delete_revision(deployment: Deployment, workload: Workload) -> CommitResult 
 
 
 def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
-    """Only for objects with the deployment's label."""
+    """Delete an object if it has the deployment's label."""
     objects.delete(
         cluster_id=deployment.cluster_id,
         api_version=item["apiVersion"],

@@ -1,5 +1,5 @@
-"""The delivery backend for teams that deliver through Git: a GitOps operator (Argo CD, Flux) applies
-each commit.
+"""The delivery backend for teams that deliver through Git: a GitOps operator (Argo CD, Flux)
+applies each commit.
 
 Observed state is still read from the cluster, so a commit does not count as success: the deployment
 waits, and the next reconcile pass observes what the operator applied.
@@ -162,7 +162,7 @@ def backend_for(deployment: Deployment) -> GitBackend | None:
 
 
 def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
-    """By deployment, for those whose team delivers through Git."""
+    """Backends by deployment, for teams that deliver through Git."""
     teams = {deployment.team_id for deployment in deployments}
     rows = GitDelivery.objects.filter(team__in=teams, is_enabled=True)
     by_team = {row.team_id: row for row in rows}

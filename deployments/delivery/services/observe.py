@@ -66,7 +66,7 @@ class Observation:
         return None if self.route is None else http_route.problem_with(self.route)
 
     def after_push(self, answers: Sequence[Json]) -> Observation:
-        """With the cluster's answer to a push: the objects as it holds them now."""
+        """The observation updated by a push: the cluster's response has the current objects."""
         workloads, route = dict(self.workloads), self.route
         for item in answers:
             if (item["apiVersion"], item["kind"]) in owned_kinds.WORKLOADS:
@@ -102,7 +102,7 @@ class Observation:
 
 
 def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
-    """By primary key, for deployments of one cluster: one listing per kind, however many they are.
+    """Observations by primary key, for deployments of one cluster: one listing per kind.
 
     Raises ClusterError when the cluster does not answer: the state is then unknown, not absent.
     """
@@ -139,7 +139,7 @@ def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json
 
 
 def _is_created_by_portal(item: Json, deployment: Deployment) -> bool:
-    """Not an object that a controller created with copied labels, nor one that is terminating."""
+    """False for an object that a controller created with copied labels, or that is terminating."""
     metadata = item["metadata"]
     return (
         manifest_metadata.MANAGED_BY.items() <= metadata.get("labels", {}).items()

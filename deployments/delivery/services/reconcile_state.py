@@ -40,8 +40,8 @@ class DriftReport:
 
 class ReconcileState:
     """`refusals` are the revisions that the cluster rejected in this pass, by number. `drifted`,
-    `is_route_drifted` and `orphans` are still to be reverted or removed. Where a team delivers through
-    Git (`is_direct` false), its GitOps operator reverts drift.
+    `is_route_drifted` and `orphans` are still to be reverted or removed. Where a team delivers
+    through Git (`is_direct` false), its GitOps operator reverts drift.
     """
 
     def __init__(self, deployment: Deployment, *, is_direct: bool) -> None:
@@ -66,7 +66,7 @@ class ReconcileState:
         self._assess_drift(at)
 
     def needs_check(self, at: datetime) -> bool:
-        """Not in the pass that wrote the objects: what the cluster answered then is what it holds."""
+        """False in the pass that wrote the objects: the response to a push has the current objects."""
         deployment = self.deployment
         if self._objects is not None or not self._is_direct:
             return False
@@ -114,8 +114,8 @@ class ReconcileState:
         return Push(revision, self.rendered.of(revision), self.rendered.context, is_known=is_known)
 
     def _desired_revisions(self) -> list[Revision]:
-        """A revision that the cluster rejected in this pass counts as pushed, so that the pass goes on
-        with the others.
+        """A revision that the cluster rejected in this pass counts as pushed, so that the pass goes
+        on with the others.
         """
         if self.deployment.is_retiring or self.deployment.is_stopped:
             return []
@@ -153,8 +153,8 @@ class ReconcileState:
         )
 
     def _assess_drift(self, at: datetime) -> None:
-        """Find the edits of others and decide whether to revert them now. The route is always reverted:
-        traffic goes where it was approved to go.
+        """Find the edits of others and decide whether to revert them now. The route is always
+        reverted: traffic goes where it was approved to go.
         """
         if not self._is_direct:
             return

@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of one batch. `total` is the sum of unit vectors, empty but for embeddings."""
+    """The sums of one batch. `total` is the sum of unit vectors, empty but for embeddings."""
 
     n: int
     counts: Mapping[str, int]

@@ -69,7 +69,7 @@ def judge(
 
 
 def judge_disagreement(*, wrong: int, answered: int, limit: float) -> GuardResult:
-    """Of the golden requests that both sides answered in the last round of probes."""
+    """Judge the golden requests that both sides answered in the last round of probes."""
     if not answered:
         verdict, message = Verdict.NOT_ENOUGH, "no golden request was answered by both sides yet"
     else:
@@ -89,8 +89,8 @@ def judge_disagreement(*, wrong: int, answered: int, limit: float) -> GuardResul
 
 
 def _prefix(batches: Sequence[Summary], size: int) -> Summary:
-    """The first batches with at least `size` values in total. Later batches wait for the next interim
-    look, so that each look is made once.
+    """The first batches with at least `size` values in total. Later batches wait for the next
+    interim look, so that each look is made once.
     """
     taken: list[Summary] = []
     n = 0

@@ -65,8 +65,8 @@ def from_json(stored: Mapping[str, Any] | None) -> Sums:
 
 
 def value_of(metric: Metric, sums: Sums, facts: Facts) -> float | None:
-    """In the metric's unit, more is worse: of throughput it is the busy GPU milliseconds that one
-    inference takes. None where there is nothing to divide by.
+    """The value in the metric's unit, where more is worse: for throughput the busy GPU milliseconds
+    of one inference. None where there is nothing to divide by.
     """
     if metric == Metric.ERROR_RATE:
         return sums.error_ratio

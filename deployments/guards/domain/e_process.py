@@ -3,9 +3,9 @@ chance of ever being wrong stays below alpha.
 
 A `Wealth` is an e-process: a bettor's capital that starts at 1 and, while the null hypothesis is
 true, is not expected to grow. By Ville's inequality it reaches 1/alpha with probability at most
-alpha, however often it is evaluated; 1 / its highest value is an always-valid p-value (Johari et al.,
-"Always valid inference", Operations Research 2022; Ramdas, Grünwald, Vovk, Shafer, "Game-theoretic
-statistics and safe anytime-valid inference", Statistical Science 2023).
+alpha, however often it is evaluated; 1 / its highest value is an always-valid p-value (Johari et
+al., "Always valid inference", Operations Research 2022; Ramdas, Grünwald, Vovk, Shafer,
+"Game-theoretic statistics and safe anytime-valid inference", Statistical Science 2023).
 
 All tests here are one bet: of `trials`, `hits` fell on the suspicious side, where the null says
 that each does so with probability at most `chance`. Against odds that are `rho` times higher the

@@ -70,8 +70,8 @@ def band(*, weight: int, n: int) -> Band:
 
 
 def mirror_band(*, percent: int, n: int) -> Band:
-    """Of `n` requests that stable answered. The counters are those of two pods, so when everything is
-    mirrored the band goes beyond 1.
+    """The band for `n` requests that stable answered. The counters are those of two pods, so when
+    everything is mirrored the band goes beyond 1.
     """
     share = percent / 100
     low, high = e_process.share_band(share=share, n=n, alpha=_SPLIT_ALPHA)
@@ -80,8 +80,8 @@ def mirror_band(*, percent: int, n: int) -> Band:
 
 
 def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
-    """Those that abort the rollout. A wrong split raises an alarm and blocks promotion, but it is the
-    gateway's fault.
+    """Results that abort the rollout. A wrong split raises an alarm and blocks promotion, but it is
+    the gateway's fault.
     """
     return tuple(
         guard for guard in guards if guard.verdict == Verdict.FAILED and guard.guard not in SPLITS
@@ -89,7 +89,7 @@ def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
 
 
 def read(stored: Sequence[Mapping[str, Any]]) -> tuple[GuardResult, ...]:
-    """As rows store it."""
+    """Read results from their stored form."""
     return tuple(GuardResult(**row) for row in stored)
 
 
@@ -122,7 +122,7 @@ def digest(*, rollout_id: int, step_index: int, phase: str, guards: Sequence[Gua
 
 
 def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> GuardResult:
-    """Of the requests of both revisions since the step began; None: not known."""
+    """Judge the requests of both revisions since the step began; None: not known."""
     total = None if stable is None or candidate is None else stable + candidate
     if candidate is None or not total:
         return _no_requests(SPLIT, weight, total)
@@ -144,7 +144,9 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
 
 
 def judge_mirror(*, percent: int, stable: int | None, candidate: int | None) -> GuardResult:
-    """As judge_split, of a shadow: stable answers all requests, some are mirrored to the candidate."""
+    """As `judge_split` for a shadow: stable answers all requests, some are mirrored to the
+    candidate.
+    """
     if candidate is None or not stable:
         return _no_requests(MIRROR, percent, stable)
     expected = mirror_band(percent=percent, n=stable)

@@ -3,9 +3,9 @@
     {"metric": "latency_p95", "max": 50, "max_ratio": 1.25, "ignore_below": 2}
 
 "The 95th percentile is at most 50 ms" says that at most 5% of the requests take longer. Each
-request is a trial that did or did not, so the bets of `sequential_tests` on one rate apply, and
-are valid at any time. A histogram knows only its bounds: a limit between two is tested at the next one above,
-and the evidence says so. That is never stricter than the plan.
+request is a trial that did or did not, so the bets of `sequential_tests` on one rate apply, and are
+valid at any time. A histogram knows only its bounds: a limit between two is tested at the next one
+above, and the evidence says so. That is never stricter than the plan.
 
 Beside stable there is no bound to begin with. For every bound t of the histogram two tests run:
 that less than 5% of stable's requests take longer than t, and that more than 5% of the
@@ -67,7 +67,7 @@ class PercentileGuard(BaseModel):
 
     @property
     def share(self) -> float:
-        """Of the requests, that may take longer."""
+        """The part of the requests that may take longer."""
         return 1 - QUANTILES[self.metric]
 
     def allowed_beside(self, stable_ms: float) -> float:
@@ -90,7 +90,7 @@ class PercentileTests:
 
     @property
     def bounds(self) -> list[float]:
-        """Those that both sides have."""
+        """Bounds that both sides have."""
         both = self.stable.keys() & self.candidate.keys()
         return sorted(bound for bound in both if math.isfinite(bound))
 
@@ -129,7 +129,7 @@ def advance(
     candidate: Counts,
     guards: tuple[PercentileGuard, ...],
 ) -> PercentileTests:
-    """With what was added to the histograms of both sides since the last reading."""
+    """Update the tests with the increase of both histograms since the last reading."""
     bets = dict(tests.bets)
     for guard in guards:
         for side, counts in (("stable", stable), ("candidate", candidate)):
@@ -154,7 +154,7 @@ def p_of_max(guard: PercentileGuard, tests: PercentileTests) -> float:
 
 
 def p_of_ratio(guard: PercentileGuard, tests: PercentileTests) -> float:
-    """Always-valid, of "the candidate's percentile is as allowed beside stable's"."""
+    """Always-valid, of "the candidate's percentile is within the limit relative to stable's"."""
     if guard.max_ratio is None:
         return 1.0
     p_values = [
@@ -166,7 +166,7 @@ def p_of_ratio(guard: PercentileGuard, tests: PercentileTests) -> float:
 
 
 def is_shown_within(guard: PercentileGuard, tests: PercentileTests, alpha: float) -> bool:
-    """Of all its limits, now."""
+    """Whether all limits are proven to be met now."""
     return _is_max_shown(guard, tests, alpha) and _is_ratio_shown(guard, tests, alpha)
 
 
@@ -180,7 +180,7 @@ def _is_max_shown(guard: PercentileGuard, tests: PercentileTests, alpha: float) 
 
 
 def _is_ratio_shown(guard: PercentileGuard, tests: PercentileTests, alpha: float) -> bool:
-    """As p_of_ratio the other way round: stable is above some bound, the candidate below what
+    """The inverse of p_of_ratio: stable is above some bound, the candidate below the limit that
     follows from it."""
     if guard.max_ratio is None:
         return True

@@ -19,8 +19,8 @@ SIDES: Final = ("stable", "candidate")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`source` is the first histogram that had data and is kept for the step; `counts` its counts at
-    the last reading, by side. `problem`: why the last reading of it gave nothing.
+    """`source` is the first histogram that had data and is kept for the step; `counts` its counts
+    at the last reading, by side. `problem`: why the last reading of it gave nothing.
     """
 
     source: str = ""
@@ -73,7 +73,9 @@ class Sides:
 
 
 def histogram_queries(state: State, sides: Sides) -> list[str]:
-    """Of stable and candidate, for each source that may be the one; in the order of `take`."""
+    """Queries for stable and candidate, for each possible source, in the order of
+    `take_histograms`.
+    """
     return [
         promql.fill(source.query, sides.of(side)) for source in _sources(state) for side in SIDES
     ]
@@ -86,7 +88,7 @@ def take_histograms(
     sides: Sides,
     at: datetime,
 ) -> State:
-    """With one more reading. The first source that has both sides is the step's."""
+    """Update the state by one reading. The first source that has both sides is kept for the step."""
     problem = ""
     for source, pair in zip(_sources(state), _pairs(readings), strict=True):
         counts, problem = _both(source, pair)

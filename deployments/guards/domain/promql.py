@@ -51,7 +51,7 @@ _DAY: Final = 24 * 3600
 
 
 class QueryGuard(BaseModel):
-    """At most `max`, at least `min`, or between both, in the unit of the query."""
+    """A query's value must be at most `max`, at least `min`, or between both, in its own unit."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, str_strip_whitespace=True
@@ -205,7 +205,7 @@ def take(
     query: str,
     at: datetime,
 ) -> Watched:
-    """With one more reading. A failure stays for the step."""
+    """Update the state by one reading. A failure stays for the step."""
     value, problem = number_of(reading)
     after = replace(before, query=query, value=value, at=at, problem=problem)
     if value is None:

@@ -121,7 +121,7 @@ def secret_of(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def team_secret_of(context: ManifestContext) -> str:
-    """Of the service account that the portal creates."""
+    """The team's Secret of the service account that the portal creates."""
     return S3_CREDENTIALS if context.is_local_cluster else context.storage_secret
 
 

@@ -133,7 +133,7 @@ def _outside(context: ManifestContext, ports: tuple[int, ...]) -> list[dict[str,
 
 
 def _block(cidr: str) -> dict[str, Any]:
-    """Without link-local addresses: there a pod could get the node's own identity."""
+    """An address block without link-local addresses: there a pod could get the node's own identity."""
     block: dict[str, Any] = {"cidr": cidr}
     excluded = _link_local_inside(cidr)
     return {"ipBlock": {**block, "except": list(excluded)} if excluded else block}

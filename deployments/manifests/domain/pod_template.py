@@ -72,8 +72,8 @@ def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
 
 
 def _capacity_terms(spec: ServingSpec) -> list[dict[str, Any]]:
-    """Terms are alternatives. Karpenter and node groups label their nodes differently; nodes without
-    either label count as on-demand.
+    """Terms are alternatives. Karpenter and node groups label their nodes differently; nodes
+    without either label count as on-demand.
     """
     values = ((_KARPENTER_CAPACITY, "spot"), (_NODE_GROUP_CAPACITY, "SPOT"))
     if spec.placement.capacity == "spot":
@@ -99,7 +99,9 @@ def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 
 def rolling_update() -> dict[str, Any]:
-    """A new pod is ready before an old one stops; without a free GPU it waits and the old one serves."""
+    """A new pod is ready before an old one stops; without a free GPU it waits and the old one
+    serves.
+    """
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 
@@ -152,7 +154,8 @@ def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def security(*, is_read_only: bool = False) -> dict[str, Any]:
-    """Of each container, as Pod Security *restricted* requires; Knative accepts it here only.
+    """The security context of each container, as Pod Security *restricted* requires; Knative
+    accepts it here only.
 
     `is_read_only`: the server writes to SCRATCH and its volumes only.
     """

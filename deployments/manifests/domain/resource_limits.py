@@ -1,4 +1,6 @@
-"""Limits of a team's namespace from the team's quota; they also apply to changes outside of the portal."""
+"""Limits of a team's namespace from the team's quota; they also apply to changes outside of the
+portal.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ _DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
 def of_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]:
-    """Not part of what is approved: a quota changes without a change request."""
+    """The ResourceQuota and LimitRange. Not part of an approval: a quota changes without a change
+    request.
+    """
     return [_resource_quota(context, quota_gpus), _limit_range(context)]
 
 

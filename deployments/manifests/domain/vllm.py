@@ -25,7 +25,7 @@ _DTYPES = {"original": "auto", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
-    """Without the model's path and parallelism, which the caller adds."""
+    """vLLM's arguments, without the model's path and parallelism, which the caller adds."""
     args = [
         f"--dtype={_DTYPES[spec.precision]}",
         f"--gpu-memory-utilization={llm.gpu_memory_utilization:g}",

@@ -24,7 +24,7 @@ class _Unsupported(Exception):
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Without anchors, which are unusual in manifests."""
+    """A dumper without anchors, which are unusual in manifests."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

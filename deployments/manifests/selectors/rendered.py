@@ -1,5 +1,5 @@
-"""Revisions and deployments rendered once: parse the spec, read the versions of multi-model serving and build the
-manifests in one go, then hand the object on instead of rendering again.
+"""Revisions and deployments rendered once: parse the spec, read the versions of multi-model serving
+and build the manifests in one go, then hand the object on instead of rendering again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from deployments.spec.domain.serving_spec import ServingSpec
 
 @dataclass(frozen=True, slots=True)
 class RenderedRevision:
-    """`additional` are the versions of multi-model serving, in the order of the spec; `files` are the
-    objects that must be in the bucket; `manifests` are all objects but the Secret.
+    """`additional` are the versions of multi-model serving, in the order of the spec; `files` are
+    the objects that must be in the bucket; `manifests` are all objects but the Secret.
     """
 
     version: ModelVersion
@@ -49,7 +49,9 @@ class RenderedRevision:
 
     @property
     def evidence_digest(self) -> str:
-        """What a form shows before a change request exists: the manifests and the version's identity."""
+        """What a form shows before a change request exists: the manifests and the version's
+        identity.
+        """
         return digest_of({"manifests": self.manifests, "version": identity_of(self.version)})
 
     def to_yaml(self) -> str:
@@ -66,8 +68,8 @@ def identity_of(version: ModelVersion) -> list[str]:
 def render(
     context: ManifestContext, *, number: int, version: ModelVersion, spec: ServingSpec
 ) -> RenderedRevision:
-    """For a revision with or without a row. Raises Rejected for a version of multi-model serving that
-    the team does not have.
+    """For a revision with or without a row. Raises Rejected for a version of multi-model serving
+    that the team does not have.
     """
     additional = rendering.additional_versions(version, spec)
     files = rendering.files_for(version=version, spec=spec, additional=additional)
@@ -84,7 +86,7 @@ def render(
 def render_revision(
     revision: Revision, *, scale: Mapping[str, Any] | None = None
 ) -> RenderedRevision:
-    """With the replicas of `scale`, else those of its deployment."""
+    """Render a revision with the replicas of `scale`, else of its deployment."""
     return render(
         rendering.context_of(revision.deployment),
         number=revision.number,
@@ -94,8 +96,8 @@ def render_revision(
 
 
 class RenderedDeployment:
-    """The manifests of a deployment's rows, each rendered when first needed and never again. Make one
-    per reconcile pass or page; a changed row needs a new one.
+    """The manifests of a deployment's rows, each rendered when first needed and never again. Make
+    one per reconcile pass or page; a changed row needs a new one.
     """
 
     def __init__(self, deployment: Deployment) -> None:
@@ -130,7 +132,7 @@ class RenderedDeployment:
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        """As http_route.paths_in reads them from the live route; empty without a route."""
+        """Paths as http_route.paths_in reads them from the live route; empty without a route."""
         return http_route.paths_in(self.route if self.has_route else None)
 
     @property

@@ -1,4 +1,5 @@
-"""From rows to the input of manifests: contexts, specs, versions of multi-model serving and served revisions.
+"""From rows to the input of manifests: contexts, specs, versions of multi-model serving and served
+revisions.
 
 `rendered.py` builds the manifests from these.
 """
@@ -90,7 +91,7 @@ def context_for(
 
 
 def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> ServingSpec:
-    """With the replicas approved since the revision was created, or those of `scale`."""
+    """The spec with the replicas approved since the revision was created, or of `scale`."""
     if scale is None:
         scale = revision.deployment.scale
     return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=scale)
@@ -133,8 +134,8 @@ def additional_versions(version: ModelVersion, spec: ServingSpec) -> list[ModelV
 
 
 def versions_named(version: ModelVersion, packed: Sequence[Packed]) -> list[ModelVersion]:
-    """The further versions of the version's team, in this order. Raises Rejected for a version that the
-    team does not have: nothing is served without it.
+    """The further versions of the version's team, in this order. Raises Rejected for a version that
+    the team does not have: nothing is served without it.
     """
     if not packed:
         return []

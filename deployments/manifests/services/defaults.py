@@ -24,9 +24,9 @@ def complete_spec(
     serving: ServingPolicy,
     capabilities: Capabilities,
 ) -> ServingSpec:
-    """With the external weights of the version, the cluster's server image (a requested image is
-    ignored) and an autoscaler that the cluster has. Raises Invalid for weights that are not the
-    version's.
+    """Complete a spec with the external weights of the version, the cluster's server image (a
+    requested image is ignored) and an autoscaler that the cluster has. Raises Invalid for weights
+    that are not the version's.
     """
     with rejections.as_invalid():
         full = _with_weights(spec, version)

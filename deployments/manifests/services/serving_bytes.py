@@ -1,4 +1,5 @@
-"""Compare the objects that serving reads with what was approved: before each start and while it serves.
+"""Compare the objects that serving reads with what was approved: before each start and while it
+serves.
 
 Serving reads the newest object of each key, so the newest is compared: with the record of the
 version, which is part of what was approved, or with the files that the portal renders from a spec.

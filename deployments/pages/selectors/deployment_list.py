@@ -45,7 +45,7 @@ def list_deployments(
 
 
 def visible_rows(*, actor: Actor, team_slug: str | None) -> QuerySet[Deployment]:
-    """With everything a row shows. `changed_at` is its newest event's time."""
+    """Deployments with everything a row shows. `changed_at` is its newest event's time."""
     newest = DeploymentEvent.objects.filter(deployment=OuterRef("pk")).order_by("-id")
     changed_at = Coalesce(Subquery(newest.values("at")[:1]), "created_at")
     rows = deployments.list_visible_to(actor, team_slug=team_slug)

@@ -1,7 +1,7 @@
 """A pipeline on the cluster: KServe's InferenceGraph, and the route that is its stable address.
 
-Steps call the stable address of a deployment, not a Service behind it: whatever serves there, a canary
-included, serves the pipeline too.
+Steps call the stable address of a deployment, not a Service behind it: whatever serves there, a
+canary included, serves the pipeline too.
 """
 
 from __future__ import annotations

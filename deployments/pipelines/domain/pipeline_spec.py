@@ -1,8 +1,8 @@
 """What a pipeline is: nodes whose steps call deployments, or further nodes, behind one address.
 
-Every step of a pipeline is sent the client's own request. KServe could also send one step's answer to
-the next, but an answer of the v2 protocol says "outputs" where a request must say "inputs", and the
-router passes bodies on as they are: such a chain could never answer, so it is refused here.
+Every step of a pipeline is sent the client's own request. KServe could also send one step's answer
+to the next, but an answer of the v2 protocol says "outputs" where a request must say "inputs", and
+the router passes bodies on as they are: such a chain could never answer, so it is refused here.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PipelineStep(Definition):
 
     @property
     def label(self) -> str:
-        """As an ensemble's answer names it."""
+        """The name of the step in an ensemble's answer."""
         return self.name or self.deployment or self.node
 
 

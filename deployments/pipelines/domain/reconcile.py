@@ -94,7 +94,7 @@ def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
 
 
 def conditions_of(live: Live) -> list[dict[str, str]]:
-    """The graph's, then that of its Deployment."""
+    """Conditions of the graph, then of its Deployment."""
     conditions = [_plain(condition) for condition in _conditions(live.graph)]
     available = _find(live.router, "Available")
     if available:

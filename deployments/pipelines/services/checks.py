@@ -115,7 +115,7 @@ def _of_cluster(pipeline: Pipeline) -> Check:
 
 
 def _of_name(pipeline: Pipeline) -> Check:
-    """The address is that of a deployment of the same name, so both share one set of names."""
+    """A deployment of the same name would have the same address, so both share one set of names."""
     problem = kubernetes_names.problem_with(pipeline.name, namespace=pipeline.namespace)
     if problem:
         return Check(NAME, ok=False, detail=problem.replace("the deployment", "the pipeline"))

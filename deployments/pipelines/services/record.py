@@ -80,7 +80,7 @@ def _columns(pipeline: Pipeline, observation: Observation) -> dict[str, Any]:
 
 
 def _write(pipeline: Pipeline, verdict: Verdict, columns: dict[str, Any]) -> bool:
-    """Only while the desired state is the observed one."""
+    """Write only while the desired state is the observed one."""
     rows = Pipeline.objects.filter(
         pk=pipeline.pk, desired_generation=pipeline.desired_generation, is_retired=False
     )

@@ -36,7 +36,7 @@ class PipelineDraft:
 
 @dataclass(frozen=True, slots=True)
 class _Requested:
-    """Without a spec it removes."""
+    """A pipeline request; without a spec it removes."""
 
     kind: PipelineChangeKind
     comment: str
@@ -106,7 +106,7 @@ def read_spec(data: Any) -> PipelineSpec:
 
 
 def _row(actor: User, draft: PipelineDraft) -> Pipeline:
-    """Not saved. Raises NotFound for strangers of the team, Forbidden for viewers."""
+    """An unsaved row. Raises NotFound for people of other teams, Forbidden for viewers."""
     team = teams.get_visible(actor=actor, slug=draft.team)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     cluster = clusters.get_cluster(draft.cluster_id)
@@ -160,7 +160,7 @@ def _submit_removal(
 
 
 def _submit(actor: User, pipeline: Pipeline, requested: _Requested) -> ChangeRequest:
-    """Inside a transaction."""
+    """Call inside a transaction."""
     examined = requested.examined
     change = ChangeRequest(
         pipeline=pipeline,

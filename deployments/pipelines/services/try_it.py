@@ -13,7 +13,9 @@ from portal.core.errors import Conflict
 
 
 def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
-    """Raises Invalid for what is no JSON object or too large, Unavailable without an answer."""
+    """Raises Invalid for a body that is not a JSON object or too large, Unavailable without a
+    response.
+    """
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.VIEW, pipeline)
     if pipeline.is_retired or pipeline.is_stopped or not pipeline.desired_generation:

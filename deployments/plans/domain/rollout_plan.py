@@ -109,7 +109,7 @@ class PlanSettings(BaseModel):
         return {name: self.quality.get(name, kind.default) for name, kind in QUALITY.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Without the steps, which have a column of their own."""
+        """The plan without its steps, which have a column of their own."""
         left_out = {"steps"} if self.quality else {"steps", "quality"}
         return self.model_dump(mode="json", exclude=left_out)
 
@@ -165,7 +165,7 @@ def stored(plan: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Rollo
 
 
 def _rejected(error: ValidationError) -> Rejected:
-    """With paths as they are on the wire: without the tags of the union of guards."""
+    """Errors with paths as they are on the wire: without the tags of the union of guards."""
     fields = {
         ".".join(part for part in path.split(".") if part not in guard_set.SOURCES): message
         for path, message in rejection_of(error, RolloutPlan).fields.items()

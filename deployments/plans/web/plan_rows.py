@@ -194,7 +194,7 @@ def guard_forms(data: Any, initial: Mapping[str, Any]) -> list[GuardForm]:
 
 
 def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, float | None]]:
-    """By metric, in the units of the form."""
+    """Guards by metric, in the units of the form."""
     shown: dict[str, dict[str, float | None]] = {}
     for limit in plan.guards.limits:
         scale = 100.0 if KINDS[limit.metric].unit == "ratio" else 1.0

@@ -20,7 +20,7 @@ _REVISION_FIELDS = ("stable_revision", "candidate_revision")
 def committed_gpus(
     team: Team, *, without_change_id: int | None = None, without_deployment_id: int | None = None
 ) -> int:
-    """At full scale-out: stable and candidate revisions, and revisions of approved changes.
+    """GPUs at full scale-out: stable and candidate revisions, and revisions of approved changes.
 
     A revision that an approved change scales counts at the larger of both sizes.
     """

@@ -209,7 +209,7 @@ def _check_role(role: str, version: ModelVersion, team: str) -> Check:
 
 
 def _other_team_prefixes(team: str) -> list[str]:
-    """Of a few existing teams and of one that does not exist yet."""
+    """Prefixes of a few existing teams and of one that does not exist yet."""
     rows = Team.objects.exclude(slug=team).order_by("slug")
     slugs = [*rows.values_list("slug", flat=True)[:_MAX_TESTED_TEAMS], _FUTURE_TEAM]
     return [object_keys.team_prefix(slug) for slug in slugs]

@@ -104,7 +104,9 @@ def estimate_need(version: ModelVersion, load: Load) -> Need | None:
 
 
 def _declared_language_model(version: ModelVersion) -> LanguageModel | None:
-    """From the metadata of external weights. The context is at most the declared length."""
+    """The declared size in the metadata of external weights. The context is at most the declared
+    length.
+    """
     declared = declared_size.from_version(version.source_uri, version.metadata)
     if not declared.parameters_millions:
         return None

@@ -63,7 +63,8 @@ class Output:
 class Difference:
     """One output of one request. `largest_*` are None where nothing can be subtracted.
 
-    `mismatch` describes the first element beyond tolerance, or what else is wrong; empty if nothing is.
+    `mismatch` describes the first element beyond tolerance, or what else is wrong; empty if nothing
+    is.
     """
 
     output: str
@@ -82,7 +83,7 @@ class Difference:
 
 
 def differences_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Difference, ...]:
-    """As rows store them."""
+    """Read differences from their stored form."""
     return tuple(Difference(**row) for row in stored)
 
 

@@ -41,7 +41,9 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 
 @dataclass(frozen=True, slots=True)
 class BeforeTrafficRow:
-    """One golden request as the candidate answered it. `against_stable` is empty while the stable revision has not answered, and `stable_message` says why."""
+    """One golden request as the candidate answered it. `against_stable` is empty while the stable
+    revision has not answered, and `stable_message` says why.
+    """
 
     name: str
     number: int
@@ -66,25 +68,25 @@ class BeforeTraffic:
 
 
 def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
-    """Those that count now, by name."""
+    """Current golden requests, by name."""
     rows = GoldenRequest.objects.filter(model=model, retired_at=None)
     return rows.select_related("model__team", "version", "created_by").order_by("name")
 
 
 def named(keys: Sequence[int]) -> list[GoldenRequest]:
-    """By name, also those that were deleted since."""
+    """Golden requests by name, including those deleted since."""
     return list(GoldenRequest.objects.filter(pk__in=keys).order_by("name"))
 
 
 def signature_of(model: Model) -> Signature:
-    """Of the newest version that may be deployed; empty where there is none."""
+    """The signature of the newest version that may be deployed; empty without one."""
     rows = ModelVersion.objects.filter(model=model, state=VersionState.READY)
     newest = rows.order_by("-number").first()
     return signatures.from_json(newest.signature if newest else {})
 
 
 def last_results(rows: Sequence[GoldenRequest]) -> dict[int, GoldenResult]:
-    """By golden request: what a candidate answered last, before traffic or as a probe."""
+    """The last result of each golden request, before traffic or as a probe."""
     answered = GoldenResult.objects.filter(golden__in=rows, checked_at__isnull=False)
     newest = answered.order_by().values("golden").annotate(newest=Max("id"))
     results = GoldenResult.objects.filter(pk__in=newest.values("newest"))

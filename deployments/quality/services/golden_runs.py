@@ -106,8 +106,8 @@ def _is_ready(rollout: Rollout) -> bool:
 
 
 def _begin(rollout: Rollout, purpose: ProbePurpose, golden_ids: Sequence[int]) -> None:
-    """With exactly the golden requests that were approved, also those deleted since. If a row is
-    missing, none is sent, and the rollout waits until its deadline.
+    """Create a run with exactly the approved golden requests, including those deleted since. If a
+    row is missing, none is sent, and the rollout waits until its deadline.
     """
     if not golden_ids:
         return
@@ -148,7 +148,9 @@ def _send_due(run: GoldenRun, lease: Lease) -> str:
 
 
 def _due_results(run: GoldenRun) -> list[GoldenResult]:
-    """Not answered yet; of a probe, not in this round, which began when the last one ended."""
+    """Results that are not answered yet, for a probe in this round, which began when the last
+    ended.
+    """
     rows = list(run.results.select_related("golden").order_by("golden__name"))
     if run.purpose == ProbePurpose.BEFORE_TRAFFIC:
         return [row for row in rows if row.verdict == ProbeVerdict.WAITING]
@@ -204,7 +206,7 @@ def _send(run: GoldenRun, row: GoldenResult) -> None:
 
 
 def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output], str]:
-    """Only for the comparison, so after a few attempts it is done without."""
+    """Stable's answer for the comparison only; after a few attempts the run continues without it."""
     try:
         return _read(pod_inference.infer(stable, row.golden.request))
     except NotAnswered as error:

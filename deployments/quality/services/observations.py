@@ -110,7 +110,9 @@ def _fill(reference: EmbeddingReference, vectors: Sequence[Sequence[float]]) -> 
 
 
 def _add(actor: User, revision: Revision, kind: Kind, summary: Summary) -> None:
-    """Inside a transaction: into the row of this minute, so that a busy service makes few rows."""
+    """Add to the row of this minute, so that a busy service makes few rows. Call inside a
+    transaction.
+    """
     at = clock.now()
     mine = QualityObservation.objects.filter(revision=revision, kind=kind)
     mine.filter(at__lt=at - _KEPT).delete()

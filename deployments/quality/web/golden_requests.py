@@ -94,7 +94,7 @@ class GoldenForm(ServiceForm):
 @require_POST
 @people_only
 def save_answer(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    """From Try it: back to the model's golden requests, or to the form with what was refused."""
+    """Save an answer from Try it; redirects to the model, or shows the form with the refusal."""
     model = versions.get_model(actor=user, team_slug=team, name=name)
     form = AnswerForm(request.POST)
     saved = form.run(

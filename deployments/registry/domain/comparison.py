@@ -47,7 +47,7 @@ def list_facts(signature: Signature) -> dict[str, str]:
 
 
 def compare(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedFact]:
-    """In the order of the left side, followed by names that only the right side has."""
+    """Compare in the order of the left side, followed by names that only the right side has."""
     names = [*left, *(name for name in right if name not in left)]
     return [ComparedFact(n, _text(left.get(n)), _text(right.get(n))) for n in names]
 

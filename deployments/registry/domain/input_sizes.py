@@ -64,7 +64,7 @@ def _default_dim(tensor: Tensor, place: int) -> int:
 
 
 def problems_with(signature: Signature, declared: Mapping[str, Sequence[int]]) -> dict[str, str]:
-    """By input, how the declared sizes contradict the file."""
+    """Contradictions between declared sizes and the file, by input."""
     known = {tensor.name: tensor for tensor in signature.inputs}
     problems = {}
     for name, dims in declared.items():

@@ -1,7 +1,7 @@
 """Set up the bucket for the registry, and check the result.
 
-Versioning, CORS for the portal's origin, cleanup of abandoned uploads, Object Lock, and a policy that
-only the portal writes to serving repositories. Features that a store lacks are reported.
+Versioning, CORS for the portal's origin, cleanup of abandoned uploads, Object Lock, and a policy
+that only the portal writes to serving repositories. Features that a store lacks are reported.
 """
 
 from __future__ import annotations
@@ -153,7 +153,9 @@ def _exists(client: Any, bucket: str) -> bool:
 
 
 def _create(client: Any, bucket: str, region: str) -> None:
-    """With Object Lock, which some stores only enable at creation; without it if not supported."""
+    """Create the bucket with Object Lock, which some stores only enable at creation; without it if
+    not supported.
+    """
     options = {} if region == "us-east-1" else _location(region)
     try:
         with translated(bucket):

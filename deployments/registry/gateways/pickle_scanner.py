@@ -1,4 +1,5 @@
-"""Scan files that can contain pickled Python code; the only user of picklescan. Nothing is unpickled.
+"""Scan files that can contain pickled Python code; the only user of picklescan. Nothing is
+unpickled.
 
 Runs in sandbox.py only: an archive can expand, and a pickle can block a scanner for long.
 """

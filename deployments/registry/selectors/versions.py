@@ -93,7 +93,7 @@ def live_deployments() -> QuerySet[Deployment]:
 
 
 def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployment]]:
-    """By version id: live deployments whose stable or candidate revision serves it, including
+    """Live deployments by version id, whose stable or candidate revision serves it, including
     multi-model serving.
     """
     teams = ModelVersion.objects.filter(pk__in=version_ids).values("model__team")
@@ -133,7 +133,9 @@ def _additional_models(revision: Revision) -> list[tuple[str, int]]:
 def _version_ids_by_name(
     version_ids: Collection[int], served: Sequence[tuple[Deployment, Sequence[Revision]]]
 ) -> dict[tuple[int, str, int], int]:
-    """Version ids by team, model and number. Empty, without a query, if nothing serves several models."""
+    """Version ids by team, model and number. Empty, without a query, if nothing serves several
+    models.
+    """
     if not any(_additional_models(revision) for _, revisions in served for revision in revisions):
         return {}
     rows = ModelVersion.objects.filter(pk__in=version_ids)

@@ -1,7 +1,7 @@
 """Uploads: clients send bytes directly to the object store; the portal signs and tracks the parts.
 
-Start, sign parts, list stored parts, complete or abandon. Completing reads the parts from the store,
-so claims of the client are never trusted. Every call can be repeated.
+Start, sign parts, list stored parts, complete or abandon. Completing reads the parts from the
+store, so claims of the client are never trusted. Every call can be repeated.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class PartsState:
 def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -> ModelVersion:
     """Open a multipart upload and its version row; create the model with its first version.
 
-    Raises Invalid for names, sizes and metadata; Conflict `same_bytes` if a version of the model has
-    the declared SHA-256; and Conflict if the team has no storage left. An error leaves neither rows
-    nor an open upload.
+    Raises Invalid for names, sizes and metadata; Conflict `same_bytes` if a version of the model
+    has the declared SHA-256; and Conflict if the team has no storage left. An error leaves neither
+    rows nor an open upload.
     """
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)

@@ -1,9 +1,9 @@
 """What a rollout does next: pure, one effect per reconcile pass, the safe direction per phase.
 
-Automation may abort; only people move traffic forward. The approval of a plan starts its first step,
-`promote` each further one, `promote fully` the last. Two plans are approved as more than that: one
-without steps as "switch when ready", and a step with `auto_promote` as "continue when all guards
-pass".
+Automation may abort; only people move traffic forward. The approval of a plan starts its first
+step, `promote` each further one, `promote fully` the last. Two plans are approved as more than
+that: one without steps as "switch when ready", and a step with `auto_promote` as "continue when all
+guards pass".
 
 No traffic before the candidate is ready and its answers were checked. A failed check, a guard that
 fails its sequential test, a candidate that is no longer ready and a passed deadline abort the
@@ -22,8 +22,9 @@ An unready or failing candidate is aborted automatically only while the stable r
 traffic is never moved onto a copy that is not known to work. A person may still abort.
 
 A shadow mirrors a percentage of the requests to the candidate and drops its answers. Its steps are
-those of a canary, with the mirrored percentage for a weight; no user gets an answer of the candidate
-before a person promotes it to all requests, so its last step is never promoted automatically.
+those of a canary, with the mirrored percentage for a weight; no user gets an answer of the
+candidate before a person promotes it to all requests, so its last step is never promoted
+automatically.
 """
 
 from __future__ import annotations

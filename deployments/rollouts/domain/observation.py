@@ -42,7 +42,7 @@ class RolloutProgress:
 
     @property
     def requested(self) -> TrafficSplit:
-        """What the present step gives the candidate."""
+        """The candidate's traffic at the current step."""
         weight = self.step.weight
         return TrafficSplit(0, weight) if self.is_shadow else TrafficSplit(weight)
 
@@ -80,7 +80,7 @@ class RolloutProgress:
 
 
 class Checks(StrEnum):
-    """Of the candidate's answers before any traffic. WAITING: not known yet."""
+    """The state of the candidate's answers before traffic. WAITING: not known yet."""
 
     PASSED = "passed"
     WAITING = "waiting"
@@ -89,8 +89,8 @@ class Checks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RolloutObservation:
-    """What the cluster shows. None: not known. `weight` is the percentage that the route sends to the
-    candidate, `mirror` the percentage that it mirrors.
+    """What the cluster shows. None: not known. `weight` is the percentage that the route sends to
+    the candidate, `mirror` the percentage that it mirrors.
 
     `is_current`: the cluster was observed after the last change of the desired state.
     """

@@ -26,7 +26,7 @@ _NOT_YET: Final = "Prometheus was not queried at this step yet"
 
 
 def state_of(row: PrometheusReading, step_key: str) -> State:
-    """Empty when what is stored is of another step."""
+    """The stored state; empty when it is of another step."""
     return prometheus_state.from_json(row.state if row.step == step_key else {})
 
 

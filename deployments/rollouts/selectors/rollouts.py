@@ -77,7 +77,7 @@ class RolloutView:
 
     @property
     def requested_percent(self) -> int:
-        """Of the requests: mirrored to a shadow, else sent."""
+        """Percent of requests mirrored to a shadow, else routed to the candidate."""
         return self.requested_mirror or self.requested_weight
 
     @property

@@ -24,7 +24,7 @@ class RolloutSnapshot:
 
 
 def snapshot_of(rollout: Rollout) -> RolloutSnapshot:
-    """With the plan under the present automatic promotion limit of the team."""
+    """A snapshot with the plan under the team's current automatic promotion limit."""
     deployment = rollout.deployment
     progress = RolloutProgress(
         plan=auto_promotion.limited_plan_of(rollout),

@@ -24,8 +24,9 @@ _LONGEST_REASON = 500
 
 
 def promote(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
-    """To the next step, or after the last one to all requests. Raises Conflict when a verdict has
-    changed since it was shown, when the step is not promotable yet, or when someone else was first.
+    """Promote to the next step, or after the last step to all requests. Raises Conflict when a
+    verdict has changed since it was shown, when the step is not promotable yet, or when someone
+    else was first.
     """
     snapshot = _decidable(actor, rollout_id)
     readiness = _same_evidence(snapshot, evidence_hash).readiness

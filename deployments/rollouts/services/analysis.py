@@ -43,7 +43,7 @@ class Analysis:
 
 
 def analyse(snapshot: RolloutSnapshot) -> Analysis:
-    """With counts since the gateway first showed the weight of the step. None of it is guessed."""
+    """Analyse a step by counts since the gateway first showed its weight."""
     rollout, progress = snapshot.rollout, snapshot.progress
     if progress.step.weight == 0:
         return _analyse_without_traffic(snapshot)

@@ -56,7 +56,7 @@ class CounterReadings:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any], step_key: str) -> Self:
-        """Empty when what is stored is of another step."""
+        """The stored readings; empty when they are of another step."""
         if stored.get("step") != step_key:
             return cls()
         return cls(
@@ -116,7 +116,7 @@ def _advance(
 def _of_users(
     revision: Revision, counts: RequestCounts, since: datetime, owed: int
 ) -> tuple[Sums, int]:
-    """Without the synthetic requests that were sent in the time of the reading."""
+    """The reading without the synthetic requests of its interval."""
     sums = _sums(counts)
     if counts.latest_at is None:
         return sums, owed

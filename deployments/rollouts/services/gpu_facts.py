@@ -29,7 +29,7 @@ def _memory_gib(key: WorkloadKey) -> float | None:
 
 
 def _price(key: WorkloadKey) -> float | None:
-    """Of one GPU for an hour: a figure to compare with, not an amount that anyone is charged."""
+    """The price of one GPU for an hour: a figure for comparison, not a charged amount."""
     allocated = current.allocated_to([key]).get(key)
     if allocated is None or allocated.usd_per_hour_amount is None or not allocated.gpus:
         return None

@@ -40,7 +40,7 @@ _RELATED: Final = (
 
 
 def begin(rollout: Rollout) -> None:
-    """Inside the transaction that creates the rollout; nothing where no guard needs Prometheus."""
+    """Create the row if a guard needs Prometheus. Call inside the rollout's transaction."""
     if plans.plan_of(rollout).guards.is_prometheus_needed:
         PrometheusReading.objects.create(rollout=rollout, next_check_at=clock.now())
 
@@ -115,7 +115,7 @@ def _with_queries(
 
 
 def _store(row: PrometheusReading, lease: Lease, step: str, state: State) -> None:
-    """Nothing when the lease was lost: another worker's reading is newer than this one."""
+    """Store the state unless the lease was lost: then another worker's reading is newer."""
     rows = PrometheusReading.objects.filter(pk=row.pk, lease_token=lease.token)
     if rows.update(step=step, state=state.to_json(), read_at=clock.now()):
         leases.nudge(Rollout, row.rollout_id)

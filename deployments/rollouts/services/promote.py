@@ -75,7 +75,8 @@ def to_all(
 
 
 def move_alias(snapshot: RolloutSnapshot) -> None:
-    """In the name of the person who approved the plan, so that a protected alias needs a lead.
+    """Move the alias on behalf of the person who approved the plan, so that a protected alias needs
+    a lead.
 
     A refusal does not stop the rollout: it is written to the timeline.
     """

@@ -1,7 +1,7 @@
 """Reconcile a rollout: read one snapshot, observe, decide, one effect, again.
 
-Its effects are rows only: the desired state of the deployment. Each is one transaction together with
-the rollout's own move, so a crash never leaves half of one.
+Its effects are rows only: the desired state of the deployment. Each is one transaction together
+with the rollout's own move, so a crash never leaves half of one.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def advance(*, rollout_id: int) -> None:
 
 
 def _decide(snapshot: RolloutSnapshot) -> Decision:
-    """With the present evidence, which is stored before the effect."""
+    """Decide by the current evidence, which is stored before the effect."""
     progress, at = snapshot.progress, clock.now()
     observed = observation_of(snapshot.rollout)
     if progress.phase not in STEP_PHASES or progress.step_started_at is None:
@@ -93,7 +93,7 @@ def _decide(snapshot: RolloutSnapshot) -> Decision:
 
 
 def observation_of(rollout: Rollout) -> RolloutObservation:
-    """From the columns that the reconciler of the deployment wrote."""
+    """The observation in the columns that the deployment's reconciler wrote."""
     deployment = rollout.deployment
     stable = ObservedRevision.of(deployment.observed, rollout.stable_revision.number)
     candidate = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)

@@ -44,7 +44,7 @@ _SECONDS: Final[Mapping[RolloutPhase, int]] = {
 
 
 def deadline_seconds(plan: RolloutPlan, phase: RolloutPhase, step_index: int) -> int:
-    """From the beginning of the phase, or of the step while it is running."""
+    """Seconds from the beginning of the phase, or of the step while it is running."""
     if phase == RolloutPhase.RUNNING and plan.steps:
         of_step = plan.steps[step_index].deadline_seconds
         if of_step is not None:
@@ -166,7 +166,7 @@ def begin_abort(
 
 
 def load(rollout_id: int) -> Rollout:
-    """With all rows that a reconcile pass needs."""
+    """Load a rollout with all rows that a reconcile pass needs."""
     rollout = Rollout.objects.select_related(*_RELATED).get(pk=rollout_id)
     revisions.load_onto(rollout, rollout.deployment)
     rollout.change.deployment = rollout.deployment

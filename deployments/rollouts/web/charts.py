@@ -38,7 +38,7 @@ class RolloutChart:
 
 
 def charts_of(view: RolloutView) -> list[RolloutChart]:
-    """Without those that nothing was measured for."""
+    """Charts with measurements."""
     points, marks = _points_of(view.rollout), _marks_of(view.rollout)
     limits = view.plan.guards.limits
     limit, limit_text = _latency_limit(limits, points["stable"])

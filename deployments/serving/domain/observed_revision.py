@@ -12,8 +12,8 @@ MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class ObservedRevision:
-    """`stage` is one of deployments.delivery.domain.progress.STAGES. `is_ready` and `weight` are None
-    while they are not known. `since` is when `is_ready` became what it is.
+    """`stage` is one of deployments.delivery.domain.progress.STAGES. `is_ready` and `weight` are
+    None while they are not known. `since` is when `is_ready` became what it is.
     """
 
     stage: str = MISSING
@@ -27,7 +27,7 @@ class ObservedRevision:
 
     @classmethod
     def of(cls, column: Mapping[str, Any], number: int) -> ObservedRevision:
-        """Without a value for a revision that was never observed."""
+        """The stored observation; without values for a revision that was never observed."""
         data = column.get(f"r{number}")
         if data is None:
             return cls()

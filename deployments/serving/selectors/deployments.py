@@ -61,7 +61,9 @@ def list_visible_to(
     search: str = "",
     with_retired: bool = False,
 ) -> QuerySet[Deployment]:
-    """By team and name, with revisions, cluster and the open rollout (`open_rollouts`) loaded."""
+    """Deployments by team and name, with revisions, cluster and the open rollout (`open_rollouts`)
+    loaded.
+    """
     rows = _with_related(Deployment.objects.filter(team__in=policy.visible_teams(actor)))
     if team_slug:
         rows = rows.filter(team__slug=team_slug)
@@ -126,7 +128,7 @@ def status_of(deployment: Deployment, revision: Revision, role: str, weight: int
 
 
 def spec_of_stable(deployment: Deployment) -> serving_spec.ServingSpec | None:
-    """With the replicas that were approved last."""
+    """The stable spec with the replicas that were approved last."""
     stable = deployment.stable_revision
     return None if stable is None else revisions_of(deployment)[0].spec
 

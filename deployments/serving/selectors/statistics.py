@@ -48,14 +48,14 @@ class DeploymentStats:
 
 
 def figures_of(rows: Sequence[Deployment]) -> dict[int, Figures]:
-    """By primary key, over the last minutes, in one query."""
+    """Figures by primary key, over the last minutes, in one query."""
     traffic = _traffic_of(rows)
     now = clock.now()
     return {row.pk: _STOPPED if row.is_stopped else _figures(traffic[row.pk], now) for row in rows}
 
 
 def total_figures(rows: Sequence[Deployment]) -> Figures:
-    """Of these deployments together; the rate is the sum of their rates."""
+    """Figures of these deployments together; the rate is the sum of their rates."""
     traffic = _traffic_of([row for row in rows if not row.is_stopped])
     total = _figures([item for items in traffic.values() for item in items], clock.now())
     rates = [figures.requests_per_second for figures in figures_of(rows).values()]
@@ -107,7 +107,7 @@ def _figures(traffic: Sequence[Traffic], now: datetime) -> Figures:
 
 
 def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> ServingStats | None:
-    """Over all these revisions together, without a shadow: no user sent the mirrored requests."""
+    """Figures over all these revisions, without a shadow: its requests are mirrored."""
     if deployment.is_stopped:
         return _without_traffic()
     if not revisions:
@@ -123,7 +123,7 @@ def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> Ser
 
 
 def _without_traffic() -> ServingStats:
-    """Of a stopped deployment: no pods and no requests."""
+    """Figures of a stopped deployment: no pods and no requests."""
     return ServingStats(
         seconds=WINDOW_SECONDS,
         requests_per_second=0.0,

@@ -54,7 +54,7 @@ def note_rollout(
     actor: Actor,
     data: Mapping[str, Any] | None = None,
 ) -> None:
-    """In the rollout's history and in the deployment's timeline."""
+    """Add a line to the rollout's history and to the deployment's timeline."""
     name = "" if isinstance(actor, System) else actor_name(actor)
     RolloutEvent.objects.create(
         rollout=rollout,

@@ -1,5 +1,5 @@
-"""Try a deployment: send one request, bounded in time and size. It goes through the gateway like any
-client's, or to one revision directly, which also reaches a candidate without traffic.
+"""Try a deployment: send one request, bounded in time and size. It goes through the gateway like
+any client's, or to one revision directly, which also reaches a candidate without traffic.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`version_id` is the version that answered; None where the gateway chose between two revisions."""
+    """`version_id` is the version that answered; None where the gateway chose between two
+    revisions.
+    """
 
     version_id: int | None
     status: int
@@ -75,7 +77,9 @@ def url_of(deployment: Deployment, revision: Revision) -> str:
 
 
 def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target.GATEWAY) -> Trial:
-    """Raises Invalid unless the body is a JSON object within the limit, Unavailable without a response."""
+    """Raises Invalid unless the body is a JSON object within the limit, Unavailable without a
+    response.
+    """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.VIEW, deployment)
     if deployment.stable_revision is None or deployment.is_retired:

@@ -82,7 +82,7 @@ def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, 
 
 
 def _scaling_tried(kind: str) -> dict[str, Any]:
-    """With KEDA, a metric that can scale up from zero."""
+    """A scaling to test support with; for KEDA, a metric that can scale up from zero."""
     if kind == KEDA:
         return {"kind": kind, "metric": "gateway-latency"}
     return {"kind": kind} if kind else {}

@@ -24,7 +24,7 @@ from portal.core.definitions import Rejected
 def resolve(
     spec: ServingSpec, offered: Capabilities, *, prometheus_url: str, is_in_place: bool = False
 ) -> ServingSpec:
-    """As it is where it names an autoscaler. Else by queue with KEDA, which needs what scrapes it;
+    """Unchanged where it names an autoscaler. Else by queue with KEDA, which needs what scrapes it;
     else by requests in flight with Knative; else fixed at its min replicas.
 
     In place means the pods that run stay: Knative scales only pods that it started.

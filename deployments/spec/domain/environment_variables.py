@@ -83,7 +83,7 @@ _PLATFORM: Final[Mapping[str, str]] = {
 
 
 def names_for(engine: str) -> frozenset[str]:
-    """Beside those that begin with OWN_PREFIX."""
+    """Allowed names, besides those that begin with OWN_PREFIX."""
     return _EVERY_ENGINE | (_LANGUAGE_MODELS if engine in LLM_ENGINES else frozenset())
 
 

@@ -71,7 +71,7 @@ def _pair(key: str, value: Any) -> str:
 
 
 def _labels(path: str) -> list[str]:
-    """Of a field and of the parts that it is in, from their definitions; empty for another field."""
+    """Labels of a field and of its enclosing parts, from their definitions; empty if unknown."""
     labels: list[str] = []
     model: type[BaseModel] = ServingSpec
     for name in path.split("."):

@@ -161,7 +161,7 @@ class Scaling(Definition):
     ] = ""
 
     def completed(self, *, is_range: bool) -> Self:
-        """With defaults in place of what was left out. Which autoscaler a range of replicas gets
+        """Fill omitted fields with their defaults. Which autoscaler a range of replicas gets
         depends on the cluster (deployments/spec/domain/default_scaling.py).
         """
         if not self.kind and is_range:

@@ -43,7 +43,9 @@ class GpuOffer:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Whether the cluster offers something. `ok` None is not known; `why` is empty when it is offered."""
+    """Whether the cluster offers something. `ok` None is not known; `why` is empty when it is
+    offered.
+    """
 
     ok: bool | None
     why: str = ""
@@ -76,7 +78,9 @@ class Capabilities:
         return self._all(("kubernetes", *(["gateway-proxies"] if is_cut_off else []), *needs))
 
     def offers(self, option: str) -> Offer:
-        """Whether it offers an option of OPTION_NEEDS, or a GPU resource such as nvidia.com/mig-1g.10gb."""
+        """Whether it offers an option of OPTION_NEEDS, or a GPU resource such as
+        nvidia.com/mig-1g.10gb.
+        """
         if "/" in option:
             return self._offers_gpu(option)
         offers = [self._all(names) for names in OPTION_NEEDS[option]]

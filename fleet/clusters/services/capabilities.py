@@ -1,4 +1,6 @@
-"""Probe a cluster's capabilities and store them. A feature without permission to check is not known."""
+"""Probe a cluster's capabilities and store them. A feature without permission to check is not
+known.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,7 @@ def _group_feature(
 
 
 def _version(client: KubeClient, name: str) -> str:
-    """From the controller's Deployment; empty without permission to read it."""
+    """The version of the controller's Deployment; empty without permission to read it."""
     for namespace, deployment in CONTROLLERS.get(name, ()):
         try:
             controller = client.get(resource_types.DEPLOYMENT, namespace, deployment)
@@ -235,7 +237,7 @@ def _gateway_proxies(
 
 
 def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
-    """From the features that the GatewayClass reports; without a report it is not known."""
+    """Mirroring support as the GatewayClass reports it; not known without a report."""
     if not api.is_there:
         return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
 

@@ -47,7 +47,7 @@ class Unreachable(ClusterError):
 
 
 class NotAttempted(ClusterError):
-    """Not sent at all, because the cluster had just given up on others."""
+    """Not sent, because the cluster had just failed on other requests."""
 
 
 class Throttled(ClusterError):

@@ -26,7 +26,7 @@ class PodRequest:
 
     @property
     def api_path(self) -> str:
-        """At the API server."""
+        """The path at the API server."""
         base = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(self.pod)}:{self.port}"
         return f"{base}/proxy/{self.path.lstrip('/')}"
 

@@ -36,7 +36,7 @@ def parse_quantity(text: object) -> Decimal:
 
 
 def millicores(text: object) -> int | None:
-    """Of an amount of CPU; None for what is no quantity."""
+    """Millicores of an amount of CPU; None for an invalid quantity."""
     try:
         return int(parse_quantity(text) * 1000)
     except (ValueError, OverflowError):
@@ -44,7 +44,7 @@ def millicores(text: object) -> int | None:
 
 
 def whole_bytes(text: object) -> int | None:
-    """Of an amount of memory; None for what is no quantity."""
+    """Bytes of an amount of memory; None for an invalid quantity."""
     try:
         return int(parse_quantity(text))
     except (ValueError, OverflowError):

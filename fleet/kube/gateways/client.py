@@ -133,7 +133,7 @@ class HttpKubeClient:
         namespace: str | None = None,
         labels: Labels | None = None,
     ) -> Listing:
-        """All pages. The resource version is that of the first page: a watch goes on from there."""
+        """All pages. The resource version is that of the first page: a watch continues from there."""
         items: list[Json] = []
         query = [("limit", str(_PAGE)), *_selector(labels)]
         page = self._transport.json("GET", kind.path(namespace), query=query)
@@ -222,7 +222,7 @@ class HttpKubeClient:
         return frozenset(item["name"] for item in served if "/" not in item["name"])
 
     def may(self, attributes: Mapping[str, str]) -> bool:
-        """What the cluster says of a verb, group, resource, subresource and namespace."""
+        """Whether the cluster allows a verb on a group, resource, subresource and namespace."""
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
@@ -236,7 +236,7 @@ class HttpKubeClient:
         return self._transport.probe_connection()
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
-        """From the static table; other kinds are discovered once and remembered."""
+        """A kind of the static table; others are discovered once and cached."""
         known = find(api_version, kind) or self._discovered.get((api_version, kind))
         return known or self._discover(api_version, kind)
 

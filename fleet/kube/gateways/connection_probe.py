@@ -1,4 +1,4 @@
-"""The way to an API server, one step at a time, so that a test can say which one fails."""
+"""Probe the connection to an API server step by step, so that a test names the step that fails."""
 
 from __future__ import annotations
 

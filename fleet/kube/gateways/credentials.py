@@ -64,9 +64,9 @@ def _from_file(connection: Connection) -> Any:
 
 
 def _at_most_once_a_second(hook: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The client library's hook rebuilds the whole configuration before each request, with the proxies
-    of the environment: a fifth of the CPU time of an apply. Tokens are renewed minutes before they
-    expire, so a second's delay is safe.
+    """The client library's hook rebuilds the whole configuration before each request, with the
+    proxies of the environment: a fifth of the CPU time of an apply. Tokens are renewed minutes
+    before they expire, so a second's delay is safe.
     """
     refreshed_at = -_REFRESH_SECONDS
 

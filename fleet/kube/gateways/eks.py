@@ -67,9 +67,8 @@ def describe(name: str, region: str, role_arn: str = "") -> EksCluster:
 
 
 class TokenCache:
-    """A bearer token for one cluster, made anew shortly before EKS stops taking the old one.
-
-    The role is assumed anew for each: its session outlives the token that it signed.
+    """A bearer token for one cluster, renewed shortly before EKS stops accepting it. The role
+    is assumed again for each: its session outlives the token that it signed.
     """
 
     def __init__(self, name: str, region: str, session: Any = None, role_arn: str = "") -> None:

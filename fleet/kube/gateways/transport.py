@@ -119,7 +119,9 @@ class Transport:
         return parsed
 
     def lines(self, path: str, *, query: Query, idle_seconds: float) -> Iterator[bytes]:
-        """Lines as they arrive, until the server ends the response. Raises Unreachable without data."""
+        """Lines as they arrive, until the server ends the response. Raises Unreachable without
+        data.
+        """
         auth = self._auth()
         headers = {"Accept": "application/json"} | auth
         try:

@@ -87,7 +87,7 @@ def _run(push: _Push, wave: Sequence[Sequence[_Place]]) -> None:
 
 
 class _Push:
-    """One call of apply_groups: what came of each manifest, and whether to go on at all."""
+    """One call of apply_groups: the result of each manifest, and whether to continue."""
 
     def __init__(self, client: KubeClient, groups: Sequence[Group], *, dry_run: bool) -> None:
         self._client = client

@@ -54,8 +54,8 @@ def setting(
     **extra: Unpack[Extra],
 ) -> Any:
     """For `Annotated`: what people read about a field, and its bounds. `fix` is the sentence for a
-    value that is refused; `choices` are labels of the values of a Literal. `pattern` is of the whole
-    text.
+    value that is refused; `choices` are labels of the values of a Literal. `pattern` is of the
+    whole text.
     """
     known: dict[str, Any] = {"fix": fix, "unit": unit, "choices": choices, **extra}
     return Field(
@@ -118,7 +118,7 @@ class FieldDefinition:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Those of a Literal or of an enum, in its order."""
+        """The values of a Literal or of an enum, in its order."""
         if isinstance(self.kind, type) and issubclass(self.kind, StrEnum):
             return tuple(member.value for member in self.kind)
         return get_args(self.kind) if get_origin(self.kind) is Literal else ()
@@ -158,14 +158,14 @@ class FieldDefinition:
 
 @cache
 def fields_of(model: type[BaseModel]) -> Mapping[str, FieldDefinition]:
-    """By the names on the wire."""
+    """Fields by their names on the wire."""
     fields = (_field(info.alias or name, info) for name, info in model.model_fields.items())
     return {definition.name: definition for definition in fields}
 
 
 @cache
 def deep_fields_of(model: type[BaseModel], prefix: str = "") -> Mapping[str, FieldDefinition]:
-    """By dotted path, a part before its own fields. What is in a list has no path."""
+    """Fields by dotted path, a part before its own fields. Elements of a list have no path."""
     fields: dict[str, FieldDefinition] = {}
     for name, definition in fields_of(model).items():
         fields[f"{prefix}{name}"] = definition

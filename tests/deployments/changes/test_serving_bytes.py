@@ -1,4 +1,6 @@
-"""The bytes that are served are those that were approved: compared before every start, and while it serves."""
+"""The bytes that are served are those that were approved: compared before every start, and while it
+serves.
+"""
 
 from __future__ import annotations
 

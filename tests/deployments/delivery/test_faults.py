@@ -1,5 +1,5 @@
-"""A cluster that misbehaves: a real proxy before a real API server. Each time the cluster ends up as
-approved, and nothing else was written.
+"""A cluster that misbehaves: a real proxy before a real API server. Each time the cluster ends up
+as approved, and nothing else was written.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Credentials that expire, a namespace that a person deletes, workers that meet: on a real API server
-behind a proxy. Each time the cluster ends up as approved, and nothing else was written.
+"""Credentials that expire, a namespace that a person deletes, workers that meet: on a real API
+server behind a proxy. Each time the cluster ends up as approved, and nothing else was written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a revision's pods compare is what was recorded of its versions: rendered the same every time."""
+"""What a revision's pods compare is what was recorded of its versions: rendered the same every
+time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a cluster serves with: in manifests, in the API, on the page; and what preflight makes of it."""
+"""What a cluster serves with: in manifests, in the API, on the page; and what preflight makes of
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Golden requests on the pages: saved from an answer or a file, listed, deleted, and what came of them."""
+"""Golden requests on the pages: saved from an answer or a file, listed, deleted, and what came of
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Batching is shown, or declared where nothing could be shown; sizes are declared. All of it is audited."""
+"""Batching is shown, or declared where nothing could be shown; sizes are declared. All of it is
+audited.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def test_the_text_of_a_batched_model_is_exactly_this() -> None:
 
 
 def test_a_lone_number_of_a_model_without_batches_is_plain_and_never_reshaped() -> None:
-    """Triton: "cannot have empty reshape for non-batching model as scalar tensors are not supported"."""
+    """Triton: "cannot have empty reshape for non-batching model as scalar tensors are not
+    supported".
+    """
     signature = Signature(
         inputs=(Tensor("audio", "FP32", (1, -1)), Tensor("rate", "INT64", ())),
         outputs=(Tensor("speech", "FP32", ()),),

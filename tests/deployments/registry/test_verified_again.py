@@ -1,4 +1,6 @@
-"""A ready version that is verified again with a new declaration loses nothing when that does not end well."""
+"""A ready version that is verified again with a new declaration loses nothing when that does not
+end well.
+"""
 
 from __future__ import annotations
 

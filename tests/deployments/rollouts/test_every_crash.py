@@ -2,8 +2,8 @@
 
 The walk is one whole rollout. At each function below the worker ends where it stands the first time
 it reaches in a phase: before the call, and in the next pass right after it. What was committed
-stays, what was not is gone, the lease expires, another worker continues. In the end the cluster, the
-rows, the alias, the histories and the messages must be those of a rollout without a crash.
+stays, what was not is gone, the lease expires, another worker continues. In the end the cluster,
+the rows, the alias, the histories and the messages must be those of a rollout without a crash.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Who gets what at every address: how a row is written, requested and checked.
 
-A row is one method at one address, as the URL resolver has it (pages) or the OpenAPI document (REST):
+A row is one method at one address, as the URL resolver has it (pages) or the OpenAPI document
+(REST):
 
     Row("POST pipelines/<slug:team>/<slug:name>/stop", MEMBERS, ok=302, body={"comment": "x"})
     Row("POST pipelines/{pipeline_id}/stop", MEMBERS, ok=200, body={"reason": "x"})
 
-`allowed` get `ok`. All others are refused: who is not signed in is sent to the sign-in page, or gets
-401 (of a page: the sign-in form, which keeps what was typed); a stranger gets 404, or `stranger` where nothing is hidden; the rest of the team 403.
+`allowed` get `ok`. All others are refused: who is not signed in is sent to the sign-in page, or
+gets 401 (of a page: the sign-in form, which keeps what was typed); a stranger gets 404, or
+`stranger` where nothing is hidden; the rest of the team 403.
 """
 
 from __future__ import annotations
