@@ -1,8 +1,8 @@
 """The serving spec of a revision: what runs, on which GPU share, how many times, and how.
 
-A field is defined here, or in the module of its part, and nowhere else: reading, REST, the form of
-a new deployment and its review follow from the definition. `engines` says which engines use a
-field, `unsupported` what to do with the others, `group` where the form shows it.
+A field is defined here, or in the module of its part, and nowhere else: reading, REST, the form of a
+new deployment and its review follow from the definition. `engines` says which engines use a field,
+`unsupported` what to do with the others, `group` where the form shows it.
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ MAX_GPUS: Final = 16
 
 
 class ServingSpec(Definition):
-    """What a revision runs: engine, GPUs, replicas and settings. Left out, a setting has its
-    default.
-    """
+    """What a revision runs: engine, GPUs, replicas and settings. Left out, a setting has its default."""
 
     engine: Annotated[
         Engine,
