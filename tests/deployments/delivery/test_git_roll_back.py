@@ -8,8 +8,8 @@ from deployments.rollouts.services import actions
 from tests.deployments.delivery.test_git_delivery import (
     deployed,
     draft,
-    look_later,
     operator,
+    reconcile_later,
     route_weights,
     writes,
 )
@@ -28,7 +28,7 @@ def follow(world: World, operator: Operator, deployment: Deployment, workload: s
         operator.sync()
         if workload in world.cluster.names("InferenceService"):
             world.cluster.make_ready(workload)
-        look_later(world, deployment)
+        reconcile_later(world, deployment)
 
 
 def test_a_roll_back_is_committed_and_done_only_once_the_cluster_is(
