@@ -43,18 +43,20 @@ class GraphContext:
 
 
 def manifests(
-    place: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]
+    context: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]
 ) -> tuple[Manifest, Manifest]:
     """The graph, then its route. `paths`: the path below the address of each deployment."""
-    return inference_graph(place, spec, paths), http_route(place)
+    return inference_graph(context, spec, paths), http_route(context)
 
 
-def inference_graph(place: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]) -> Manifest:
+def inference_graph(
+    context: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]
+) -> Manifest:
     manifest = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {
-            **_metadata(place),
+            **_metadata(context),
             "annotations": {"serving.kserve.io/deploymentMode": "Standard"},
         },
         "spec": {
@@ -65,7 +67,9 @@ def inference_graph(place: GraphContext, spec: PipelineSpec, paths: Mapping[str,
             "nodes": {
                 node.name: {
                     "routerType": node.kind.value.capitalize(),
-                    "steps": [_step(place, node, index, paths) for index in range(len(node.steps))],
+                    "steps": [
+                        _step(context, node, index, paths) for index in range(len(node.steps))
+                    ],
                 }
                 for node in spec.nodes
             },
@@ -74,36 +78,36 @@ def inference_graph(place: GraphContext, spec: PipelineSpec, paths: Mapping[str,
     return metadata.with_digest(manifest, manifest["spec"])
 
 
-def http_route(place: GraphContext) -> Manifest:
+def http_route(context: GraphContext) -> Manifest:
     """The portal's own, as a deployment's route: KServe creates no entry from outside."""
     rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
     rule = {
-        "matches": [{"path": {"type": "PathPrefix", "value": path_prefix(place)}}],
+        "matches": [{"path": {"type": "PathPrefix", "value": path_prefix(context)}}],
         "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
-        "backendRefs": [{"name": place.name, "port": 80, "weight": 1}],
+        "backendRefs": [{"name": context.name, "port": 80, "weight": 1}],
     }
-    parent = {"name": place.gateway_name, "namespace": place.gateway_namespace}
+    parent = {"name": context.gateway_name, "namespace": context.gateway_namespace}
     return {
         "apiVersion": manifest_http_route.API_VERSION,
         "kind": manifest_http_route.KIND,
-        "metadata": _metadata(place),
+        "metadata": _metadata(context),
         "spec": {"parentRefs": [parent], "rules": [rule]},
     }
 
 
-def path_prefix(place: GraphContext) -> str:
-    return f"/{place.namespace}/{place.name}"
+def path_prefix(context: GraphContext) -> str:
+    return f"/{context.namespace}/{context.name}"
 
 
-def _metadata(place: GraphContext) -> dict[str, Any]:
+def _metadata(context: GraphContext) -> dict[str, Any]:
     return {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": context.name,
+        "namespace": context.namespace,
         "labels": {
             **MANAGED_BY,
-            "slipway.dev/team": place.team,
-            _PIPELINE_LABEL: place.name,
-            PIPELINE_ID_LABEL: str(place.pipeline_id),
+            "slipway.dev/team": context.team,
+            _PIPELINE_LABEL: context.name,
+            PIPELINE_ID_LABEL: str(context.pipeline_id),
         },
     }
 
@@ -115,7 +119,7 @@ def _step(
     rendered: dict[str, Any] = {
         "name": step.label,
         "dependency": "Hard" if step.is_required else "Soft",
-        **_target(place, step, paths),
+        **_target(context, step, paths),
     }
     if node.kind == NodeKind.SPLITTER:
         rendered["weight"] = step.weight
@@ -128,5 +132,5 @@ def _step(
 def _target(place: GraphPlace, step: PipelineStep, paths: Mapping[str, str]) -> dict[str, str]:
     if step.node:
         return {"nodeName": step.node}
-    address = f"{place.gateway_url}/{place.namespace}/{step.deployment}"
+    address = f"{context.gateway_url}/{context.namespace}/{step.deployment}"
     return {"serviceUrl": f"{address}/{paths[step.deployment]}"}

@@ -138,7 +138,7 @@ def using(deployment: Deployment) -> list[Pipeline]:
     ]
 
 
-def place_of(pipeline: Pipeline) -> GraphContext:
+def context_of(pipeline: Pipeline) -> GraphContext:
     return GraphContext(
         team=pipeline.team.slug,
         namespace=pipeline.namespace,
@@ -167,4 +167,4 @@ def render(pipeline: Pipeline, spec: PipelineSpec) -> RenderedPipeline:
     if not all(name in members for name in spec.deployments):
         return RenderedPipeline(spec, members, ())
     paths = {name: members[name].path for name in spec.deployments}
-    return RenderedPipeline(spec, members, manifests.manifests(place_of(pipeline), spec, paths))
+    return RenderedPipeline(spec, members, manifests.manifests(context_of(pipeline), spec, paths))

@@ -119,9 +119,9 @@ def _of_name(pipeline: Pipeline) -> Check:
     problem = kubernetes_names.problem_with(pipeline.name, namespace=pipeline.namespace)
     if problem:
         return Check(NAME, ok=False, detail=problem.replace("the deployment", "the pipeline"))
-    place = {"cluster_id": pipeline.cluster_id, "namespace": pipeline.namespace}
-    rows = Deployment.objects.filter(**place, name=pipeline.name, is_retired=False)
-    others = Pipeline.objects.filter(**place, name=pipeline.name, is_retired=False)
+    context = {"cluster_id": pipeline.cluster_id, "namespace": pipeline.namespace}
+    rows = Deployment.objects.filter(**context, name=pipeline.name, is_retired=False)
+    others = Pipeline.objects.filter(**context, name=pipeline.name, is_retired=False)
     others = others.exclude(pk=pipeline.pk)
     if rows.exists() or others.exists():
         detail = f"{pipeline.namespace}/{pipeline.name} already exists on {pipeline.cluster.name}."

@@ -126,8 +126,8 @@ def _named(rows: Sequence[dict[str, Any]], name: str) -> dict[str, Any] | None:
 
 
 def _desired_of(pipeline: Pipeline) -> _Desired:
-    place, spec = pipelines.place_of(pipeline), pipelines.spec_of(pipeline)
-    route = graph_manifests.http_route(place)
+    context, spec = pipelines.context_of(pipeline), pipelines.spec_of(pipeline)
+    route = graph_manifests.http_route(context)
     if pipeline.is_retiring or pipeline.is_stopped or spec is None:
         return _Desired(None, route)
     rendered = pipelines.render(pipeline, spec)

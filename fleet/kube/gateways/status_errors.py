@@ -27,7 +27,7 @@ _FAULT = re.compile(r"^\s*\.(?P<field>\S+): (?P<message>.+)$", re.MULTILINE)
 
 
 def error_of(status: int, content: bytes, retry_after: str | None = None) -> errors.ClusterError:
-    """Map an answer to our errors, keeping the server's own words and field causes."""
+    """Map a response to our errors, keeping the server's message and field causes."""
     message, causes, delay = _read_status(content)
     text = message or f"the cluster answered {status}"
     if status == 429:
@@ -53,10 +53,10 @@ def _seconds(header: str | None, from_body: float) -> float:
 
 def is_status(content: bytes) -> bool:
     try:
-        found = json.loads(content)
+        body = json.loads(content)
     except ValueError:
         return False
-    return isinstance(found, dict) and (found.get("kind"), found.get("apiVersion")) == (
+    return isinstance(body, dict) and (body.get("kind"), body.get("apiVersion")) == (
         "Status",
         "v1",
     )

@@ -43,7 +43,7 @@ def test_a_quota_denial_of_kserves_deployment_is_the_reason_of_the_deployment(
     deployment = requested(world)
     put_kserves_deployment(world)
 
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     deployment.refresh_from_db()
     assert deployment.state == DeploymentState.DEGRADED
