@@ -220,7 +220,7 @@ def test_only_who_may_decide_gets_a_link_and_a_second_try_carries_the_same(
 
 
 def test_telling_outside_a_transaction_or_of_nothing_known_is_a_mistake(team: Team) -> None:
-    with pytest.raises(ValueError, match=r"'rollout.sings' is no event"):
+    with pytest.raises(ValueError, match=r"'rollout.sings' is not an event"):
         _tell(team, event="rollout.sings")
 
     assert Notice.objects.count() == 0
