@@ -62,7 +62,7 @@ def test_other_weights_than_the_versions_are_refused_at_their_field(world: World
     same = checked(world, version, llm={"hugging_face_id": f"org/chat:{COMMIT}"})
 
     assert list(raised[0].fields) == ["llm.hugging_face_id"]
-    assert f"lie at {URI}" in raised[0].message
+    assert f"are at {URI}" in raised[0].message
     assert same.can_submit
 
 
