@@ -18,7 +18,7 @@ def rule(world: World, name: str = "two leads", **changed: Any) -> ApprovalRule:
     return rules.make(actor=world.admin, draft=RuleDraft(name=name, **values))
 
 
-def ask(world: World, by: User | None = None, **changed: Any) -> ChangeRequest:
+def request_change(world: World, by: User | None = None, **changed: Any) -> ChangeRequest:
     return requests.request_deploy(actor=by or world.member, draft=world.draft(**changed))
 
 

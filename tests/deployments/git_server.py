@@ -185,8 +185,8 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[GitServer]:
     """With the portal's token in its folder of credentials."""
-    with serving(tmp_path) as found:
+    with serving(tmp_path) as git_server:
         (tmp_path / "tokens").mkdir()
         (tmp_path / "tokens" / "fleet-repo").write_text(f"{TOKEN}\n")
         with override_settings(SLIPWAY_GIT_CREDENTIALS_DIR=str(tmp_path / "tokens")):
-            yield found
+            yield git_server

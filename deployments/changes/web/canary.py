@@ -76,7 +76,7 @@ def _keep(
     return redirect(f"{place}?template={kept.pk}")
 
 
-def _ask(user: User, deployment: Deployment, form: PlanForm) -> ChangeRequest:
+def _request_canary(user: User, deployment: Deployment, form: PlanForm) -> ChangeRequest:
     return requests.request_canary(
         actor=user,
         deployment_id=deployment.pk,

@@ -55,8 +55,8 @@ def judge(
     is_within = comparison.effect <= limit
     is_chance = comparison.p > look.level
     verdict = Verdict.PASSED if is_within else Verdict.NOT_ENOUGH if is_chance else Verdict.FAILED
-    words = f"{QUALITY[LIMIT_OF[kind]].figure} {found.effect:.3f}"
-    words += (
+    message = f"{QUALITY[LIMIT_OF[kind]].figure} {comparison.effect:.3f}"
+    message += (
         ""
         if is_within
         else ", not statistically significant"

@@ -177,7 +177,7 @@ def _no_requests(guard: str, percent: int, n: int | None) -> GuardResult:
         limit=f"{percent}%",
         n=n,
         verdict=Verdict.NOT_ENOUGH,
-        words="no requests were counted at this step yet",
+        message="no requests were counted at this step yet",
         source=_SPLIT_SOURCE,
     )
 

@@ -113,7 +113,7 @@ def _metadata(context: GraphContext) -> dict[str, Any]:
 
 
 def _step(
-    place: GraphPlace, node: PipelineNode, index: int, paths: Mapping[str, str]
+    context: GraphContext, node: PipelineNode, index: int, paths: Mapping[str, str]
 ) -> dict[str, Any]:
     step = node.steps[index]
     rendered: dict[str, Any] = {
@@ -129,7 +129,7 @@ def _step(
     return {**rendered, "condition": condition} if condition else rendered
 
 
-def _target(place: GraphPlace, step: PipelineStep, paths: Mapping[str, str]) -> dict[str, str]:
+def _target(context: GraphContext, step: PipelineStep, paths: Mapping[str, str]) -> dict[str, str]:
     if step.node:
         return {"nodeName": step.node}
     address = f"{context.gateway_url}/{context.namespace}/{step.deployment}"

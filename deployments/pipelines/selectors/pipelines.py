@@ -12,7 +12,7 @@ from deployments.changes.selectors import changes
 from deployments.manifests.domain.metadata import Manifest, to_yaml
 from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.pipelines.domain import manifests
-from deployments.pipelines.domain.manifests import GraphPlace
+from deployments.pipelines.domain.manifests import GraphContext
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.domain.rules import Member
 from deployments.registry.domain import signatures

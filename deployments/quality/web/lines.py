@@ -81,7 +81,7 @@ def golden_lines(model: Model) -> list[GoldenLine]:
         GoldenLine(
             row=row,
             outputs=", ".join(output.name for output in golden_requests.expected_of(row.expected)),
-            tolerances=_tolerance_words(row),
+            tolerances=_format_tolerances(row),
             last=last.get(row.pk),
         )
         for row in rows

@@ -127,7 +127,7 @@ def _completed(rollout: Rollout) -> Outcome:
     old, new = rollout.stable_revision, rollout.candidate_revision
     event = rollouts.events_of(rollout).filter(kind="alias").first()
     moved = f" {sentence(event.message)}" if event else ""
-    words = f"{new.version.label} is stable and serves all requests. r{old.number} is removed."
+    message = f"{new.version.label} is stable and serves all requests. r{old.number} is removed."
     place = [rollout.deployment.team.slug, rollout.deployment.name]
     is_still = rollout.deployment.stable_revision_id == new.pk
     return Outcome(

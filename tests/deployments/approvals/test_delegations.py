@@ -58,7 +58,7 @@ def test_a_delegate_approves_neither_their_own_nor_the_leads_request(
 
 def test_a_delegation_ends_with_its_time_its_lead_and_its_end(world: World) -> None:
     made = delegate(world)
-    change = ask(world, by=world.lead2)
+    change = request_change(world, by=world.lead2)
     other = requests.request_deploy(actor=world.lead2, draft=world.draft("other"))
     world.clock.move(7 * 24 * 3600 + 1)
     with refused(world, Forbidden, "role_required"):

@@ -281,7 +281,7 @@ def test_changing_a_rule_is_audited_with_before_and_after(world: World) -> None:
 @pytest.mark.parametrize("door", ["approve", "reject", "withdraw"])
 def test_a_comment_longer_than_a_page_is_refused(world: World, door: str) -> None:
     change, long = request_change(world), "x" * 2001
-    requests = {
+    calls = {
         "approve": lambda: approve(world.lead, change, long),
         "reject": lambda: decisions.reject(actor=world.lead, change_id=change.pk, comment=long),
         "withdraw": lambda: decisions.withdraw(
@@ -290,4 +290,4 @@ def test_a_comment_longer_than_a_page_is_refused(world: World, door: str) -> Non
     }
 
     with refused(world, Invalid):
-        requests[door]()
+        calls[door]()

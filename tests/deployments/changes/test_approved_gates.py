@@ -18,7 +18,7 @@ def wrong(x: float) -> float:
     return 2 * x + 0.25
 
 
-def asked(world: World, deployment: Deployment) -> ChangeRequest:
+def requested_change(world: World, deployment: Deployment) -> ChangeRequest:
     return requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,

@@ -164,7 +164,7 @@ def test_a_request_to_retire_it_stops_it_at_once(world: World) -> None:
     world.reconcile_now(deployment)
 
     retire = requests.request_retire(actor=world.member, deployment_id=deployment.pk)
-    deployment = world.look(deployment)
+    deployment = world.reconcile_now(deployment)
 
     first = ChangeRequest.objects.get(kind="deploy")
     assert (first.state, first.state_reason) == (

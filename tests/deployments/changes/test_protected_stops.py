@@ -120,7 +120,7 @@ def test_a_rollout_in_production_is_paused_and_aborted_by_any_member(world: Worl
 def test_what_is_stopped_takes_no_second_stop(world: World) -> None:
     deployment = world.serving()
     world.approved(requests.request_stop(actor=world.member, deployment_id=deployment.pk))
-    world.look(deployment)
+    world.reconcile_now(deployment)
 
     with refused(world, Conflict, "stopped"):
         requests.request_stop(actor=world.member, deployment_id=deployment.pk)

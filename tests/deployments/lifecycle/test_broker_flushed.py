@@ -100,7 +100,7 @@ def approve(world: World, change: ChangeRequest) -> None:
 def test_approved_deployments_are_delivered_once_after_the_broker_lost_their_messages(
     world: World, broker: Broker
 ) -> None:
-    asked = [
+    changes = [
         requests.request_deploy(actor=world.member, draft=world.draft(name))
         for name in ("first", "second", "third")
     ]
@@ -153,7 +153,7 @@ def test_a_promotion_a_stop_and_a_retirement_under_way_each_happen_once(
         approve(world, requests.request_deploy(actor=world.member, draft=draft))
         world.work()
         world.cluster.make_ready(f"{name}-r1")
-        others[name] = world.look(Deployment.objects.get(name=name))
+        others[name] = world.reconcile_now(Deployment.objects.get(name=name))
     retirement = requests.request_retire(actor=world.member, deployment_id=others["retiring"].pk)
     broker.flush()
     shown = canaries.view(world, rollout)

@@ -234,7 +234,7 @@ def test_an_unreachable_cluster_costs_one_timeout_per_sweep(
 
     for name in ("one", "two", "three"):
         world.approved(requests.request_deploy(actor=world.member, draft=world.draft(name)))
-    asked = []
+    calls = []
     world.cluster.fail_with = Unreachable("timed out")
     original = world.cluster._answer
 

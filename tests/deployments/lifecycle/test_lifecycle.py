@@ -104,7 +104,7 @@ def test_stopping_aborts_the_rollout_and_both_end(world: World) -> None:
 @pytest.mark.parametrize("kind", ["canary", "scale", "roll_back"])
 def test_a_stopped_deployment_takes_no_change_but_start_and_retire(world: World, kind: str) -> None:
     deployment = stopped(world)
-    asks = {
+    calls = {
         "canary": lambda: requests.request_canary(
             actor=world.member,
             deployment_id=deployment.pk,
@@ -120,13 +120,13 @@ def test_a_stopped_deployment_takes_no_change_but_start_and_retire(world: World,
     }
 
     with refused(world, Conflict, "stopped"):
-        requests[kind]()
+        calls[kind]()
 
 
 def test_starting_again_is_approved_and_brings_back_the_same_revision(world: World) -> None:
     deployment = stopped(world)
     change = requests.request_start(actor=world.member, deployment_id=deployment.pk)
-    assert world.look(deployment).state == DeploymentState.STOPPED
+    assert world.reconcile_now(deployment).state == DeploymentState.STOPPED
 
     world.approved(change)
     world.reconcile_now(deployment)

@@ -26,7 +26,7 @@ from tests.deployments.lifecycle.test_races import at_once
 from tests.deployments.world import World
 
 
-def ask(world: World, name: str = "detector") -> ChangeRequest:
+def request_change(world: World, name: str = "detector") -> ChangeRequest:
     return requests.request_deploy(actor=world.member, draft=world.draft(name=name))
 
 

@@ -67,7 +67,7 @@ def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> No
 
 def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> None:
     deployment, rollout = canaries.start(world, STEPS)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout.refresh_from_db()
 
     def promote(who: Any) -> Any:
@@ -87,7 +87,7 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
     transactional_db: None, world: World
 ) -> None:
     deployment, rollout = canaries.start(world, STEPS)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     rollout.refresh_from_db()
 
     at_once(

@@ -24,7 +24,7 @@ def _served(files: dict[str, bytes], **spec: Any) -> ServedRevision:
         ServedFile(path, hashlib.sha256(body).hexdigest()) for path, body in files.items()
     )
     made = ServingSpec.from_json({"instance_type": "g5.xlarge", "engine": "triton", **spec})
-    return ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", made, files=found)
+    return ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", made, files=names)
 
 
 def _write(root: Path, files: dict[str, bytes]) -> None:

@@ -160,7 +160,7 @@ def test_a_strict_server_accepts_the_manifests(world: World, engine: str, uri: s
     if not preflight.check(actor=world.member, draft=request).can_submit:
         assert engine == serving_spec.TRITON_VLLM
         return
-    change = requests.request_deploy(actor=world.member, draft=asked)
+    change = requests.request_deploy(actor=world.member, draft=request)
     assert change.revision is not None
     served: ServedRevision = rendered.render_revision(change.revision).served
 

@@ -13,6 +13,6 @@ from tests.deployments.world import World
 def rollout(world: World) -> Rollout:
     deployment, started = start_canary(world)
     world.clock.move(61)
-    world.look(deployment)
+    world.reconcile_now(deployment)
     started.refresh_from_db()
     return started

@@ -72,7 +72,7 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
     approve(
         world.lead, pipeline_requests.request_retire(actor=world.member, pipeline_id=pipeline.pk)
     )
-    look(pipeline)
+    reconcile_now(pipeline)
     assert world.cluster.writes[-2:] == [
         ("delete", "HTTPRoute", "both"),
         ("delete", "InferenceGraph", "both"),
@@ -222,7 +222,7 @@ def test_elsewhere_a_member_stops_it_at_once_and_a_lead_starts_it_again(world: W
         try_it.send(actor=world.member, pipeline_id=pipeline.pk, body="{}")
 
     started = pipeline_requests.request_start(actor=world.member, pipeline_id=pipeline.pk)
-    look(pipeline)
+    reconcile_now(pipeline)
     assert pipeline.state == DeploymentState.STOPPED
     approve(world.lead, started)
     reconcile_now(pipeline)

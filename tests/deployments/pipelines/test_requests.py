@@ -199,7 +199,7 @@ def test_a_splitter_is_refused_where_kserve_loses_requests(
     features["kserve"] = {"is_there": True, "version": version}
     Cluster.objects.update(capabilities={"features": features})
 
-    found = pipeline_requests.preview(actor=world.member, draft=draft(world, OTHER))
+    checks = pipeline_requests.preview(actor=world.member, draft=draft(world, OTHER))
 
     assert checks.is_ok is not is_refused
     check = next(row for row in checks.checks if row.name == "Splitter")

@@ -73,7 +73,7 @@ def test_what_is_not_listed_is_refused_at_its_field_and_nothing_is_made(
 def test_more_than_the_largest_node_has_is_refused(
     world: World, changed: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(Invalid, match=words):
+    with pytest.raises(Invalid, match=message):
         requests.request_deploy(actor=world.member, draft=_draft(world, **changed))
 
     assert not ChangeRequest.objects.exists()

@@ -94,8 +94,8 @@ def test_every_reference_makes_a_spec_for_each_engine_that_loads_it(uri: str) ->
     except Rejected:
         return
 
-    for engine in found.engines:
-        llm = {"hugging_face_id": found.hugging_face_id, "artifact": found.artifact}
+    for engine in reference.engines:
+        llm = {"hugging_face_id": reference.hugging_face_id, "artifact": reference.artifact}
         spec = ServingSpec.from_json({"engine": engine, "instance_type": "g5.xlarge", "llm": llm})
         assert spec.llm is not None
         assert external_weights.from_spec(

@@ -30,7 +30,7 @@ def let_mirror(*features: str) -> None:
     Cluster.objects.update(capabilities={"features": offered})
 
 
-def ask(world: World, deployment: Deployment, **changed: Any) -> ChangeRequest:
+def request_shadow(world: World, deployment: Deployment, **changed: Any) -> ChangeRequest:
     return requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,

@@ -35,11 +35,11 @@ def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
             is_current=False, weight=None, is_candidate_ready=None, is_stable_ready=None
         )
 
-        found = decide.decide(progress, silent, now)
+        decision = decide.decide(progress, silent, now)
 
         if not ROLLOUT[phase]:
-            assert found.effect == Effect.WAIT
+            assert decision.effect == Effect.WAIT
         elif phase == RolloutPhase.ABORTING:
-            assert found.effect == Effect.FINISH_ABORT
+            assert decision.effect == Effect.FINISH_ABORT
         else:
-            assert found.effect == Effect.ABORT
+            assert decision.effect == Effect.ABORT

@@ -92,7 +92,7 @@ def _files(spec: ServingSpec) -> ServingFiles:
 
 def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None:
     alone = ServingSpec.from_json({**_GOOD, "warm_up": True})
-    usual = ServingSpec.from_json({**_GOOD, "warm_up": True, "packed": [_OTHER]})
+    default_spec = ServingSpec.from_json({**_GOOD, "warm_up": True, "packed": [_OTHER]})
     own = ServingSpec.from_json({**_GOOD, "warm_up": True, "packed": [{**_OTHER, "warm_up": True}]})
     name = _files(own).config_name
 

@@ -79,7 +79,7 @@ def test_the_certificates_of_a_trust_setting_are_read_once(
     endpoint = Endpoint(secured.url, ca_pem=f"{ca_of(authority)}\n\n")
 
     for _ in range(3):
-        assert isinstance(asked(endpoint), QueryResult)
+        assert isinstance(run_query(endpoint), QueryResult)
 
     assert read == [endpoint.ca_pem]
 
@@ -88,8 +88,8 @@ def test_the_certificates_of_a_trust_setting_are_read_once(
 def test_a_cluster_is_queried_with_its_own_bundle(
     secured: Server, authority: tls.Credentials
 ) -> None:
-    normalize = draft(prometheus_url=secured.url)
-    cluster_id = clusters.register(actor=SYSTEM, draft=normalize)
+    untrusted = draft(prometheus_url=secured.url)
+    cluster_id = clusters.register(actor=SYSTEM, draft=untrusted)
     assert prometheus.probe(Cluster.objects.get()).is_there is None
 
     trusted = draft(
@@ -236,7 +236,7 @@ def test_the_form_keeps_the_bundle_and_the_signature(
 
     assert made.status_code == 302, made.content
     assert cluster.has_prometheus_sigv4
-    assert cluster.prometheus_ca_pem == ca_bundle.normalize(ca_of(authority))
+    assert cluster.prometheus_ca_pem == ca_bundle.untrusted(ca_of(authority))
     assert wrong.status_code == 422
     assert "1 to 20 certificates" in wrong.content.decode()
     assert Cluster.objects.get().prometheus_ca_pem == cluster.prometheus_ca_pem
