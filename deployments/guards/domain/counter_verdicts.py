@@ -153,7 +153,7 @@ def _is_allowed(limit: GuardLimit, mine: float, base: float | None) -> bool:
 
 
 def _measured(limit: GuardLimit, mine: float | None, base: float | None) -> tuple[Verdict, str]:
-    """One look at what is held is enough: it is a fact, not a sample."""
+    """One reading is enough: allocated memory is a fact, not a sample."""
     if mine is None:
         return Verdict.NOT_ENOUGH, "nothing measures the GPU memory of the candidate"
     if limit.max_ratio is not None and base is None:

@@ -128,7 +128,7 @@ class PipelineSpec(Definition):
         """A deployment that a request may reach; the first one named on the way from the root."""
         return next(self._deployments_of(self.root))
 
-    def _asked(self, node: PipelineNode) -> Iterator[str]:
+    def _deployments_of(self, node: PipelineNode) -> Iterator[str]:
         for step in node.steps:
             if step.deployment:
                 yield step.deployment

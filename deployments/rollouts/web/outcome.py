@@ -13,7 +13,7 @@ from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Revision, Rollout
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
-from deployments.rollouts.web.story import sentence
+from deployments.rollouts.web.activity import sentence
 from deployments.states import RolloutPhase
 from fleet.telemetry.selectors import current
 from fleet.telemetry.selectors.current import WorkloadKey

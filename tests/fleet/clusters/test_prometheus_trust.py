@@ -236,7 +236,7 @@ def test_the_form_keeps_the_bundle_and_the_signature(
 
     assert made.status_code == 302, made.content
     assert cluster.has_prometheus_sigv4
-    assert cluster.prometheus_ca_pem == ca_bundle.untrusted(ca_of(authority))
+    assert cluster.prometheus_ca_pem == ca_bundle.normalize(ca_of(authority))
     assert wrong.status_code == 422
     assert "1 to 20 certificates" in wrong.content.decode()
     assert Cluster.objects.get().prometheus_ca_pem == cluster.prometheus_ca_pem
