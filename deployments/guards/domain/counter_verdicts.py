@@ -155,12 +155,12 @@ def _is_allowed(limit: GuardLimit, mine: float, base: float | None) -> bool:
 def _measured(limit: GuardLimit, mine: float | None, base: float | None) -> tuple[Verdict, str]:
     """One reading is enough: allocated memory is a fact, not a sample."""
     if mine is None:
-        return Verdict.NOT_ENOUGH, "nothing measures the GPU memory of the candidate"
+        return Verdict.NOT_ENOUGH, "the GPU memory of the candidate is not measured"
     if limit.max_ratio is not None and base is None:
         return Verdict.NOT_ENOUGH, _NO_STABLE
     if not _is_allowed(limit, mine, base):
-        return Verdict.FAILED, "it held more GPU memory than the limit"
-    return Verdict.PASSED, "it never held more than the limit"
+        return Verdict.FAILED, "it used more GPU memory than the limit"
+    return Verdict.PASSED, "it never used more than the limit"
 
 
 def _describe_no_data(limit: GuardLimit, by: Judging) -> str:
