@@ -26,7 +26,7 @@ def test_only_live_deployments_of_that_cluster_are_requeued(world: World) -> Non
 
 def test_a_deleted_network_policy_is_back_after_the_next_pass(world: World) -> None:
     deployment = world.serving()
-    world.look(deployment)
+    world.reconcile_now(deployment)
     key = ("NetworkPolicy", "vision", "detector-r1")
     approved = world.cluster.objects.pop(key)
     Deployment.objects.update(next_check_at=clock.now() + timedelta(days=1))
