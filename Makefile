@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Every part is a process of its own: without compiled files each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-reset test coverage check bench install openapi lock FORCE
+.PHONY: demo demo-reset test test-cluster coverage check bench install openapi lock FORCE
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -22,6 +22,10 @@ demo-reset: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q -rs --durations=10 $(ARGS)
+
+# The portal on a real control plane with KServe, built from Go modules into a cache; see CONTRIBUTING.md.
+test-cluster: $(STAMP)
+	@$(BIN)/python -m tests.cluster $(ARGS)
 
 # Branch coverage of the product, without the embedded cluster. Not a part of `make test`, which it would
 # slow down by a third; the end-to-end tests are left out, because what they reach others reach too.

@@ -15,6 +15,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import clients
 from portal.core import clock
 from tests.capabilities import offering
+from tests.contract import account
 from tests.fleet.localcluster.conftest import start_api, stop_api
 
 
@@ -60,6 +61,12 @@ def namespace(cluster_id: int) -> Iterator[str]:
     from fleet.kube.services import objects
 
     name = f"slipway-contract-{os.getpid()}-{clock.now():%H%M%S%f}"
+    admin = account.administrator()
+    if admin is not None:
+        account.make_namespaces(admin, cluster_id, [name])
+        yield name
+        admin.run("delete", "namespace", name, "--wait=false")
+        return
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
     yield name

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import yaml
 from django.core.management import CommandError, call_command
 
 from deployments.delivery.domain import owned_kinds
@@ -22,6 +21,7 @@ from fleet.kube.gateways.transport import Transport
 from fleet.kube.services import clients, objects
 from fleet.observation.services import watch
 from tests.accounts import make_team
+from tests.contract.account import cluster_rbac
 
 Permission = tuple[str, str, str]
 
@@ -166,14 +166,8 @@ def test_the_listed_permissions_are_those_the_portal_uses(
     assert listed - requested == set()
 
 
-def rbac(*arguments: str) -> list[dict[str, Any]]:
-    out = io.StringIO()
-    call_command("cluster_rbac", *arguments, stdout=out)
-    return list(yaml.safe_load_all(out.getvalue()))
-
-
 def test_manifest_grants_each_permission_and_no_wildcard(db: None) -> None:
-    role, binding = rbac("--group", "slipway-portal", "--cluster-wide")
+    role, binding = cluster_rbac("--group", "slipway-portal", "--cluster-wide")
 
     assert len(role["rules"]) == len(PERMISSIONS)
     assert "*" not in str(role["rules"])
@@ -187,7 +181,7 @@ def test_manifest_grants_each_permission_and_no_wildcard(db: None) -> None:
 def test_writing_is_granted_only_in_the_namespaces_of_teams(db: None) -> None:
     make_team(slug="vision")
 
-    made = rbac("--service-account", "slipway/portal")
+    made = cluster_rbac("--service-account", "slipway/portal")
 
     kinds = [(item["kind"], item["metadata"].get("namespace")) for item in made]
     assert kinds == [
@@ -206,7 +200,7 @@ def test_writing_is_granted_only_in_the_namespaces_of_teams(db: None) -> None:
 def test_manifest_is_accepted_by_the_schemas_of_kubernetes(db: None) -> None:
     import kubernetes_validate
 
-    for manifest in rbac("--namespaces", "vision"):
+    for manifest in cluster_rbac("--namespaces", "vision"):
         kubernetes_validate.validate(manifest, "1.36", strict=True)
 
 
@@ -227,4 +221,4 @@ def test_cluster_wide_form_says_what_it_grants(db: None) -> None:
 
 def test_without_teams_and_namespaces_nothing_is_granted(db: None) -> None:
     with pytest.raises(CommandError, match="--cluster-wide"):
-        rbac()
+        cluster_rbac()

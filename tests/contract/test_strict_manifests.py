@@ -14,6 +14,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.services import clients
 from tests.contract import schemas
+from tests.contract.conftest import named_cluster
 from tests.deployments.manifest_strategies import placed
 from tests.deployments.manifests.test_manifests import CONTEXT, all_manifests
 
@@ -91,7 +92,8 @@ def test_the_server_takes_all_of_them_of_the_kinds_that_it_serves(
     @given(placed())
     def check(pair: tuple[ManifestContext, ServedRevision]) -> None:
         drawn, served = pair
-        here = replace(drawn, namespace=context.namespace)
+        is_local = drawn.is_local_cluster and named_cluster() is None
+        here = replace(drawn, namespace=context.namespace, is_local_cluster=is_local)
         for manifest in all_manifests(here, served):
             if is_served(manifest["apiVersion"], manifest["kind"]):
                 client.apply(manifest, dry_run=True, force=True)

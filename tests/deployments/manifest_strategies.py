@@ -169,7 +169,9 @@ def _components(draw: st.DrawFn, engine: str, kind: str) -> Components:
 
 
 @st.composite
-def placed(draw: st.DrawFn) -> tuple[ManifestContext, ServedRevision]:
+def placed(
+    draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGINES
+) -> tuple[ManifestContext, ServedRevision]:
     slug = draw(_names)
     context = ManifestContext(
         team=slug,
@@ -188,7 +190,7 @@ def placed(draw: st.DrawFn) -> tuple[ManifestContext, ServedRevision]:
         prometheus_url="http://prometheus-operated.monitoring:9090",
         cache_node_group="gpu",
     )
-    spec = draw(serving_specs())
+    spec = draw(serving_specs(engines))
     served = ServedRevision(
         number=draw(st.integers(1, 999)),
         model_name=draw(_names),

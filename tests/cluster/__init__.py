@@ -1,0 +1,1 @@
+"""A real control plane on this machine, and what the portal does to it: `make test-cluster`."""

@@ -1,0 +1,51 @@
+"""`make test-cluster [ARGS=…]`: build and start the cluster, run the tests on it, report.
+
+Without Go modules nothing is run, and the exit status is 0: the message says why.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.cluster import build, report
+from tests.cluster.go_toolchain import Unavailable
+from tests.cluster.running import Cluster, running
+
+_TESTS = ("tests/cluster", "tests/contract")
+
+
+def main() -> int:
+    started = time.monotonic()
+    try:
+        control_plane, serving = build.build_all((build.CONTROL_PLANE, build.KSERVE))
+    except Unavailable as error:
+        print(f"The tests on a real control plane are SKIPPED. {error}")
+        return 0
+    with running(control_plane, serving) as cluster:
+        print(f"The cluster is ready after {time.monotonic() - started:.0f} s.", flush=True)
+        journeys = cluster.control_plane.folder / "journeys"
+        status = _run_tests(cluster, journeys, sys.argv[1:] or list(_TESTS))
+        if status:
+            print(cluster.control_plane.logs())
+        print(report.describe(cluster, [control_plane, serving], journeys))
+    print(f"{'FAILED' if status else 'Passed'} after {time.monotonic() - started:.0f} s.")
+    return status
+
+
+def _run_tests(cluster: Cluster, journeys: Path, arguments: list[str]) -> int:
+    environment = {
+        **os.environ,
+        "SLIPWAY_TEST_KUBECONFIG": str(cluster.portal),
+        "SLIPWAY_TEST_ADMIN_KUBECONFIG": str(cluster.control_plane.admin),
+        "SLIPWAY_TEST_JOURNEYS": str(journeys),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "--durations=5", *arguments]
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""Build the programs of the control plane from published Go modules, once for each set of versions.
+
+The builds lie in a cache outside the work tree and are named after everything that they depend on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster import go_toolchain
+from tests.cluster.go_toolchain import Go
+
+_BINARIES = Path(__file__).with_name("binaries")
+_KUBECTL = Path(sys.executable).with_name("kubectl")
+_COMPONENT_BASE = "k8s.io/component-base/version"
+_KSERVE = "github.com/kserve/kserve"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What one Go module of `binaries/` makes.
+
+    `programs`: package by the name of the program. `release_of`: the module whose version names the
+    artifact. `manifests`: for each name, kustomizations or folders of YAML files inside modules.
+    """
+
+    name: str
+    release_of: str
+    programs: Mapping[str, str]
+    stamps_version: bool = False
+    manifests: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return _BINARIES / self.name
+
+    @property
+    def release(self) -> str:
+        text = (self.folder / "go.mod").read_text()
+        match = re.search(
+            rf"^(?:require |\t){re.escape(self.release_of)} (v\S+)", text, re.MULTILINE
+        )
+        assert match, f"{self.folder}/go.mod requires no {self.release_of}"
+        return match[1]
+
+    def digest(self, go: Go) -> str:
+        text = json.dumps([asdict(self), go.version], sort_keys=True)
+        parts = (text.encode(), *((self.folder / name).read_bytes() for name in _MODULE_FILES))
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+_MODULE_FILES = ("go.mod", "go.sum")
+
+CONTROL_PLANE = Artifact(
+    name="control-plane",
+    release_of="k8s.io/kubernetes",
+    programs={
+        "etcd": "go.etcd.io/etcd/server/v3",
+        "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+        "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+        "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+    },
+    stamps_version=True,
+)
+KSERVE = Artifact(
+    name="kserve",
+    release_of=_KSERVE,
+    programs={
+        "kserve-manager": f"{_KSERVE}/cmd/manager",
+        "kserve-llmisvc": f"{_KSERVE}/cmd/llmisvc",
+    },
+    manifests={
+        # Schemas of the kinds that KServe's controllers use, of the versions that it is built with.
+        "schemas": (
+            ("sigs.k8s.io/gateway-api", "config/crd/standard"),
+            ("sigs.k8s.io/lws", "config/crd/bases"),
+            ("github.com/kedacore/keda/v2", "config/crd/bases"),
+        ),
+        "kserve": (
+            (_KSERVE, "config/default"),
+            (_KSERVE, "config/crd/full/localmodel"),
+            (_KSERVE, "config/configmap"),
+        ),
+        "llmisvc": ((_KSERVE, "config/llmisvc"),),
+        "runtimes": ((_KSERVE, "config/clusterresources"),),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    artifact: Artifact
+    folder: Path
+    seconds: float
+
+    def program(self, name: str) -> Path:
+        return self.folder / "bin" / name
+
+    def manifests(self, name: str) -> list[dict[str, Any]]:
+        loaded: list[dict[str, Any]] = json.loads((self.folder / f"{name}.json").read_text())
+        return loaded
+
+    def describe(self) -> str:
+        size = sum(path.stat().st_size for path in (self.folder / "bin").iterdir()) // 2**20
+        how = f"built in {self.seconds:.0f} s" if self.seconds else "from the cache"
+        programs = ", ".join(self.artifact.programs)
+        return f"{self.artifact.release_of} {self.artifact.release} ({how}, {size} MiB): {programs}"
+
+
+def cache_folder() -> Path:
+    named = os.environ.get("SLIPWAY_CLUSTER_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "slipway" / "cluster"
+
+
+def build_all(artifacts: Sequence[Artifact]) -> list[Build]:
+    """Raises Unavailable where Go or its modules cannot be had and the cache lacks a build."""
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    go = go_toolchain.find(cache)
+    return [_build_once(cache, artifact, go) for artifact in artifacts]
+
+
+def _build_once(cache: Path, artifact: Artifact, go: Go) -> Build:
+    """Of two runs at once, one builds and the other waits for it."""
+    folder = _place(cache, artifact, go)
+    with _locked(cache / f"{artifact.name}.lock"):
+        if folder.is_dir():
+            return Build(artifact, folder, 0.0)
+        go_toolchain.require_modules(go)
+        return Build(artifact, folder, _build(cache, artifact, go))
+
+
+def _place(cache: Path, artifact: Artifact, go: Go) -> Path:
+    return cache / f"{artifact.name}-{artifact.release}-{artifact.digest(go)}"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(cache: Path, artifact: Artifact, go: Go) -> float:
+    """The seconds it took. The folder appears when it is complete."""
+    started = time.monotonic()
+    partial = cache / f"{artifact.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    (partial / "bin").mkdir(parents=True)
+    print(f"Building {artifact.release_of} {artifact.release}: minutes, once", flush=True)
+    for name, package in artifact.programs.items():
+        output = str(partial / "bin" / name)
+        ldflags = " ".join(_ldflags(artifact))
+        go.run("build", "-ldflags", ldflags, "-o", output, package, folder=artifact.folder)
+        print(f"  {name} after {time.monotonic() - started:.0f} s", flush=True)
+    for name, sources in artifact.manifests.items():
+        rendered = [item for source in sources for item in _render(artifact, go, *source)]
+        (partial / f"{name}.json").write_text(json.dumps(rendered))
+    partial.replace(_place(cache, artifact, go))
+    return time.monotonic() - started
+
+
+def _ldflags(artifact: Artifact) -> list[str]:
+    flags = ["-s", "-w"]
+    if artifact.stamps_version:
+        major, minor, _ = artifact.release.removeprefix("v").split(".", 2)
+        stamps = {"gitVersion": artifact.release, "gitMajor": major, "gitMinor": minor}
+        flags += [f"-X {_COMPONENT_BASE}.{name}={value}" for name, value in stamps.items()]
+    return flags
+
+
+def _render(artifact: Artifact, go: Go, module: str, path: str) -> list[dict[str, Any]]:
+    """The objects of a kustomization, or of the YAML files of a folder without one."""
+    where = go.run("list", "-m", "-f", "{{.Dir}}", module, folder=artifact.folder).strip()
+    folder = Path(where) / path
+    if (folder / "kustomization.yaml").is_file():
+        command = [str(_KUBECTL), "kustomize", str(folder)]
+        text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    else:
+        text = "\n---\n".join(file.read_text() for file in sorted(folder.glob("*.yaml")))
+    return [item for item in yaml.load_all(text, Loader=yaml.CSafeLoader) if item]

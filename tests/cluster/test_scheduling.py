@@ -1,0 +1,98 @@
+"""What the portal writes becomes pods on nodes: real controllers, the real scheduler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from deployments.manifests.domain import resource_limits, revision
+from deployments.manifests.domain.metadata import Manifest, ManifestContext
+from deployments.spec.domain import serving_spec
+from fleet.kube.domain import resource_types
+from fleet.kube.services import clients, objects
+from tests.cluster.kubectl import Kubectl
+from tests.cluster.nodes import ready_node
+from tests.contract.conftest import served
+
+_SECONDS = 60
+
+
+def _pods(cluster_id: int, namespace: str) -> list[dict[str, Any]]:
+    client = clients.client_for(cluster_id)
+    return client.list_all(resource_types.POD, namespace=namespace).items
+
+
+def _until(done: Callable[[], bool], why: Callable[[], object]) -> None:
+    end = time.monotonic() + _SECONDS
+    while not done():
+        assert time.monotonic() < end, why()
+        time.sleep(0.1)  # bounded polling of real processes
+
+
+def _revision(context: ManifestContext, engine: str) -> list[Manifest]:
+    one = served(engine)
+    return [*revision.shared(context, one), *revision.own(context, one)]
+
+
+def test_a_revision_becomes_a_pod_that_restricted_takes_on_a_node_with_gpus(
+    cluster_id: int,
+    context: ManifestContext,
+    admin: Kubectl,
+    journey: Callable[[str], None],
+) -> None:
+    with ready_node(admin, f"gpu-{context.namespace}"[:60]) as node:
+        objects.apply(cluster_id=cluster_id, manifests=_revision(context, serving_spec.TRITON))
+
+        _until(
+            lambda: (
+                [pod["spec"].get("nodeName") for pod in _pods(cluster_id, context.namespace)]
+                == [node]
+            ),
+            lambda: admin.run("get", "events,pods", f"--namespace={context.namespace}"),
+        )
+
+    labels = admin.get("namespace", context.namespace)["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    journey("triton: applied, admitted under restricted, scheduled on a node with GPUs")
+
+
+def test_pods_beyond_the_teams_quota_are_refused_and_the_reason_is_on_the_deployment(
+    cluster_id: int, context: ManifestContext
+) -> None:
+    quota = resource_limits.of_namespace(context, quota_gpus=0)
+    objects.apply(cluster_id=cluster_id, manifests=quota)
+    _wait_for_quota(cluster_id, context, quota)
+
+    objects.apply(cluster_id=cluster_id, manifests=_revision(context, serving_spec.TRITON))
+
+    def failures() -> list[str]:
+        found = objects.list_objects(
+            cluster_id=cluster_id,
+            api_version="apps/v1",
+            kind="Deployment",
+            namespace=context.namespace,
+            labels={},
+        )
+        conditions = [one for item in found for one in item["status"].get("conditions", [])]
+        return [one["message"] for one in conditions if one["type"] == "ReplicaFailure"]
+
+    _until(lambda: any("exceeded quota" in message for message in failures()), failures)
+    assert _pods(cluster_id, context.namespace) == []
+
+
+def _wait_for_quota(cluster_id: int, context: ManifestContext, manifests: list[Manifest]) -> None:
+    """Admission counts by the status that the quota controller writes."""
+    (name,) = [one["metadata"]["name"] for one in manifests if one["kind"] == "ResourceQuota"]
+
+    def status() -> Any:
+        found = objects.get(
+            cluster_id=cluster_id,
+            api_version="v1",
+            kind="ResourceQuota",
+            namespace=context.namespace,
+            name=name,
+        )
+        return (found or {}).get("status", {}).get("used")
+
+    _until(lambda: bool(status()), status)

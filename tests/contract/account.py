@@ -1,0 +1,56 @@
+"""The portal's account on a named cluster, with what `manage.py cluster_rbac` prints and no more.
+
+SLIPWAY_TEST_ADMIN_KUBECONFIG names the administrator who makes namespaces and grants access in them,
+as the administrators of teams do. Without it the user of the kubeconfig must be allowed to do both.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.core.management import call_command
+
+from fleet.kube.services import clients
+from tests.cluster.kubectl import Kubectl
+from tests.cluster.running import PORTAL_ACCOUNT, PORTAL_NAMESPACE
+
+_GRANT_SECONDS = 20
+
+
+def administrator() -> Kubectl | None:
+    named = os.environ.get("SLIPWAY_TEST_ADMIN_KUBECONFIG", "")
+    return Kubectl(Path(named)) if named else None
+
+
+def cluster_rbac(*arguments: str) -> list[dict[str, Any]]:
+    out = io.StringIO()
+    call_command("cluster_rbac", *arguments, stdout=out)
+    return list(yaml.safe_load_all(out.getvalue()))
+
+
+def make_namespaces(admin: Kubectl, cluster_id: int, names: Sequence[str]) -> None:
+    """Namespaces of teams, in which the portal may do what the command grants."""
+    manifests = [_namespace(name) for name in names]
+    account = f"{PORTAL_NAMESPACE}/{PORTAL_ACCOUNT}"
+    admin.apply([*manifests, *cluster_rbac("--service-account", account, "--namespaces", *names)])
+    for name in names:
+        _wait_for_grant(cluster_id, name)
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _wait_for_grant(cluster_id: int, namespace: str) -> None:
+    """The API server learns of new roles a moment after it has stored them."""
+    attributes = {"group": "", "resource": "services", "verb": "patch", "namespace": namespace}
+    end = time.monotonic() + _GRANT_SECONDS
+    while not clients.client_for(cluster_id).may(attributes):
+        assert time.monotonic() < end, f"The portal may not write in {namespace}."
+        time.sleep(0.05)
