@@ -12,8 +12,9 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-# Of util-linux: a child gets the signal when its parent is gone, even by SIGKILL.
-_END_WITH_PARENT = ("setpriv", "--pdeathsig", "SIGTERM")
+# Of util-linux: a child is killed when its parent is gone, however that ended. An API server whose
+# etcd is gone would never end by SIGTERM.
+_END_WITH_PARENT = ("setpriv", "--pdeathsig", "SIGKILL")
 _START_SECONDS = 120
 _STOP_SECONDS = 15
 _LOG_TAIL = 4000
