@@ -23,11 +23,13 @@ from typing import Any
 import yaml
 
 from tests.cluster import go_toolchain
-from tests.cluster.go_toolchain import Go
+from tests.cluster.go_toolchain import Go, Unavailable
 
 _BINARIES = Path(__file__).with_name("binaries")
 _KUBECTL = Path(sys.executable).with_name("kubectl")
 _COMPONENT_BASE = "k8s.io/component-base/version"
+# Bounds a first build on a machine whose run has an end of its own.
+_LONGEST_MINUTES = "SLIPWAY_CLUSTER_BUILD_MINUTES"
 _KSERVE = "github.com/kserve/kserve"
 
 
@@ -135,17 +137,25 @@ def build_all(artifacts: Sequence[Artifact]) -> list[Build]:
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     go = go_toolchain.find(cache)
-    return [_build_once(cache, artifact, go) for artifact in artifacts]
+    minutes = float(os.environ.get(_LONGEST_MINUTES) or "inf")
+    ends_at = time.monotonic() + minutes * 60
+    return [_build_once(cache, artifact, go, ends_at) for artifact in artifacts]
 
 
-def _build_once(cache: Path, artifact: Artifact, go: Go) -> Build:
+def _build_once(cache: Path, artifact: Artifact, go: Go, ends_at: float) -> Build:
     """Of two runs at once, one builds and the other waits for it."""
     folder = _place(cache, artifact, go)
     with _locked(cache / f"{artifact.name}.lock"):
         if folder.is_dir():
             return Build(artifact, folder, 0.0)
         go_toolchain.require_modules(go)
-        return Build(artifact, folder, _build(cache, artifact, go))
+        try:
+            return Build(artifact, folder, _build(cache, artifact, go, ends_at))
+        except subprocess.TimeoutExpired as error:
+            raise Unavailable(
+                f"The build was not done within {os.environ[_LONGEST_MINUTES]} minutes "
+                f"({_LONGEST_MINUTES}). The next one continues from Go's own cache."
+            ) from error
 
 
 def _place(cache: Path, artifact: Artifact, go: Go) -> Path:
@@ -159,7 +169,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _build(cache: Path, artifact: Artifact, go: Go) -> float:
+def _build(cache: Path, artifact: Artifact, go: Go, ends_at: float) -> float:
     """The seconds it took. The folder appears when it is complete."""
     started = time.monotonic()
     partial = cache / f"{artifact.name}.partial"
@@ -169,7 +179,9 @@ def _build(cache: Path, artifact: Artifact, go: Go) -> float:
     for name, package in artifact.programs.items():
         output = str(partial / "bin" / name)
         ldflags = " ".join(_ldflags(artifact))
-        go.run("build", "-ldflags", ldflags, "-o", output, package, folder=artifact.folder)
+        left = None if ends_at == float("inf") else max(1.0, ends_at - time.monotonic())
+        command = ("build", "-ldflags", ldflags, "-o", output, package)
+        go.run(*command, folder=artifact.folder, seconds=left)
         print(f"  {name} after {time.monotonic() - started:.0f} s", flush=True)
     for name, sources in artifact.manifests.items():
         rendered = [item for source in sources for item in _render(artifact, go, *source)]

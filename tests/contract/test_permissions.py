@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from deployments.delivery.domain import owned_kinds
 from fleet.clusters.domain.rbac import PERMISSIONS
-from fleet.clusters.services import capabilities
+from fleet.clusters.services import capabilities, gateway_probe
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
@@ -133,7 +133,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         quietly(client.list_all, of_kind)
         quietly(first_event, client, of_kind)
     quietly(client.list_all, capabilities.NODE_POOL)
-    quietly(client.get, capabilities._GATEWAY_CLASS, None, "requested")
+    quietly(client.get, gateway_probe.GATEWAY_CLASS, None, "requested")
     for api_version, kind in NAMED:
         where = {"api_version": api_version, "kind": kind, "namespace": None, "name": "requested"}
         quietly(objects.get, cluster_id=cluster_id, **where)

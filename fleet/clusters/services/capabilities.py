@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from fleet.clusters.domain import kserve_releases, node_pools
@@ -16,7 +16,8 @@ from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
 from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.domain.rbac import CONTROLLERS
 from fleet.clusters.domain.serving_policy import ServingPolicy
-from fleet.clusters.services import prometheus
+from fleet.clusters.services import gateway_probe, prometheus
+from fleet.clusters.services.unknown_features import or_unknown
 from fleet.gpus.domain import shares
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
@@ -51,16 +52,7 @@ _IN_KSERVE: Mapping[str, str] = {
     "inference-graph": "inferencegraphs",
 }
 _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
-_GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
-_GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
-# The feature's name in the Gateway API's conformance tests.
-_PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
-# Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
-_PROXY_LABELS = (
-    "gateway.networking.k8s.io/gateway-name",
-    "gateway.envoyproxy.io/owning-gateway-name",
-)
 _TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
 
 
@@ -106,9 +98,9 @@ def read_capabilities(
         features[name] = _kserve_feature(client, plural, groups)
     features["kserve-knative"] = _knative(client, features["kserve"], groups)
     features |= _too_old(features, kserve=features["kserve"].version)
-    features["gateway-api"] = _gateway(client, gateway, groups)
-    features["gateway-proxies"] = _gateway_proxies(client, gateway, proxy_namespaces)
-    features["request-mirror"] = _mirror(client, gateway, features["gateway-api"])
+    features["gateway-api"] = gateway_probe.read_gateway(client, gateway, groups)
+    features["gateway-proxies"] = gateway_probe.read_proxies(client, gateway, proxy_namespaces)
+    features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
     features["promql"] = promql
     offers, why = _gpus(client)
     return Capabilities(
@@ -169,7 +161,7 @@ def _kserve_feature(client: KubeClient, plural: str, groups: Mapping[str, list[s
                 return Feature(is_there=True, version=version.partition("/")[2])
         return Feature(is_there=False, why="The installed KServe does not include it")
 
-    return _or_unknown(check, f"get /apis/{_GROUPS['kserve']}")
+    return or_unknown(check, f"get /apis/{_GROUPS['kserve']}")
 
 
 def _knative(client: KubeClient, kserve: Feature, groups: Mapping[str, list[str]]) -> Feature:
@@ -189,91 +181,6 @@ def _describe_default_mode(client: KubeClient) -> str:
     except (NotAllowed, ObjectNotFound, KeyError, ValueError, TypeError):
         return ""
     return f"KServe uses {mode} mode by default."
-
-
-def _gateway(
-    client: KubeClient, gateway: tuple[str, str], groups: Mapping[str, list[str]]
-) -> Feature:
-    versions = groups.get("gateway.networking.k8s.io")
-    if versions is None:
-        return Feature(is_there=False)
-    namespace, name = gateway
-    where = f"Gateway {namespace}/{name}"
-
-    def check() -> Feature:
-        try:
-            gateway_object = client.get(_GATEWAY, namespace, name)
-        except ObjectNotFound:
-            return Feature(is_there=False, version=versions[0], why=f"{where} does not exist")
-        programmed = _condition(gateway_object, "Programmed")
-        if programmed.get("status") == "True":
-            return Feature(is_there=True, version=versions[0], why=f"{where} is programmed.")
-        reason = programmed.get("message") or "no controller has accepted it"
-        why = f"{where} is not programmed ({str(reason).rstrip('.')})"
-        return Feature(is_there=False, version=versions[0], why=why)
-
-    return _or_unknown(check, f"get gateways.gateway.networking.k8s.io in {namespace}")
-
-
-def _gateway_proxies(
-    client: KubeClient, gateway: tuple[str, str], allowed: Sequence[str]
-) -> Feature:
-    """Network policies name namespaces, and a Gateway's proxies may run in another one than it."""
-    own, name = gateway
-
-    def check() -> Feature:
-        pods = [
-            pod
-            for label in _PROXY_LABELS
-            for pod in client.list_all(resource_types.POD, labels={label: name}).items
-        ]
-        others = {pod["metadata"]["namespace"] for pod in pods} - {own, *allowed}
-        if not others:
-            return Feature(is_there=True)
-        why = f"The proxies of Gateway {own}/{name} run in {', '.join(sorted(others))}, which network "
-        return Feature(is_there=False, why=why + "policies do not admit")
-
-    return _or_unknown(check, "list pods")
-
-
-def _mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
-    """Mirroring support as the GatewayClass reports it; not known without a report."""
-    if not api.is_there:
-        return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
-
-    def check() -> Feature:
-        name = client.get(_GATEWAY, *gateway)["spec"]["gatewayClassName"]
-        try:
-            gateway_class = client.get(_GATEWAY_CLASS, None, name)
-        except ObjectNotFound:
-            return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
-        listed = (gateway_class.get("status") or {}).get("supportedFeatures") or []
-        # Before Gateway API 1.3 the list had bare names.
-        supported = {
-            feature["name"] if isinstance(feature, Mapping) else feature for feature in listed
-        }
-        if not supported:
-            return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
-        why = (
-            ""
-            if _PERCENTAGE_MIRROR in supported
-            else f"{name} cannot mirror a percentage of requests"
-        )
-        return Feature(is_there=not why, why=why)
-
-    return _or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
-
-
-def _condition(item: Manifest, kind: str) -> Mapping[str, str]:
-    conditions = (item.get("status") or {}).get("conditions") or []
-    return next((condition for condition in conditions if condition.get("type") == kind), {})
-
-
-def _or_unknown(check: Callable[[], Feature], verb: str) -> Feature:
-    try:
-        return check()
-    except NotAllowed:
-        return Feature(None, why=f"The portal's role has no permission to {verb}.")
 
 
 def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] | None:

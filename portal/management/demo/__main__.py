@@ -107,7 +107,7 @@ def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
     logging.disable(logging.INFO)
     from portal.management.demo import seed  # noqa: PLC0415  after the environment is set
 
-    seed.migrate()
+    seed.migrate(folder.migrations)
     seed.seed(
         passwords=secrets.passwords,
         kubeconfig=folder.kubeconfig,

@@ -5,7 +5,10 @@ Every step can run at every start and leaves existing data unchanged. Import aft
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import io
+import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -27,13 +30,22 @@ from portal.management.demo import people, probes
 _LONGEST_WAIT_SECONDS = 60
 
 
-def migrate() -> None:
-    """Exit with a message when the database has migrations that no longer exist."""
+def migrate(record: Path) -> None:
+    """Exit with a message when the database was made by migrations that no longer exist, or that have
+    changed since. `record` is the file with the digests of those that made it.
+    """
     loader = MigrationLoader(connection)
-    if set(loader.applied_migrations) - set(loader.disk_migrations):
+    digests = {
+        f"{app}.{name}": hashlib.sha256(inspect.getsource(type(migration)).encode()).hexdigest()
+        for (app, name), migration in loader.disk_migrations.items()
+    }
+    recorded = json.loads(record.read_text()) if record.is_file() else {}
+    applied = [f"{app}.{name}" for app, name in loader.applied_migrations]
+    if any(name not in digests or digests[name] != recorded.get(name) for name in applied):
         sys.exit(
             "The data in var/ was created by an older Slipway. Run make demo-reset, then make demo."
         )
+    record.write_text(json.dumps(digests, indent=1, sort_keys=True))
     call_command("migrate", interactive=False, verbosity=0)
 
 

@@ -45,6 +45,7 @@ class Folder:
         self.kubeconfig = self.root / "cluster" / "kubeconfig"
         self.supervisor_config = self.root / "supervisord.conf"
         self.supervisor_pid = self.root / "supervisord.pid"
+        self.migrations = self.root / "migrations.json"
         self._secrets = self.root / "secrets.json"
         self._ports = self.root / "ports.json"
         self._lock: TextIO | None = None

@@ -1,0 +1,98 @@
+"""Read the cluster's Gateway: whether it works, what it supports, and where its proxies run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleet.clusters.domain.capabilities import Feature
+from fleet.clusters.services.unknown_features import or_unknown
+from fleet.kube.domain import resource_types
+from fleet.kube.domain.errors import ObjectNotFound
+from fleet.kube.domain.resource_types import Manifest, ResourceType
+from fleet.kube.gateways.client import KubeClient
+
+GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
+GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
+# The feature's name in the Gateway API's conformance tests.
+_PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
+# Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
+_PROXY_LABELS = (
+    "gateway.networking.k8s.io/gateway-name",
+    "gateway.envoyproxy.io/owning-gateway-name",
+)
+
+
+def read_gateway(
+    client: KubeClient, gateway: tuple[str, str], groups: Mapping[str, list[str]]
+) -> Feature:
+    versions = groups.get("gateway.networking.k8s.io")
+    if versions is None:
+        return Feature(is_there=False)
+    namespace, name = gateway
+    where = f"Gateway {namespace}/{name}"
+
+    def check() -> Feature:
+        try:
+            gateway_object = client.get(GATEWAY, namespace, name)
+        except ObjectNotFound:
+            return Feature(is_there=False, version=versions[0], why=f"{where} does not exist")
+        programmed = _condition(gateway_object, "Programmed")
+        if programmed.get("status") == "True":
+            return Feature(is_there=True, version=versions[0], why=f"{where} is programmed.")
+        reason = programmed.get("message") or "no controller has accepted it"
+        why = f"{where} is not programmed ({str(reason).rstrip('.')})"
+        return Feature(is_there=False, version=versions[0], why=why)
+
+    return or_unknown(check, f"get gateways.gateway.networking.k8s.io in {namespace}")
+
+
+def read_mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
+    """Mirroring support as the GatewayClass reports it; not known without a report."""
+    if not api.is_there:
+        return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
+
+    def check() -> Feature:
+        name = client.get(GATEWAY, *gateway)["spec"]["gatewayClassName"]
+        try:
+            gateway_class = client.get(GATEWAY_CLASS, None, name)
+        except ObjectNotFound:
+            return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
+        listed = (gateway_class.get("status") or {}).get("supportedFeatures") or []
+        # Before Gateway API 1.3 the list had bare names.
+        supported = {
+            feature["name"] if isinstance(feature, Mapping) else feature for feature in listed
+        }
+        if not supported:
+            return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
+        why = (
+            ""
+            if _PERCENTAGE_MIRROR in supported
+            else f"{name} cannot mirror a percentage of requests"
+        )
+        return Feature(is_there=not why, why=why)
+
+    return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
+
+
+def read_proxies(client: KubeClient, gateway: tuple[str, str], allowed: Sequence[str]) -> Feature:
+    """Network policies name namespaces, and a Gateway's proxies may run in another one than it."""
+    own, name = gateway
+
+    def check() -> Feature:
+        pods = [
+            pod
+            for label in _PROXY_LABELS
+            for pod in client.list_all(resource_types.POD, labels={label: name}).items
+        ]
+        others = {pod["metadata"]["namespace"] for pod in pods} - {own, *allowed}
+        if not others:
+            return Feature(is_there=True)
+        why = f"The proxies of Gateway {own}/{name} run in {', '.join(sorted(others))}, which network "
+        return Feature(is_there=False, why=why + "policies do not admit")
+
+    return or_unknown(check, "list pods")
+
+
+def _condition(item: Manifest, kind: str) -> Mapping[str, str]:
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return next((condition for condition in conditions if condition.get("type") == kind), {})
