@@ -49,7 +49,7 @@ def test_page_of_one_model_sums_versions_and_failure_reasons() -> None:
 
 
 def test_page_of_several_models_sums_them_and_leaves_others_out() -> None:
-    text = PAGE + 'nv_inference_request_success{model="other",version="1"} 1000\n'
+    text = PAGE + 'nv_inference_request_success{model="unlisted",version="1"} 1000\n'
 
     several = TritonPage(text, models=["detector", "other"])
     every = TritonPage(text, models=[])
