@@ -1,5 +1,6 @@
 """Node agent and gateway: the clients of a Kubernetes API that run Triton and Envoy."""
 
+import logging
 import os
 import threading
 from pathlib import Path
@@ -11,6 +12,8 @@ from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.controllers.kubelet import Kubelet
 from fleet.localcluster.controllers.reconcile import run_once, run_until
 from fleet.localcluster.controllers.storage import S3Settings
+
+logger = logging.getLogger(__name__)
 
 _KUBELET_SECONDS = 0.2
 
@@ -80,7 +83,13 @@ class Agents:
         )
 
     def _run_gateway(self) -> None:
-        run_until(self._stopping, self._api, [self._gateway.reconcile])
+        run_until(self._stopping, self._api, [self._gateway.reconcile, self._restart_envoy])
+
+    def _restart_envoy(self) -> None:
+        """Envoy ends at once when another process holds one of its ports for a moment."""
+        if self._envoy is not None and not self._envoy.is_running():
+            logger.warning("Envoy ended with exit code %s; restarting", self._envoy.exit_code())
+            self._start_envoy()
 
     def _run_kubelet(self) -> None:
         while not self._stopping.is_set():

@@ -94,7 +94,15 @@ def _group_members(group: int) -> list[int]:
 
 
 def _is_alive(pid: int) -> bool:
-    return _stat(pid)[_STATE : _STATE + 1] not in ([], ["Z"])
+    """A leader may be a zombie while its other threads still hold its sockets."""
+    return _stat(pid)[_STATE : _STATE + 1] not in ([], ["Z"]) or _thread_count(pid) > 1
+
+
+def _thread_count(pid: int) -> int:
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return 0
 
 
 def _started(pid: int) -> int:

@@ -1,6 +1,7 @@
 """The whole cluster in its own process: a plain Deployment, SIGKILL, restart, SIGTERM."""
 
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -22,6 +23,13 @@ def _pids(data_dir: Path) -> list[int]:
     return [int(json.loads(path.read_text())["pid"]) for path in records]
 
 
+def _envoy_pid(data_dir: Path) -> int:
+    """0 while it is being started."""
+    record = data_dir / "envoy" / "envoy.pid"
+    text = record.read_text() if record.is_file() else ""
+    return int(json.loads(text)["pid"]) if text else 0
+
+
 def _is_running(pid: int) -> bool:
     return Path(f"/proc/{pid}/exe").exists()
 
@@ -36,6 +44,10 @@ def test_a_restart_after_sigkill_ends_old_processes_and_serves_the_same_pods(
         deployed_model.write(client)
         first = eventually(lambda: deployed_model.ready_pod(client, 0), what="ready")
         eventually(lambda: deployed_model.is_answering(gateway_port), what="answers")
+        envoy = _envoy_pid(tmp_path)
+        os.kill(envoy, signal.SIGKILL)
+        eventually(lambda: _envoy_pid(tmp_path) not in (0, envoy), what="Envoy is started again")
+        eventually(lambda: deployed_model.is_answering(gateway_port), what="answers once more")
         orphans = _pids(tmp_path)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=10)
