@@ -28,8 +28,8 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from tests.benchmarks.result import Result
 
 SECONDS = 4.0
-# Specs per second and core.
-BOUND = 1000.0
+# The time for everything, of the time that the C writer alone takes for the same objects.
+BOUND = 0.5
 _SIGNATURE = Signature(
     inputs=(Tensor("images", "FP32", (-1, 3, 224, 224)),),
     outputs=(Tensor("classes", "FP32", (-1, 1000)),),
@@ -152,7 +152,9 @@ def main() -> Result:
     )
     print(f"  manifests and evidence digest, as before a push  {manifests_only:8.0f} specs/s")
     print(f"  and written as YAML, as a form shows them        {rendered:8.0f} specs/s")
+    bare = {}
     for name, dumper in (("C", yaml.CSafeDumper), ("Python", yaml.SafeDumper)):
-        bare = _rate(partial(_dump, built, dumper), each=count)
-        print(f"  bare yaml.dump of the same, writer in {name:<10} {bare:8.0f} specs/s")
-    return Result("render", round(1e6 / rendered), 1e6 / BOUND, "µs per spec")
+        bare[name] = _rate(partial(_dump, built, dumper), each=count)
+        print(f"  bare yaml.dump of the same, writer in {name:<10} {bare[name]:8.0f} specs/s")
+    share = round(bare["C"] / rendered, 2)
+    return Result("render", share, BOUND, "of the time of a bare yaml.dump, writer in C")

@@ -64,7 +64,7 @@ def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str])
             lines.append(head)
             _put_list(item, indent, lines)
         else:
-            lines.append(f"{head} {_leaf(item)}")
+            lines.append(f"{head} {_leaf(item, indent)}")
         lead = indent
 
 
@@ -76,21 +76,19 @@ def _put_list(value: Sequence[Any], indent: str, lines: list[str]) -> None:
         elif isinstance(item, list) and item:
             raise _Unsupported
         else:
-            lines.append(f"{indent}- {_leaf(item)}")
+            lines.append(f"{indent}- {_leaf(item, indent)}")
 
 
 def _key(key: Any) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise _Unsupported
-    return _leaf(key)
+    return _leaf(key, "")
 
 
-def _leaf(value: Any) -> str:
+def _leaf(value: Any, indent: str) -> str:
     if type(value) is str:
         text = _quoted(value)
-        if "\n" in text:
-            raise _Unsupported
-        return text
+        return text if "\n" not in text else _indented(text, indent)
     if type(value) is int:
         return str(value)
     if type(value) is bool:
@@ -98,6 +96,12 @@ def _leaf(value: Any) -> str:
     if type(value) not in _EMPTY:
         raise _Unsupported
     return _EMPTY[type(value)]
+
+
+def _indented(text: str, indent: str) -> str:
+    """A string over several lines: each but the first and the empty ones two columns further in."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(f"{indent}{line}" if line else "" for line in rest)])
 
 
 _EMPTY: Final[Mapping[type, str]] = {dict: "{}", list: "[]", type(None): "null"}

@@ -32,7 +32,22 @@ _texts = st.one_of(
             '"',
         ]
     ),
-    st.sampled_from(["2026-01-01", "a\nb", "x" * 200, "word " * 60, 'sum(a{b=~"c"})', "é", "\t"]),
+    st.sampled_from(
+        [
+            "2026-01-01",
+            "a\nb",
+            "a\n",
+            "\na",
+            "a\n\nb\n",
+            "a\n b",
+            "é\nb",
+            "x" * 200,
+            "word " * 60,
+            'sum(a{b=~"c"})',
+            "é",
+            "\t",
+        ]
+    ),
 )
 _leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _texts
 _values = st.recursive(
