@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.fleet.localcluster.controllers.running import eventually
 pytestmark = pytest.mark.timeout(180)
 
 _MODULE = "fleet.localcluster"
+Start = Callable[..., subprocess.Popen[str]]
 
 
 def _pids(data_dir: Path) -> list[int]:
@@ -34,12 +37,28 @@ def _is_running(pid: int) -> bool:
     return Path(f"/proc/{pid}/exe").exists()
 
 
+@pytest.fixture
+def start(tmp_path: Path, s3: S3Settings) -> Iterator[Start]:
+    """Starts the cluster; what it started ends with the test, also with a failing one."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str) -> subprocess.Popen[str]:
+        started.append(deployed_model.start(_MODULE, tmp_path, s3, *options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(timeout=15)
+
+
 def test_a_restart_after_sigkill_ends_old_processes_and_serves_the_same_pods(
-    tmp_path: Path, s3: S3Settings
+    tmp_path: Path, start: Start
 ) -> None:
     gateway_port = free_ports(1)[0]
     options = ("--port", "0", "--gateway-port", str(gateway_port), "--own-envoy")
-    process = deployed_model.start(_MODULE, tmp_path, s3, *options)
+    process = start(*options)
     with deployed_model.client(tmp_path) as client:
         deployed_model.write(client)
         first = eventually(lambda: deployed_model.ready_pod(client, 0), what="ready")
@@ -53,7 +72,7 @@ def test_a_restart_after_sigkill_ends_old_processes_and_serves_the_same_pods(
     process.wait(timeout=10)
     assert all(_is_running(pid) for pid in orphans)
 
-    process = deployed_model.start(_MODULE, tmp_path, s3, *options)
+    process = start(*options)
     assert not any(_is_running(pid) for pid in orphans)
     with deployed_model.client(tmp_path) as client:
         second = eventually(lambda: deployed_model.ready_pod(client, 1), what="ready again")
