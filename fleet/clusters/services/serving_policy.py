@@ -12,6 +12,7 @@ from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import register as register_action
+from portal.core import clock
 from portal.core.errors import Invalid, NotFound
 
 CHANGED = register_action("cluster.serving_changed", "changed the serving settings of cluster")
@@ -36,7 +37,12 @@ def set_policy(*, actor: Actor, cluster_id: int, serving: ServingPolicy) -> None
         before, after = cluster.serving, serving.to_json()
         if before == after:
             return
-        Cluster.objects.filter(pk=cluster_id).update(serving=after)
+        # The probe compares the gateway with the policy: the next sweep repeats it.
+        Cluster.objects.filter(pk=cluster_id).update(
+            serving=after,
+            capabilities={**cluster.capabilities, "probed_at": ""} if cluster.capabilities else {},
+            next_check_at=clock.now(),
+        )
         trail.record(
             actor=actor,
             action=CHANGED,

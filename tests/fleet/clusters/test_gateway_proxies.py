@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.services import capabilities
+from fleet.clusters.domain.serving_policy import ServingPolicy
+from fleet.clusters.services import capabilities, serving_policy
 from fleet.models import Cluster
+from fleet.observation.services import sweep
+from tests.accounts import make_user
+from tests.fleet import objects
 from tests.fleet.fakes import FakeKube
 
 pytestmark = pytest.mark.django_db
@@ -15,8 +19,9 @@ ISTIO = {"gateway.networking.k8s.io/gateway-name": "slipway"}
 
 
 def put_proxy(kube: FakeKube, namespace: str, labels: dict[str, str]) -> None:
-    metadata = {"namespace": namespace, "name": "proxy-1", "labels": labels}
-    kube.put({"kind": "Pod", "metadata": metadata})
+    proxy = objects.pod("proxy-1", namespace=namespace)
+    proxy["metadata"]["labels"] = labels
+    kube.put(proxy)
 
 
 def probed(cluster: Cluster) -> Capabilities:
@@ -43,6 +48,22 @@ def test_the_serving_policy_admits_them(kube: FakeKube, cluster: Cluster) -> Non
     Cluster.objects.update(serving={"gateway_namespaces": ["envoy-gateway-system"]})
 
     assert probed(cluster).feature("gateway-proxies") == Feature(is_there=True)
+
+
+def test_a_changed_policy_is_compared_by_the_next_sweep(kube: FakeKube, cluster: Cluster) -> None:
+    put_proxy(kube, "envoy-gateway-system", ENVOY_GATEWAY)
+    probed(cluster)
+    admin = make_user(username="admin", is_platform_admin=True)
+
+    serving_policy.set_policy(
+        actor=admin,
+        cluster_id=cluster.pk,
+        serving=ServingPolicy(gateway_namespaces=("envoy-gateway-system",)),
+    )
+    sweep.observe_due()
+
+    stored = Capabilities.from_json(Cluster.objects.get().capabilities)
+    assert stored.feature("gateway-proxies") == Feature(is_there=True)
 
 
 def test_proxies_beside_their_gateway_need_nothing(kube: FakeKube, cluster: Cluster) -> None:
