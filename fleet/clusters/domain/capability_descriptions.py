@@ -51,7 +51,7 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Install the Gateway API and create the Gateway that the cluster is registered with.",
     ),
     "gateway-proxies": FeatureDescription(
-        "Access for the gateway's proxies",
+        "Gateway access",
         "requests to reach models",
         "Add the namespace to the gateway proxy namespaces of the cluster's serving policy.",
     ),
