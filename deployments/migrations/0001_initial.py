@@ -57,6 +57,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['team__slug', 'name'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('is_retired', False)), fields=('cluster', 'namespace', 'name'), name='one_live_deployment_per_name'), models.CheckConstraint(condition=models.Q(('candidate_weight__lte', 100)), name='weight_is_a_percentage'), models.CheckConstraint(condition=models.Q(('candidate_mirror__lte', 100)), name='mirror_is_a_percentage'), models.CheckConstraint(condition=models.Q(('candidate_weight', 0), ('candidate_mirror', 0), _connector='OR'), name='answers_or_is_mirrored')],
             },
         ),
         migrations.CreateModel(
@@ -94,6 +95,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('state__in', ('submitted', 'approved', 'applying'))), fields=('deployment',), name='one_open_change_per_deployment')],
+                'indexes': [models.Index(fields=['state', '-id'], name='deployments_state_721c17_idx')],
             },
         ),
         migrations.CreateModel(
@@ -157,6 +160,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['team__slug', 'name'],
+                'constraints': [models.UniqueConstraint(fields=('team', 'name'), name='one_model_per_name')],
             },
         ),
         migrations.CreateModel(
@@ -202,6 +206,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-number'],
+                'constraints': [models.UniqueConstraint(fields=('model', 'number'), name='one_version_per_number'), models.UniqueConstraint(condition=models.Q(('source_uri', ''), _negated=True), fields=('model', 'source_uri'), name='one_version_per_reference')],
             },
         ),
         migrations.CreateModel(
@@ -221,6 +226,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name', '-number'],
+                'constraints': [models.UniqueConstraint(fields=('model', 'name', 'number'), name='one_golden_request_per_number'), models.UniqueConstraint(condition=models.Q(('retired_at', None)), fields=('model', 'name'), name='one_live_golden_request_per_name')],
             },
         ),
         migrations.CreateModel(
@@ -235,6 +241,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'constraints': [models.UniqueConstraint(fields=('model', 'name'), name='one_alias_per_name')],
             },
         ),
         migrations.CreateModel(
@@ -267,6 +274,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['team__slug', 'name'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('is_retired', False)), fields=('cluster', 'namespace', 'name'), name='one_live_pipeline_per_name')],
             },
         ),
         migrations.CreateModel(
@@ -280,6 +288,9 @@ class Migration(migrations.Migration):
                 ('deployment', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='git_export', to='deployments.deployment')),
                 ('pipeline', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='git_export', to='deployments.pipeline')),
             ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('deployment__isnull', False), ('pipeline', None)), models.Q(('deployment', None), ('pipeline__isnull', False)), _connector='OR'), name='one_subject_of_an_export')],
+            },
         ),
         migrations.AddField(
             model_name='changerequest',
@@ -299,6 +310,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-number'],
+                'constraints': [models.UniqueConstraint(fields=('deployment', 'number'), name='one_revision_per_number')],
             },
         ),
         migrations.CreateModel(
@@ -315,6 +327,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [models.Index(fields=['revision', 'kind', 'at'], name='deployments_revisio_015df4_idx')],
             },
         ),
         migrations.CreateModel(
@@ -326,6 +339,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['at'],
+                'indexes': [models.Index(fields=['revision', 'at'], name='deployments_revisio_5c7487_idx')],
             },
         ),
         migrations.CreateModel(
@@ -388,6 +402,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('phase__in', ['completed', 'aborted']), _negated=True), fields=('deployment',), name='one_rollout_at_a_time')],
             },
         ),
         migrations.CreateModel(
@@ -427,6 +442,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'constraints': [models.UniqueConstraint(fields=('rollout', 'purpose'), name='one_golden_run_per_purpose')],
             },
         ),
         migrations.CreateModel(
@@ -456,6 +472,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['team'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('percent__lte', 100)), name='a_limit_is_a_share_of_requests')],
             },
         ),
         migrations.CreateModel(
@@ -471,6 +488,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'constraints': [models.UniqueConstraint(fields=('team', 'name'), name='one_template_per_name')],
             },
         ),
         migrations.CreateModel(
@@ -486,6 +504,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [models.Index(fields=['rollout', 'evidence_hash'], name='deployments_rollout_d9e1ab_idx')],
             },
         ),
         migrations.CreateModel(
@@ -551,99 +570,11 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddConstraint(
-            model_name='model',
-            constraint=models.UniqueConstraint(fields=('team', 'name'), name='one_model_per_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='modelversion',
-            constraint=models.UniqueConstraint(fields=('model', 'number'), name='one_version_per_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='modelversion',
-            constraint=models.UniqueConstraint(condition=models.Q(('source_uri', ''), _negated=True), fields=('model', 'source_uri'), name='one_version_per_reference'),
-        ),
-        migrations.AddConstraint(
-            model_name='goldenrequest',
-            constraint=models.UniqueConstraint(fields=('model', 'name', 'number'), name='one_golden_request_per_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='goldenrequest',
-            constraint=models.UniqueConstraint(condition=models.Q(('retired_at', None)), fields=('model', 'name'), name='one_live_golden_request_per_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='alias',
-            constraint=models.UniqueConstraint(fields=('model', 'name'), name='one_alias_per_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='pipeline',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_retired', False)), fields=('cluster', 'namespace', 'name'), name='one_live_pipeline_per_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='gitexport',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('deployment__isnull', False), ('pipeline', None)), models.Q(('deployment', None), ('pipeline__isnull', False)), _connector='OR'), name='one_subject_of_an_export'),
-        ),
-        migrations.AddConstraint(
-            model_name='revision',
-            constraint=models.UniqueConstraint(fields=('deployment', 'number'), name='one_revision_per_number'),
-        ),
-        migrations.AddIndex(
-            model_name='qualityobservation',
-            index=models.Index(fields=['revision', 'kind', 'at'], name='deployments_revisio_015df4_idx'),
-        ),
-        migrations.AddIndex(
-            model_name='syntheticrequest',
-            index=models.Index(fields=['revision', 'at'], name='deployments_revisio_5c7487_idx'),
-        ),
-        migrations.AddConstraint(
-            model_name='deployment',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_retired', False)), fields=('cluster', 'namespace', 'name'), name='one_live_deployment_per_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='deployment',
-            constraint=models.CheckConstraint(condition=models.Q(('candidate_weight__lte', 100)), name='weight_is_a_percentage'),
-        ),
-        migrations.AddConstraint(
-            model_name='deployment',
-            constraint=models.CheckConstraint(condition=models.Q(('candidate_mirror__lte', 100)), name='mirror_is_a_percentage'),
-        ),
-        migrations.AddConstraint(
-            model_name='deployment',
-            constraint=models.CheckConstraint(condition=models.Q(('candidate_weight', 0), ('candidate_mirror', 0), _connector='OR'), name='answers_or_is_mirrored'),
-        ),
-        migrations.AddIndex(
-            model_name='changerequest',
-            index=models.Index(fields=['state', '-id'], name='deployments_state_721c17_idx'),
-        ),
-        migrations.AddConstraint(
             model_name='changerequest',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('deployment__isnull', False), ('kind__in', ('deploy', 'canary', 'promote', 'scale', 'roll_back', 'stop', 'start', 'retire')), ('pipeline', None)), models.Q(('deployment', None), ('kind__in', ('create', 'change', 'stop', 'start', 'retire')), ('pipeline__isnull', False)), _connector='OR'), name='one_subject_and_a_kind_of_it'),
         ),
         migrations.AddConstraint(
             model_name='changerequest',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('submitted', 'approved', 'applying'))), fields=('deployment',), name='one_open_change_per_deployment'),
-        ),
-        migrations.AddConstraint(
-            model_name='changerequest',
             constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('submitted', 'approved', 'applying'))), fields=('pipeline',), name='one_open_change_per_pipeline'),
-        ),
-        migrations.AddConstraint(
-            model_name='rollout',
-            constraint=models.UniqueConstraint(condition=models.Q(('phase__in', ['completed', 'aborted']), _negated=True), fields=('deployment',), name='one_rollout_at_a_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='goldenrun',
-            constraint=models.UniqueConstraint(fields=('rollout', 'purpose'), name='one_golden_run_per_purpose'),
-        ),
-        migrations.AddConstraint(
-            model_name='rolloutlimit',
-            constraint=models.CheckConstraint(condition=models.Q(('percent__lte', 100)), name='a_limit_is_a_share_of_requests'),
-        ),
-        migrations.AddConstraint(
-            model_name='rollouttemplate',
-            constraint=models.UniqueConstraint(fields=('team', 'name'), name='one_template_per_name'),
-        ),
-        migrations.AddIndex(
-            model_name='rolloutverdict',
-            index=models.Index(fields=['rollout', 'evidence_hash'], name='deployments_rollout_d9e1ab_idx'),
         ),
     ]

@@ -122,6 +122,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name'],
+                'constraints': [models.UniqueConstraint(fields=('cluster', 'uid'), name='one_row_per_node')],
             },
         ),
         migrations.CreateModel(
@@ -153,6 +154,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['namespace', 'name'],
+                'constraints': [models.UniqueConstraint(fields=('cluster', 'uid'), name='one_row_per_pod')],
+                'indexes': [models.Index(condition=models.Q(('gone_at', None)), fields=['cluster', 'namespace'], name='pods_that_exist')],
             },
         ),
         migrations.CreateModel(
@@ -174,6 +177,9 @@ class Migration(migrations.Migration):
                 ('gpu_utilisation', models.FloatField(null=True)),
                 ('pod', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='samples', to='fleet.pod')),
             ],
+            options={
+                'indexes': [models.Index(fields=['pod', '-at'], name='fleet_metri_pod_id_da1f3b_idx')],
+            },
         ),
         migrations.CreateModel(
             name='SealedHour',
@@ -183,6 +189,9 @@ class Migration(migrations.Migration):
                 ('sealed_at', models.DateTimeField()),
                 ('cluster', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='fleet.cluster')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('cluster', 'hour'), name='sealed_once')],
+            },
         ),
         migrations.CreateModel(
             name='UnpricedHour',
@@ -191,6 +200,9 @@ class Migration(migrations.Migration):
                 ('hour', models.DateTimeField(db_index=True)),
                 ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='unpriced_hours', to='fleet.node')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('node', 'hour'), name='unpriced_once')],
+            },
         ),
         migrations.CreateModel(
             name='Workload',
@@ -206,6 +218,9 @@ class Migration(migrations.Migration):
                 ('cluster', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workloads', to='fleet.cluster')),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workloads', to='accounts.team')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('cluster', 'namespace', 'name'), name='one_workload_per_name')],
+            },
         ),
         migrations.AddField(
             model_name='pod',
@@ -228,6 +243,9 @@ class Migration(migrations.Migration):
                 ('node', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='leases', to='fleet.node')),
                 ('workload', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='leases', to='fleet.workload')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('cluster', 'pod_uid'), name='one_lease_per_pod'), models.CheckConstraint(condition=models.Q(('ended_at', None), ('ended_at__gte', models.F('started_at')), _connector='OR'), name='lease_ends_after_start')],
+            },
         ),
         migrations.CreateModel(
             name='WorkloadHour',
@@ -249,6 +267,9 @@ class Migration(migrations.Migration):
                 ('is_demo', models.BooleanField(default=False)),
                 ('workload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='fleet.workload')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('workload', 'start'), name='one_per_hour')],
+            },
         ),
         migrations.CreateModel(
             name='WorkloadMinute',
@@ -269,49 +290,8 @@ class Migration(migrations.Migration):
                 ('gpu_busy_source', models.CharField(blank=True, default='', max_length=10)),
                 ('workload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='fleet.workload')),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name='node',
-            constraint=models.UniqueConstraint(fields=('cluster', 'uid'), name='one_row_per_node'),
-        ),
-        migrations.AddIndex(
-            model_name='metricsample',
-            index=models.Index(fields=['pod', '-at'], name='fleet_metri_pod_id_da1f3b_idx'),
-        ),
-        migrations.AddConstraint(
-            model_name='sealedhour',
-            constraint=models.UniqueConstraint(fields=('cluster', 'hour'), name='sealed_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='unpricedhour',
-            constraint=models.UniqueConstraint(fields=('node', 'hour'), name='unpriced_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='workload',
-            constraint=models.UniqueConstraint(fields=('cluster', 'namespace', 'name'), name='one_workload_per_name'),
-        ),
-        migrations.AddIndex(
-            model_name='pod',
-            index=models.Index(condition=models.Q(('gone_at', None)), fields=['cluster', 'namespace'], name='pods_that_exist'),
-        ),
-        migrations.AddConstraint(
-            model_name='pod',
-            constraint=models.UniqueConstraint(fields=('cluster', 'uid'), name='one_row_per_pod'),
-        ),
-        migrations.AddConstraint(
-            model_name='gpulease',
-            constraint=models.UniqueConstraint(fields=('cluster', 'pod_uid'), name='one_lease_per_pod'),
-        ),
-        migrations.AddConstraint(
-            model_name='gpulease',
-            constraint=models.CheckConstraint(condition=models.Q(('ended_at', None), ('ended_at__gte', models.F('started_at')), _connector='OR'), name='lease_ends_after_start'),
-        ),
-        migrations.AddConstraint(
-            model_name='workloadhour',
-            constraint=models.UniqueConstraint(fields=('workload', 'start'), name='one_per_hour'),
-        ),
-        migrations.AddConstraint(
-            model_name='workloadminute',
-            constraint=models.UniqueConstraint(fields=('workload', 'start'), name='one_per_minute'),
+            options={
+                'constraints': [models.UniqueConstraint(fields=('workload', 'start'), name='one_per_minute')],
+            },
         ),
     ]

@@ -1,4 +1,4 @@
-"""Rate limits of failed sign-ins, counted before the password check, which takes a third of a second.
+"""Rate limits of failed sign-ins, counted before the password check, which is costly by design.
 
 Failures are limited in windows of 15 minutes:
 - of one name from one address, and of one address for all names: guessing and spraying;
@@ -33,7 +33,7 @@ COOKIE: Final = "slipway_device"
 COOKIE_SECONDS: Final = 180 * 24 * 3600
 _SALT: Final = "portal.accounts.sign_ins.device"
 _MAX_NAMES: Final = 5
-# Concurrent password checks per process; more would starve other requests.
+# Concurrent password checks per process, 100 MiB each; more would starve other requests.
 _MAX_CHECKS: Final = 2
 _WAIT_SECONDS: Final = 5.0
 _checks = threading.BoundedSemaphore(_MAX_CHECKS)

@@ -16,7 +16,8 @@ import psutil
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
-_START_SECONDS = 150
+# Longer than the demo itself waits, so that it says which part was not ready.
+_START_SECONDS = 360
 
 
 def wait_for(what: str, send: Callable[[], T | None], *, seconds: float = 60) -> T:
@@ -48,11 +49,14 @@ class DemoProcess:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
             )
-        wait_for("greeting of the demo", self._has_greeted, seconds=_START_SECONDS)
+        try:
+            wait_for("greeting of the demo", self._has_greeted, seconds=_START_SECONDS)
+        except AssertionError as failure:
+            raise AssertionError(f"{failure}\n{self.said}") from failure
 
     def _has_greeted(self) -> bool:
         assert self.process
-        assert self.process.poll() is None, self.said
+        assert self.process.poll() is None, "The demo ended."
         return "Ctrl-C stops everything" in self.said
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:

@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name', 'id'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('team__isnull', True), ('user__isnull', True), _connector='XOR'), name='channel_of_team_or_person')],
             },
         ),
         migrations.CreateModel(
@@ -92,20 +93,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [models.Index(fields=['team', 'digest', 'at'], name='notificatio_team_id_a332a2_idx')],
             },
         ),
         migrations.AddField(
             model_name='delivery',
             name='notice',
             field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='notifications.notice'),
-        ),
-        migrations.AddConstraint(
-            model_name='channel',
-            constraint=models.CheckConstraint(condition=models.Q(('team__isnull', True), ('user__isnull', True), _connector='XOR'), name='channel_of_team_or_person'),
-        ),
-        migrations.AddIndex(
-            model_name='notice',
-            index=models.Index(fields=['team', 'digest', 'at'], name='notificatio_team_id_a332a2_idx'),
         ),
         migrations.AddConstraint(
             model_name='delivery',
