@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from deployments.manifests.domain import resource_limits, revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.engines import TRITON_ENGINES
+from deployments.spec.domain.serving_spec import Llm
 from fleet.kube.domain import resource_types
 from fleet.kube.services import clients, objects
 from tests.cluster.kubectl import Kubectl
@@ -32,17 +37,22 @@ def _until(done: Callable[[], bool], why: Callable[[], object]) -> None:
 
 def _revision(context: ManifestContext, engine: str) -> list[Manifest]:
     one = served(engine)
+    if engine in serving_spec.LLM_ENGINES:
+        llm = Llm(hugging_face_id="org/model", gated=True)
+        one = dataclasses.replace(one, spec=one.spec.replace(llm=llm))
     return [*revision.shared(context, one), *revision.own(context, one)]
 
 
+@pytest.mark.parametrize("engine", serving_spec.ENGINES)
 def test_a_revision_becomes_a_pod_that_restricted_takes_on_a_node_with_gpus(
     cluster_id: int,
     context: ManifestContext,
     admin: Kubectl,
     journey: Callable[[str], None],
+    engine: str,
 ) -> None:
     with ready_node(admin, f"gpu-{context.namespace}"[:60]) as node:
-        objects.apply(cluster_id=cluster_id, manifests=_revision(context, serving_spec.TRITON))
+        objects.apply(cluster_id=cluster_id, manifests=_revision(context, engine))
 
         _until(
             lambda: (
@@ -51,10 +61,14 @@ def test_a_revision_becomes_a_pod_that_restricted_takes_on_a_node_with_gpus(
             ),
             lambda: admin.run("get", "events,pods", f"--namespace={context.namespace}"),
         )
+        (pod,) = _pods(cluster_id, context.namespace)
 
     labels = admin.get("namespace", context.namespace)["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
-    journey("triton: applied, admitted under restricted, scheduled on a node with GPUs")
+    downloads = [item["name"] for item in pod["spec"]["initContainers"]]
+    is_compared = engine in TRITON_ENGINES
+    assert downloads == ["storage-initializer", *(["digest-check"] if is_compared else [])]
+    journey(f"{engine}: applied, admitted under restricted, scheduled on a node with GPUs")
 
 
 def test_pods_beyond_the_teams_quota_are_refused_and_the_reason_is_on_the_deployment(

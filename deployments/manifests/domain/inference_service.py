@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import pod_template, triton_args, vllm
+from deployments.manifests.domain import download, pod_template, triton_args, vllm
 from deployments.manifests.domain.metadata import (
     RUNTIME,
     Manifest,
@@ -39,7 +39,7 @@ def inference_service(context: ManifestContext, served: ServedRevision) -> Manif
     name = workload_name(context.deployment, served.number)
     annotations = {
         **version_annotations(served),
-        **secret_annotations(served),
+        **({} if download.is_in_pod(served) else secret_annotations(served)),
         **_mode_annotations(served),
     }
     fields = metadata(context, name, served, annotations)
@@ -84,19 +84,25 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
         **pod_template.sealed(is_knative=spec.scaling.kind == serving_spec.KNATIVE),
         **pod_template.placement_of(context, served),
         "model": _model(context, served),
-        "volumes": [pod_template.scratch()[0]] if spec.llm is None else [],
+        "volumes": _volumes(served),
     }
     if spec.scaling.kind != serving_spec.KNATIVE:
         fields["deploymentStrategy"] = pod_template.rolling_update()
-    if served.packed:
-        sources = triton_args.sources_of(served)
-        fields["storageUris"] = [{"uri": uri, "mountPath": path} for uri, path in sources]
-    fields["volumes"] = [pod_template.shared_memory(spec)[0], *fields["volumes"]]
+    if download.is_in_pod(served):
+        fields["initContainers"] = download.containers(context, served)
     if spec.scaling.kind != serving_spec.KNATIVE:
         fields["terminationGracePeriodSeconds"] = pod_template.GRACE_SECONDS
     if spec.nodes > 1:
         fields["workerSpec"] = vllm.workers(context, served)
     return fields
+
+
+def _volumes(served: ServedRevision) -> list[dict[str, Any]]:
+    has_download = download.is_in_pod(served)
+    volumes = [pod_template.shared_memory(served.spec)[0]]
+    if has_download or served.spec.llm is None:
+        volumes.append(pod_template.scratch()[0])
+    return [*volumes, download.volume()] if has_download else volumes
 
 
 def _replicas(spec: ServingSpec) -> dict[str, Any]:
@@ -117,7 +123,10 @@ def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         **model,
         "resources": resources_of(spec),
     }
-    fields["volumeMounts"] = [pod_template.shared_memory(spec)[1], *fields.get("volumeMounts", [])]
+    mounts = [pod_template.shared_memory(spec)[1], *fields.get("volumeMounts", [])]
+    if download.is_in_pod(served):
+        mounts.append(download.server_mount())
+    fields["volumeMounts"] = mounts
     if spec.scaling.kind == serving_spec.KNATIVE:
         # Knative takes one port, and starts and stops pods itself.
         fields["ports"] = fields["ports"][:1]
@@ -127,16 +136,13 @@ def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
 
 
 def _triton_model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """KServe's storage initializer gets the security context too; from a bucket it writes to its
-    volume only.
-    """
     _, scratch, home = pod_template.scratch()
     fields = {
         "modelFormat": {"name": "triton", "version": "2"},
         "runtime": RUNTIME,
         "protocolVersion": "v2",
-        # KServe takes either one address here or several in storageUris.
-        **({} if served.packed else {"storageUri": served.storage_uri}),
+        # Without it KServe adds its multi-model agent and starts Triton without models (ADR 31).
+        "storageUri": served.storage_uri,
         "image": served.spec.image or context.triton_image,
         "env": [*env_of(served.spec), home],
         "securityContext": pod_template.security(is_read_only=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import pod_template, vllm
+from deployments.manifests.domain import download, pod_template, vllm
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -18,7 +18,6 @@ from deployments.manifests.domain.metadata import (
     metadata,
     pod_labels_of,
     resources_of,
-    secret_annotations,
     version_annotations,
 )
 from deployments.spec.domain.kubernetes_names import workload_name
@@ -38,12 +37,12 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
         "parallelism": {"tensor": llm.tensor_parallel},
         "template": _pod(context, served, llm),
     }
+    if download.is_in_pod(served):
+        fields["storageInitializer"] = {"enabled": False}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(
-            context, name, served, {**version_annotations(served), **secret_annotations(served)}
-        ),
+        "metadata": metadata(context, name, served, version_annotations(served)),
         "spec": fields,
     }
 
@@ -69,7 +68,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
     }
     if served.spec.image:
         container["image"] = served.spec.image
-    return {
+    pod: dict[str, Any] = {
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
         **pod_template.sealed(),
@@ -77,3 +76,8 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
         "containers": [container],
         "volumes": [volume],
     }
+    if download.is_in_pod(served):
+        container["volumeMounts"].append(download.server_mount())
+        pod["initContainers"] = download.containers(context, served)
+        pod["volumes"] += [pod_template.scratch()[0], download.volume()]
+    return pod

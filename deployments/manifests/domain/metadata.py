@@ -172,7 +172,7 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
 
 
 def secret_annotations(served: ServedRevision) -> dict[str, str]:
-    """The one Secret that KServe's download reads: S3 keys, or the token of gated weights."""
+    """The one Secret that KServe reads where it downloads: S3 keys, or the token of gated weights."""
     llm = served.spec.llm
     is_gated = llm is not None and llm.gated
     secret = HUGGING_FACE_CREDENTIALS if is_gated else served.spec.storage.secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import digest_check, pod_template, triton_args
+from deployments.manifests.domain import download, pod_template, triton_args
 from deployments.manifests.domain.metadata import (
     WORKLOAD_LABEL,
     Manifest,
@@ -15,7 +15,6 @@ from deployments.manifests.domain.metadata import (
     metadata,
     pod_labels_of,
     resources_of,
-    secret_of,
     version_annotations,
 )
 from deployments.spec.domain import serving_spec
@@ -76,11 +75,10 @@ def _deadline_seconds(served: ServedRevision) -> int:
 
 
 def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    models = {"name": "models", "mountPath": triton_args.MODELS}
     shm_volume, _ = pod_template.shared_memory(served.spec)
     scratch_volume, _, _ = pod_template.scratch()
     volumes: list[dict[str, Any]] = [
-        {"name": "models", "emptyDir": {}},
+        download.volume(),
         shm_volume,
         scratch_volume,
     ]
@@ -91,52 +89,13 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
         **pod_template.sealed(),
         **pod_template.placement_of(context, served),
-        "initContainers": _init_containers(context, served, models),
-        "containers": [_server(context, served, models)],
+        "initContainers": download.containers(context, served),
+        "containers": [_server(context, served)],
         "volumes": volumes,
     }
 
 
-def _init_containers(
-    context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
-) -> list[dict[str, Any]]:
-    return [
-        _storage_initializer(context, served, mount),
-        digest_check.container(context, served, mount),
-    ]
-
-
-def _storage_initializer(
-    context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
-) -> dict[str, Any]:
-    amounts = {"cpu": "1", "memory": "1Gi"}
-    _, scratch, home = pod_template.scratch()
-    container = {
-        "name": "storage-initializer",
-        "image": context.storage_image,
-        "args": [word for pair in triton_args.sources_of(served) for word in pair],
-        "env": [*_storage_env(context), home],
-        "resources": {"requests": dict(amounts), "limits": dict(amounts)},
-        "securityContext": pod_template.security(is_read_only=True),
-        "volumeMounts": [mount, scratch],
-    }
-    secret = secret_of(context, served)
-    if secret:
-        container["envFrom"] = [{"secretRef": {"name": secret}}]
-    return container
-
-
-def _storage_env(context: ManifestContext) -> list[dict[str, str]]:
-    env = {"AWS_DEFAULT_REGION": context.s3_region}
-    if context.s3_endpoint:
-        env["AWS_ENDPOINT_URL"] = context.s3_endpoint
-        env["S3_USE_HTTPS"] = "1" if context.s3_endpoint.startswith("https://") else "0"
-    return [{"name": name, "value": value} for name, value in sorted(env.items()) if value]
-
-
-def _server(
-    context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
-) -> dict[str, Any]:
+def _server(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     ports = (("http", 8080), ("grpc", 9000), ("metrics", 8002))
     _, shm_mount = pod_template.shared_memory(served.spec)
     _, scratch, home = pod_template.scratch()
@@ -149,7 +108,7 @@ def _server(
         **_lifecycle(served),
         "resources": resources_of(served.spec),
         "securityContext": pod_template.security(is_read_only=True),
-        "volumeMounts": [{**mount, "readOnly": True}, shm_mount, scratch],
+        "volumeMounts": [download.server_mount(), shm_mount, scratch],
     }
     if served.spec.engine == serving_spec.TRITON_VLLM:
         container["env"] = [

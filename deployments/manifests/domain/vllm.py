@@ -54,7 +54,7 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "storageUri": weights_uri(served, llm),
         "env": [*env_of(spec), *_home_env(), pod_template.hugging_face_env(served)],
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
-        # With a writable root: KServe's download from a hub uses the same context.
+        # With a writable root: vLLM is not known to run without one.
         "securityContext": pod_template.security(),
     }
     if llm.nodes > 1:

@@ -115,9 +115,9 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
     )
     yield (
         "llm.gated",
-        not (llm.gated and spec.storage.secret),
-        "KServe reads one Secret. Add HF_TOKEN to the Secret of storage.secret and turn gated off, "
-        "or leave storage.secret empty.",
+        not (llm.gated and spec.storage.secret and spec.storage.model_cache != "none"),
+        "KServe's cache reads one Secret. Add HF_TOKEN to the Secret of storage.secret and turn gated "
+        "off, or leave storage.secret empty.",
     )
     if llm.nodes > 1:
         yield from _several_nodes(spec, llm)

@@ -64,7 +64,7 @@ class ServingPolicy(Definition):
         _text(
             _IMAGES,
             "Storage initializer",
-            "Image that downloads models for the plain Triton engines.",
+            "Image that downloads models into pods.",
         ),
     ] = ""
     role_arn: Annotated[

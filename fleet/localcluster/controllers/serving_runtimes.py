@@ -124,7 +124,9 @@ def pod_spec(service: JsonObject, runtime: Runtime) -> JsonObject:
     others = [item for item in runtime.spec["containers"] if item is not base]
     spec["containers"] = [container, *others, *(predictor.get("containers") or ())]
     sources = _sources(predictor)
-    if sources:
+    own = {item["name"] for item in spec.get("initContainers") or ()}
+    # KServe leaves a pod as it is that has an init container of this name.
+    if sources and INITIALIZER not in own:
         _add_initializer(spec, container, sources)
     return spec
 

@@ -202,8 +202,8 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
     (
         "llm_gated",
         {**_VLLM, "llm_gated": "on"},
-        "InferenceService.metadata.annotations.serving$kserve$io/storageSecretName",
-        "slipway-hugging-face",
+        f"{_KSERVE}.initContainers.0.env.0.valueFrom.secretKeyRef.optional",
+        False,
     ),
     (
         # 600 s, then 16,000 MiB at 100 and at 50 MiB a second; probed every 5 s.
@@ -296,12 +296,21 @@ def test_defaults_are_what_a_platform_engineer_would_write() -> None:
     assert {"PeerAuthentication", "ServiceMonitor", "LocalModelCache"}.isdisjoint(manifests)
 
 
-def test_a_secret_of_the_team_is_named_to_kserve_too() -> None:
+def test_the_download_in_kserves_pods_reads_with_the_secret_of_the_team() -> None:
     manifests = made({"storage_secret": "models-s3", "storage_service_account": "readers"})
-    service = manifests["InferenceService"]
+    predictor = manifests["InferenceService"]["spec"]["predictor"]
+
+    assert predictor["initContainers"][0]["envFrom"] == [{"secretRef": {"name": "models-s3"}}]
+    assert predictor["serviceAccountName"] == "readers"
+
+
+def test_the_secret_of_the_team_is_named_to_kserves_cache() -> None:
+    service = made({"storage_secret": "models-s3", "storage_model_cache": "cluster"})[
+        "InferenceService"
+    ]
 
     assert service["metadata"]["annotations"]["serving.kserve.io/storageSecretName"] == "models-s3"
-    assert service["spec"]["predictor"]["serviceAccountName"] == "readers"
+    assert "initContainers" not in service["spec"]["predictor"]
 
 
 @pytest.mark.parametrize(

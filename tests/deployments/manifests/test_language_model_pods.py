@@ -27,8 +27,9 @@ ENGINES = ("kserve-vllm", "triton-vllm", "llm-inference-service")
 SECRET = "serving.kserve.io/storageSecretName"
 
 
-def made(engine: str, **llm: Any) -> dict[str, Manifest]:
+def made(engine: str, more: dict[str, Any] | None = None, /, **llm: Any) -> dict[str, Manifest]:
     data = {
+        **(more or {}),
         "engine": engine,
         "instance_type": "g5.xlarge",
         "llm": {"hugging_face_id": "org/model", **llm},
@@ -36,6 +37,15 @@ def made(engine: str, **llm: Any) -> dict[str, Manifest]:
     spec = serving_spec.ServingSpec.from_json(data)
     served = ServedRevision(1, "chat", "chat:1", "ab" * 32, "s3://b/p/", spec)
     return {manifest["kind"]: manifest for manifest in revision.own(CONTEXT, served)}
+
+
+def pod_of(objects: dict[str, Manifest]) -> dict[str, Any]:
+    """The pod's fields as the workload states them; `model` of an InferenceService is its server."""
+    if "InferenceService" in objects:
+        pod: dict[str, Any] = objects["InferenceService"]["spec"]["predictor"]
+        return pod
+    template: dict[str, Any] = objects["LLMInferenceService"]["spec"]["template"]
+    return template
 
 
 def env_of_server(objects: dict[str, Manifest]) -> dict[str, dict[str, Any]]:
@@ -71,30 +81,76 @@ def test_the_token_is_required_of_gated_weights_only(engine: str, *, is_gated: b
     assert key == {"name": "slipway-hugging-face", "key": "HF_TOKEN", "optional": not is_gated}
 
 
-@pytest.mark.parametrize(
-    ("engine", "kind"),
-    [("kserve-vllm", "InferenceService"), ("llm-inference-service", "LLMInferenceService")],
-)
-def test_kserves_download_gets_the_token_of_gated_weights(engine: str, kind: str) -> None:
-    gated, free = (made(engine, gated=value)[kind]["metadata"] for value in (True, False))
+@pytest.mark.parametrize("is_gated", [False, True])
+@pytest.mark.parametrize("engine", ["kserve-vllm", "llm-inference-service"])
+def test_the_download_gets_the_token_of_gated_weights(engine: str, *, is_gated: bool) -> None:
+    objects = made(engine, gated=is_gated)
+    workload = next(iter(objects.values()))
 
-    assert gated["annotations"][SECRET] == "slipway-hugging-face"
-    assert SECRET not in free["annotations"]
+    [download] = pod_of(objects)["initContainers"]
+
+    assert download["args"] == ["hf://org/model", "/mnt/models"]
+    [token] = [item for item in download["env"] if item["name"] == "HF_TOKEN"]
+    assert token["valueFrom"]["secretKeyRef"] == {
+        "name": "slipway-hugging-face",
+        "key": "HF_TOKEN",
+        "optional": not is_gated,
+    }
+    assert SECRET not in workload["metadata"]["annotations"]
 
 
-def test_one_secret_serves_the_download() -> None:
+def test_kserves_cache_gets_the_token_of_gated_weights() -> None:
+    cached = made("kserve-vllm", {"storage": {"model_cache": "cluster"}}, gated=True)
+
+    service = cached["InferenceService"]
+    assert service["metadata"]["annotations"][SECRET] == "slipway-hugging-face"
+    assert "initContainers" not in pod_of(cached)
+
+
+@pytest.mark.parametrize("engine", ["kserve-vllm", "llm-inference-service"])
+def test_the_server_reads_the_volume_that_the_download_filled(engine: str) -> None:
+    objects = made(engine)
+    pod = pod_of(objects)
+    server = pod.get("model") or pod["containers"][0]
+    mount = {"name": "models", "mountPath": "/mnt/models"}
+
+    assert mount in pod["initContainers"][0]["volumeMounts"]
+    assert {**mount, "readOnly": True} in server["volumeMounts"]
+    assert {"name": "models", "emptyDir": {}} in pod["volumes"]
+
+
+@pytest.mark.parametrize("weights", ["pvc://weights/chat", "oci://registry/chat:1"])
+@pytest.mark.parametrize("engine", ["kserve-vllm", "llm-inference-service"])
+def test_weights_that_kserve_mounts_are_not_downloaded(engine: str, weights: str) -> None:
+    pod = pod_of(made(engine, hugging_face_id="", artifact=weights))
+
+    assert "initContainers" not in pod
+    assert "models" not in {volume["name"] for volume in pod["volumes"]}
+
+
+def test_kserves_own_download_of_llm_services_is_turned_off() -> None:
+    on, off = (
+        made("llm-inference-service", **llm)["LLMInferenceService"]["spec"]
+        for llm in ({"hugging_face_id": "", "artifact": "pvc://weights/chat"}, {})
+    )
+
+    assert off["storageInitializer"] == {"enabled": False}
+    assert "storageInitializer" not in on
+
+
+def test_one_secret_serves_kserves_cache() -> None:
     with pytest.raises(Rejected) as refused:
         serving_spec.ServingSpec.from_json(
             {
                 "engine": "kserve-vllm",
                 "instance_type": "g5.xlarge",
                 "llm": {"hugging_face_id": "org/model", "gated": True},
-                "storage": {"secret": "s3-keys"},
+                "storage": {"secret": "s3-keys", "model_cache": "cluster"},
             }
         )
 
     assert list(refused.value.fields) == ["llm.gated"]
-    assert "KServe reads one Secret" in refused.value.fields["llm.gated"]
+    assert "KServe's cache reads one Secret" in refused.value.fields["llm.gated"]
 
 
 def test_in_standard_mode_kserve_publishes_no_address_of_its_own() -> None:

@@ -139,14 +139,14 @@ def test_plain_triton_fetches_each_model_into_its_place_and_loads_exactly_these(
     assert packed == f"classifier:3 {'cd' * 32}"
 
 
-def test_kserve_gets_several_addresses_beside_the_model_and_none_in_it() -> None:
+def test_under_kserve_the_same_init_containers_fetch_and_compare_them() -> None:
     predictor = _made("kserve-triton")["InferenceService"]["spec"]["predictor"]
+    plain = _made("triton")["Deployment"]["spec"]["template"]["spec"]
 
-    assert predictor["storageUris"] == [
-        {"uri": "s3://b/d/detector/", "mountPath": "/mnt/models/detector"},
-        {"uri": "s3://b/c/classifier/", "mountPath": "/mnt/models/classifier"},
-    ]
-    assert "storageUri" not in predictor["model"]
+    assert predictor["initContainers"] == plain["initContainers"]
+    # Otherwise KServe would take it for its own multi-model serving.
+    assert predictor["model"]["storageUri"] == "s3://b/d/"
+    assert "storageUris" not in predictor
     assert predictor["model"]["args"][-3:] == _EXPLICIT
 
 
