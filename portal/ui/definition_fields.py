@@ -56,7 +56,9 @@ def is_switch(definition: FieldDefinition) -> bool:
 
 
 def default_text(definition: FieldDefinition) -> str:
-    """A number whose default means "not set" is an empty field."""
+    """A number whose default means "not set" is an empty field, as is one that has no default."""
+    if definition.is_required:
+        return ""
     default = definition.default
     if definition.extra.get("is_empty_zero") and default == 0:
         return ""

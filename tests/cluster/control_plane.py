@@ -85,6 +85,7 @@ class ControlPlane:
         (port,) = free_ports(1)
         self.url = f"https://{_LOOPBACK}:{port}"
         serving = self.authority.sign("kube-apiserver")
+        proxy = self.authority.sign("front-proxy-client")
         keys = self.authority.write_service_account_keys()
         server = self.start(
             stack,
@@ -101,6 +102,14 @@ class ControlPlane:
                 f"--service-account-key-file={keys.certificate}",
                 f"--service-account-signing-key-file={keys.key}",
                 "--service-cluster-ip-range=10.96.0.0/16",
+                # For API groups that another server serves, such as external metrics.
+                f"--requestheader-client-ca-file={self.authority.path}",
+                "--requestheader-allowed-names=front-proxy-client",
+                "--requestheader-username-headers=X-Remote-User",
+                "--requestheader-group-headers=X-Remote-Group",
+                "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+                f"--proxy-client-cert-file={proxy.certificate}",
+                f"--proxy-client-key-file={proxy.key}",
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",
                 # The address of the one server is loopback, which no Endpoints object may hold.

@@ -24,7 +24,7 @@ _ALL_KINDS = (
         "engine": "kserve-triton",
         "scaling": {
             "kind": "keda",
-            "sqs_queue_url": "https://sqs.eu-west-1.amazonaws.com/111122223333/q",
+            "sqs": {"queue_url": "https://sqs.eu-west-1.amazonaws.com/111122223333/q"},
         },
         "storage": {"model_cache": "cluster"},
     },

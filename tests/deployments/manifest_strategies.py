@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from deployments.spec.domain.serving_spec import (
     Batching,
     Components,
@@ -33,6 +34,20 @@ _hours = st.builds(
     days=st.sampled_from(["1-5", "0,6", "*"]),
 )
 
+_topics = st.builds(
+    KafkaTopic,
+    bootstrap_servers=st.sampled_from(["kafka:9092", "b-1.kafka.aws:9096,b-2.kafka.aws:9096"]),
+    topic=st.just("jobs"),
+    consumer_group=st.just("models"),
+    secret=st.sampled_from(["", "kafka-auth"]),
+)
+_lists = st.builds(
+    RedisList,
+    address=st.just("redis.data:6379"),
+    list=st.just("jobs:high"),
+    secret=st.sampled_from(["", "redis-auth"]),
+)
+
 CONTEXT = ManifestContext(
     team="vision",
     namespace="vision",
@@ -50,27 +65,36 @@ CONTEXT = ManifestContext(
 
 
 @st.composite
-def _scalings(draw: st.DrawFn, engine: str, nodes: int) -> Scaling:
+def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Scaling:
     kinds = [serving_spec.FIXED]
     if engine != serving_spec.LLM_SERVICE and nodes == 1:
         kinds += [serving_spec.HPA, serving_spec.KEDA]
         kinds += [serving_spec.KNATIVE] if engine in serving_spec.KSERVE_ENGINES else []
     kind: Any = draw(st.sampled_from(kinds))
+    wakes = False
     made: dict[str, Any] = {"cooldown_seconds": draw(st.sampled_from([0, 300, 7200]))}
     if kind == serving_spec.HPA:
-        made["metric"] = draw(st.sampled_from(["cpu", "memory"]))
+        is_llm = engine in serving_spec.LLM_ENGINES
+        made["metric"] = draw(st.sampled_from(["cpu", "memory", *([] if is_llm else ["queue"])]))
     if kind == serving_spec.KNATIVE:
         made["metric"] = draw(st.sampled_from(["concurrency", "rps"]))
     if kind == serving_spec.KEDA:
         made["office_hours"] = draw(st.none() | _hours)
-        made["sqs_queue_url"] = draw(st.sampled_from(["", _QUEUE]))
+        made["sqs"] = draw(st.none() | st.just(SqsQueue(queue_url=_QUEUE)))
+        made["kafka"] = draw(st.none() | _topics)
+        made["redis"] = draw(st.none() | _lists)
+        has_queue = bool(made["sqs"] or made["kafka"] or made["redis"])
         metrics = ["queue", "latency", "gateway-latency"]
-        metrics += ["sqs"] if made["sqs_queue_url"] else []
-        metrics += [""] if made["office_hours"] else []
+        metrics += [] if is_slice else ["gpu"]
+        metrics += [""] if made["office_hours"] or has_queue else []
         made["metric"] = draw(st.sampled_from(metrics))
+        if made["metric"] != "latency":
+            made["max_latency_ms"] = draw(st.sampled_from([0, 250]))
+        if engine not in serving_spec.LLM_ENGINES and not is_slice:
+            made["max_gpu_memory_percent"] = draw(st.sampled_from([0, 90]))
+        wakes = has_queue or made["metric"] in ("", "gateway-latency")
     # A metric that only running pods report never starts the first pod.
-    wakes = kind == serving_spec.KNATIVE or made.get("metric") in ("gateway-latency", "sqs")
-    if wakes or (kind == serving_spec.KEDA and made.get("office_hours")):
+    if kind == serving_spec.KNATIVE or wakes:
         made["can_scale_to_zero"] = draw(st.booleans())
     return Scaling(kind=kind, **made)
 
@@ -97,13 +121,14 @@ def _llms(draw: st.DrawFn, engine: str) -> Llm:
 def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGINES) -> ServingSpec:
     engine: Any = draw(st.sampled_from(engines))
     llm = draw(_llms(engine)) if engine in serving_spec.LLM_ENGINES else None
-    scaling = draw(_scalings(engine, llm.nodes if llm else 1))
-    least = draw(st.integers(1, 5))
-    most = least if scaling.kind == serving_spec.FIXED else draw(st.integers(least, 9))
     resource = "nvidia.com/gpu"
     if llm is None:
         resource = draw(st.sampled_from([resource, "nvidia.com/mig-1g.10gb"]))
-    gpus = draw(st.integers(1, 8)) if resource == "nvidia.com/gpu" else 1
+    is_slice = resource != "nvidia.com/gpu"
+    scaling = draw(_scalings(engine, llm.nodes if llm else 1, is_slice=is_slice))
+    least = draw(st.integers(1, 5))
+    most = least if scaling.kind == serving_spec.FIXED else draw(st.integers(least, 9))
+    gpus = 1 if is_slice else draw(st.integers(1, 8))
     tuning = draw(_onnx_tuning()) if llm is None else {}
     cache: Any = draw(
         st.sampled_from(["none", "cluster"] if engine in serving_spec.KSERVE_ENGINES else ["none"])

@@ -177,6 +177,7 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "is_language": draft.data.get("engine") in LLM_ENGINES,
         "settings": settings,
         "groups": change_settings.groups_of(settings, draft.data),
+        "scaling_parts": change_settings.parts_of(settings, "scaling"),
         "version_weights": _version_weights(draft, settings),
         "default_target": change_settings.default_target(draft.data),
         "sizing": gpu_choice.card_of(draft.advice),

@@ -49,6 +49,12 @@ class Setting:
         top = DEFINITIONS[self.path.partition(".")[0]]
         return str(top.extra.get("group", "advanced"))
 
+    @property
+    def switch(self) -> str:
+        """The field that switches its part on; empty if it has none."""
+        part = self.path.rpartition(".")[0].replace(".", "_")
+        return part if part in SETTINGS else ""
+
 
 DEFINITIONS: Final = definitions.deep_fields_of(ServingSpec)
 
@@ -102,8 +108,7 @@ def applies(setting: Setting, data: Mapping[str, str]) -> bool:
     """Whether its part is in the request: that of a language model, or one that is switched on."""
     if setting.group == "llm" and data.get("engine") not in LLM_ENGINES:
         return False
-    parent = SETTINGS.get(setting.path.rpartition(".")[0].replace(".", "_"))
-    return parent is None or data.get(parent.name) == ON
+    return not setting.switch or data.get(setting.switch) == ON
 
 
 def body_of(data: Mapping[str, str]) -> dict[str, Any]:

@@ -7,14 +7,20 @@ from dataclasses import dataclass, field
 
 from django.forms import BoundField
 
-from deployments.changes.web import request_body
+from deployments.changes.web import group_summaries, request_body
 from deployments.changes.web.form import ENGINES, DeployForm
 from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import ENGINES as ENGINE_NAMES
-from deployments.spec.domain.engines import LLM_ENGINES
-from deployments.spec.domain.scaling import DEFAULT_TARGETS, FIXED, HPA, KEDA, KNATIVE
+from deployments.spec.domain.scaling import (
+    DEFAULT_TARGETS,
+    FIXED,
+    HPA,
+    KEDA,
+    KNATIVE,
+    PERCENTAGES,
+)
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -31,11 +37,11 @@ _ENGINE_DETAILS = {
 _SCALING_DETAILS = {
     "": "by queue or requests in flight where the cluster has these metrics, otherwise fixed",
     FIXED: "always the minimum",
-    HPA: "HPA on pod load",
-    KEDA: "queue, latency, office hours, SQS; scales to zero",
+    HPA: "CPU, memory, or the queue by an adapter",
+    KEDA: "queue, latency, GPU, job queues, office hours; scales to zero",
     KNATIVE: "requests in flight; queues them during a cold start",
 }
-_TARGET_UNITS = {"cpu": "%", "memory": "%", "latency": "ms", "gateway-latency": "ms"}
+_TARGET_UNITS = {"latency": "ms", "gateway-latency": "ms", **dict.fromkeys(PERCENTAGES, "%")}
 _OF_AN_AUTOSCALER = ("scaling.metric", "scaling.target", "scaling.cooldown_seconds")
 
 
@@ -108,6 +114,18 @@ class Group:
         return [view for view in self.settings if view.is_switch]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Settings that show while their switch is on."""
+
+    switch: SettingView
+    settings: Sequence[SettingView] = field(repr=False)
+
+    @property
+    def label(self) -> str:
+        return str(self.switch.field.label)
+
+
 def engine_choices(
     cluster: ClusterInfo | None, version: ModelVersion | None = None
 ) -> list[EngineChoice]:
@@ -139,22 +157,32 @@ def settings_of(
 
 def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> dict[str, Group]:
     """Settings by the `group` of their definition; a new setting appears without a change here."""
-    hours = [name for name in settings if name.startswith("scaling_office_hours_")]
-    apart = {"scaling_kind", *hours}
-    scaling = [name for name in request_body.names_in("scaling") if name not in apart]
+    scaling = [
+        name
+        for name in request_body.names_in("scaling")
+        if name != "scaling_kind" and not request_body.SETTINGS[name].switch
+    ]
     members = {
-        "scaling": (_describe_scaling(data), scaling),
-        "office_hours": ("", hours),
-        "batching": (_describe_batching(data), request_body.names_in("batching")),
-        "placement": (_describe_placement(data), request_body.names_in("placement")),
-        "packing": (_describe_packed(data), request_body.PACKED),
-        "advanced": (_describe_advanced(data), request_body.names_in("advanced")),
+        "scaling": (group_summaries.scaling(data), scaling),
+        "batching": (group_summaries.batching(data), request_body.names_in("batching")),
+        "placement": (group_summaries.placement(data), request_body.names_in("placement")),
+        "packing": (group_summaries.packed(data), request_body.PACKED),
+        "advanced": (group_summaries.advanced(data), request_body.names_in("advanced")),
         "llm": ("", request_body.names_in("llm")),
     }
     return {
         group: Group(summary, [settings[name] for name in names])
         for group, (summary, names) in members.items()
     }
+
+
+def parts_of(settings: Mapping[str, SettingView], group: str) -> list[Part]:
+    """The parts of a group that are switched on and off as a whole."""
+    members: dict[str, list[SettingView]] = {}
+    for name in request_body.names_in(group):
+        if switch := request_body.SETTINGS[name].switch:
+            members.setdefault(switch, []).append(settings[name])
+    return [Part(settings[switch], views) for switch, views in members.items()]
 
 
 def describe_cluster(cluster: ClusterInfo | None) -> str:
@@ -231,40 +259,6 @@ def _scaling_detail(kind: str, reasons: Mapping[str, str]) -> str:
     if not kind and without_keda and "scaling.kind=knative" in reasons:
         return f"fixed at min replicas here. {without_keda}"
     return _SCALING_DETAILS.get(kind, "")
-
-
-def _describe_scaling(data: Mapping[str, str]) -> str:
-    kind = data.get("scaling_kind", "")
-    is_range = data.get("min_replicas", "") != data.get("max_replicas", "")
-    choices = request_body.DEFINITIONS["scaling.kind"].choices
-    summary = choices.get(kind, "") if kind else "automatic" if is_range else "fixed"
-    zero = ", down to zero" if data.get("scaling_can_scale_to_zero") == ON else ""
-    hours = ", office hours" if data.get("scaling_office_hours") == ON else ""
-    return f"{summary}{zero}{hours}"
-
-
-def _describe_batching(data: Mapping[str, str]) -> str:
-    if data.get("engine") in LLM_ENGINES:
-        return "vLLM batches automatically"
-    batching = "dynamic" if data.get("batching_is_dynamic") == ON else "none"
-    delay = data.get("batching_max_queue_delay_us", "0")
-    waits = f", waits {delay} µs" if delay not in ("", "0") else ""
-    warm = ", warmed up" if data.get("warm_up") == ON else ""
-    return f"{batching}{waits} · {data.get('instances_per_gpu', '1')} per GPU{warm}"
-
-
-def _describe_placement(data: Mapping[str, str]) -> str:
-    zones = ", spread across zones" if data.get("placement_spread_zones") == ON else ""
-    return f"{data.get('placement_capacity', '')}{zones}"
-
-
-def _describe_packed(data: Mapping[str, str]) -> str:
-    labels = [data[name] for name in request_body.PACKED if data.get(name)]
-    return f"with {', '.join(labels)}" if labels else "none: one model per Triton"
-
-
-def _describe_advanced(data: Mapping[str, str]) -> str:
-    return f"{data.get('cpu', '')} CPU, {data.get('memory', '')} memory, network, cache"
 
 
 def _capabilities(cluster: ClusterInfo | None) -> Capabilities:

@@ -5,10 +5,9 @@ Missing data never scales down: without a metric the HPA keeps the current numbe
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
-from deployments.manifests.domain import http_route
+from deployments.manifests.domain import http_route, job_queues
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -17,10 +16,8 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
-from deployments.spec.domain.scaling import DEFAULT_TARGETS
 from deployments.spec.domain.serving_spec import OfficeHours, ServingSpec
 
-_KEDA = "keda.sh/v1alpha1"
 _POLL_SECONDS = 15
 _WINDOW: Final = "2m"
 _QUEUE: Final = "nv_inference_pending_request_count"
@@ -28,34 +25,48 @@ _LATENCY: Final = "nv_inference_request_duration_us"
 _LLM_QUEUE: Final = "vllm:num_requests_waiting"
 _LLM_LATENCY: Final = "vllm:e2e_request_latency_seconds"
 _GATEWAY_LATENCY: Final = "istio_request_duration_milliseconds_bucket"
-# Metrics that only running pods report.
-POD_METRICS: Final = ("queue", "latency")
-_SQS_REGION = re.compile(r"https://sqs\.([a-z0-9-]+)\.")
+_GPU_LOAD: Final = "DCGM_FI_DEV_GPU_UTIL"
+_GPU_MEMORY_USED: Final = "DCGM_FI_DEV_FB_USED"
+_GPU_MEMORY_FREE: Final = "DCGM_FI_DEV_FB_FREE"
+# Metrics that the pods of the model report themselves.
+OWN_METRICS: Final = ("queue", "latency")
 # One pod a minute down, so that a short lull does not cost a cold start.
 _ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
 
 
-def metric_name(spec: ServingSpec) -> str:
-    """The metric of KEDA's Prometheus query; empty where it has none."""
-    is_llm = spec.llm is not None
-    return {
+def metric_names(spec: ServingSpec) -> dict[str, str]:
+    """The series that the autoscaler reads from Prometheus, by what they are of."""
+    is_llm, scaling = spec.llm is not None, spec.scaling
+    if scaling.kind not in (serving_spec.KEDA, serving_spec.HPA):
+        return {}
+    series = {
         "queue": _LLM_QUEUE if is_llm else _QUEUE,
         "latency": f"{_LLM_LATENCY}_count" if is_llm else _LATENCY,
         "gateway-latency": _GATEWAY_LATENCY,
-    }.get(spec.scaling.metric, "")
+        "gpu": _GPU_LOAD,
+        "gpu-memory": _GPU_MEMORY_USED,
+    }
+    watched = {
+        scaling.metric,
+        "latency" if scaling.max_latency_ms else "",
+        "gpu-memory" if scaling.max_gpu_memory_percent else "",
+    }
+    return {name: series[name] for name in series if name in watched}
 
 
 def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     """Empty where the number is fixed, or KServe or Knative scales."""
     kind = served.spec.scaling.kind
-    if kind == serving_spec.HPA and served.spec.engine in serving_spec.PLAIN_ENGINES:
+    if kind == serving_spec.HPA and is_own_hpa(served.spec):
         return [_horizontal_pod_autoscaler(context, served)]
     if kind != serving_spec.KEDA:
         return []
-    manifests = [_scaled_object(context, served)]
-    if served.spec.scaling.sqs_queue_url:
-        manifests.append(_trigger_authentication(context, served))
-    return manifests
+    return [_scaled_object(context, served), *job_queues.authentications(context, served)]
+
+
+def is_own_hpa(spec: ServingSpec) -> bool:
+    """KServe writes the HPA of its engines, for CPU and memory only."""
+    return spec.engine in serving_spec.PLAIN_ENGINES or spec.scaling.metric == "queue"
 
 
 def target_name(context: ManifestContext, served: ServedRevision) -> str:
@@ -72,9 +83,8 @@ def _behavior(served: ServedRevision) -> dict[str, Any]:
 
 
 def _horizontal_pod_autoscaler(context: ManifestContext, served: ServedRevision) -> Manifest:
-    spec, scaling = served.spec, served.spec.scaling
+    spec = served.spec
     name = workload_name(context.deployment, served.number)
-    target = {"type": "Utilization", "averageUtilization": scaling.target}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -87,18 +97,32 @@ def _horizontal_pod_autoscaler(context: ManifestContext, served: ServedRevision)
             },
             "minReplicas": spec.min_replicas,
             "maxReplicas": spec.max_replicas,
-            "metrics": [
-                {"type": "Resource", "resource": {"name": scaling.metric, "target": target}}
-            ],
+            "metrics": [_hpa_metric(context, served)],
             "behavior": _behavior(served),
         },
     }
 
 
+def _hpa_metric(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+    """The queue is an external metric: an adapter serves the sum of Triton's series of that Service,
+    which the HPA divides by the number of replicas.
+    """
+    scaling = served.spec.scaling
+    if scaling.metric != "queue":
+        target = {"type": "Utilization", "averageUtilization": scaling.target}
+        return {"type": "Resource", "resource": {"name": scaling.metric, "target": target}}
+    metric = {
+        "name": _QUEUE,
+        "selector": {"matchLabels": {"service": _service(context, served)}},
+    }
+    average = {"type": "AverageValue", "averageValue": str(scaling.target)}
+    return {"type": "External", "external": {"metric": metric, "target": average}}
+
+
 def _scaled_object(context: ManifestContext, served: ServedRevision) -> Manifest:
     spec, scaling = served.spec, served.spec.scaling
     return {
-        "apiVersion": _KEDA,
+        "apiVersion": job_queues.KEDA,
         "kind": "ScaledObject",
         "metadata": metadata(context, workload_name(context.deployment, served.number), served),
         "spec": {
@@ -118,41 +142,48 @@ def _scaled_object(context: ManifestContext, served: ServedRevision) -> Manifest
 
 
 def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """KEDA scales by the trigger that demands most replicas."""
+    """KEDA scales by the trigger that demands most replicas, so each further one is a limit."""
     scaling, triggers = served.spec.scaling, []
-    if scaling.metric in ("queue", "latency", "gateway-latency"):
-        triggers.append(_prometheus(context, served))
-    if scaling.sqs_queue_url:
-        triggers.append(_sqs_queue(context, served))
+    if scaling.metric:
+        query = _query(context, served, scaling.metric)
+        triggers.append(_prometheus(context, scaling.metric, query, scaling.target))
+    if scaling.max_latency_ms:
+        query = _query(context, served, "latency")
+        triggers.append(_prometheus(context, "latency-limit", query, scaling.max_latency_ms))
+    if scaling.max_gpu_memory_percent:
+        query = _gpu_memory(context, served)
+        limit = scaling.max_gpu_memory_percent
+        triggers.append(_prometheus(context, "gpu-memory-limit", query, limit))
+    triggers += job_queues.triggers(context, served)
     if scaling.office_hours is not None:
         triggers.append(_cron(scaling.office_hours))
     return triggers
 
 
-def _prometheus(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """A queue length is divided by the number of replicas; a latency is compared as it is."""
-    scaling = served.spec.scaling
+def _prometheus(context: ManifestContext, name: str, query: str, threshold: int) -> dict[str, Any]:
+    """A queue length is divided by the number of replicas; other values are compared as they are."""
     return {
         "type": "prometheus",
-        "name": scaling.metric,
-        "metricType": "AverageValue" if scaling.metric == "queue" else "Value",
+        "name": name,
+        "metricType": "AverageValue" if name == "queue" else "Value",
         "metadata": {
             "serverAddress": context.prometheus_url,
-            "query": _query(context, served),
-            "threshold": str(scaling.target),
+            "query": query,
+            "threshold": str(threshold),
             "activationThreshold": "0",
         },
     }
 
 
-def _query(context: ManifestContext, served: ServedRevision) -> str:
-    if served.spec.scaling.metric == "gateway-latency":
+def _query(context: ManifestContext, served: ServedRevision, metric: str) -> str:
+    if metric == "gateway-latency":
         return _gateway_latency(context, served)
-    pods = f"{workload_name(context.deployment, served.number)}-.+"
-    where = f'{{namespace="{context.namespace}",pod=~"{pods}"}}'
+    if metric == "gpu":
+        return _or_zero(f"avg({_of_gpus(context, served, _GPU_LOAD)})")
+    where = f'{{namespace="{context.namespace}",pod=~"{_pods(context, served)}"}}'
     is_llm = served.spec.llm is not None
-    if served.spec.scaling.metric == "queue":
-        return f"sum({metric_name(served.spec)}{where})"
+    if metric == "queue":
+        return f"sum({_LLM_QUEUE if is_llm else _QUEUE}{where})"
     total, count, per_ms = (
         (f"{_LLM_LATENCY}_sum", f"{_LLM_LATENCY}_count", "* 1000")
         if is_llm
@@ -160,6 +191,28 @@ def _query(context: ManifestContext, served: ServedRevision) -> str:
     )
     mean = f"sum(rate({total}{where}[{_WINDOW}])) / sum(rate({count}{where}[{_WINDOW}]))"
     return _or_zero(f"{mean} {per_ms}")
+
+
+def _gpu_memory(context: ManifestContext, served: ServedRevision) -> str:
+    """The percentage of the fullest GPU."""
+    used = _of_gpus(context, served, _GPU_MEMORY_USED)
+    free = _of_gpus(context, served, _GPU_MEMORY_FREE)
+    return _or_zero(f"100 * max({used} / ({used} + {free}))")
+
+
+def _of_gpus(context: ManifestContext, served: ServedRevision, metric: str) -> str:
+    """A metric of dcgm-exporter. Prometheus renames its labels, unless the exporter's ServiceMonitor
+    says honorLabels.
+    """
+    pods = _pods(context, served)
+    return (
+        f'({metric}{{exported_namespace="{context.namespace}",exported_pod=~"{pods}"}}'
+        f' or {metric}{{namespace="{context.namespace}",pod=~"{pods}"}})'
+    )
+
+
+def _pods(context: ManifestContext, served: ServedRevision) -> str:
+    return f"{workload_name(context.deployment, served.number)}-.+"
 
 
 def _gateway_latency(context: ManifestContext, served: ServedRevision) -> str:
@@ -181,26 +234,6 @@ def _or_zero(query: str) -> str:
     return f"(({query}) > 0) or vector(0)"
 
 
-def _sqs_queue(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    scaling = served.spec.scaling
-    region = _SQS_REGION.match(scaling.sqs_queue_url)
-    length = (
-        scaling.target if scaling.metric == "sqs" else DEFAULT_TARGETS[serving_spec.KEDA, "sqs"]
-    )
-    return {
-        "type": "aws-sqs-queue",
-        "name": "jobs",
-        "authenticationRef": {"name": workload_name(context.deployment, served.number)},
-        "metadata": {
-            "queueURL": scaling.sqs_queue_url,
-            "awsRegion": region[1] if region else "",
-            "queueLength": str(length),
-            "activationQueueLength": "0",
-            "scaleOnInFlight": "true",
-        },
-    }
-
-
 def _cron(hours: OfficeHours) -> dict[str, Any]:
     return {
         "type": "cron",
@@ -217,13 +250,3 @@ def _cron(hours: OfficeHours) -> dict[str, Any]:
 def _cron_time(clock: str, days: str) -> str:
     hour, _, minute = clock.partition(":")
     return f"{int(minute)} {int(hour)} * * {days}"
-
-
-def _trigger_authentication(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """KEDA reads the queue length with its own role, which needs sqs:GetQueueAttributes."""
-    return {
-        "apiVersion": _KEDA,
-        "kind": "TriggerAuthentication",
-        "metadata": metadata(context, workload_name(context.deployment, served.number), served),
-        "spec": {"podIdentity": {"provider": "aws"}},
-    }

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import download, pod_template, triton_args, vllm
+from deployments.manifests.domain import (
+    autoscaling,
+    download,
+    pod_template,
+    triton_args,
+    vllm,
+)
 from deployments.manifests.domain.metadata import (
     RUNTIME,
     Manifest,
@@ -56,11 +62,11 @@ def inference_service(context: ManifestContext, served: ServedRevision) -> Manif
 def _mode_annotations(served: ServedRevision) -> dict[str, str]:
     scaling = served.spec.scaling
     if scaling.kind != serving_spec.KNATIVE:
-        # KServe's own ScaledObject supports no schedule, no job queue and no cooldown: with keda the
-        # portal writes one, and KServe does not set the number.
+        # KServe's own ScaledObject supports no schedule, no job queue and no cooldown, and its HPA no
+        # queue: then the portal writes them, and KServe does not set the number.
         scaler = {
             serving_spec.FIXED: "none",
-            serving_spec.HPA: "hpa",
+            serving_spec.HPA: "external" if autoscaling.is_own_hpa(served.spec) else "hpa",
             serving_spec.KEDA: "external",
         }[scaling.kind]
         return {
@@ -106,10 +112,11 @@ def _volumes(served: ServedRevision) -> list[dict[str, Any]]:
 
 
 def _replicas(spec: ServingSpec) -> dict[str, Any]:
-    """With KEDA the portal's ScaledObject decides; these are the numbers that KServe starts with."""
+    """Where the portal's own autoscaler decides, these are the numbers that KServe starts with."""
     least = spec.floor_replicas if spec.scaling.kind == serving_spec.KNATIVE else spec.min_replicas
     fields: dict[str, Any] = {"minReplicas": least, "maxReplicas": spec.max_replicas}
-    if spec.scaling.kind in (serving_spec.HPA, serving_spec.KNATIVE):
+    is_hpa = spec.scaling.kind == serving_spec.HPA and not autoscaling.is_own_hpa(spec)
+    if is_hpa or spec.scaling.kind == serving_spec.KNATIVE:
         fields |= {"scaleMetric": spec.scaling.metric, "scaleTarget": spec.scaling.target}
     return fields
 

@@ -14,6 +14,7 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.clusters.services import prometheus
 
 NAME: Final = "Scaling"
+_READERS: Final = {HPA: "The HPA's adapter", KEDA: "KEDA"}
 # When the replica count became fixed. Changing replicas in place cannot set an autoscaler.
 _RAISE_LIMIT: Final = {
     False: "Raise min replicas or choose an autoscaler.",
@@ -35,47 +36,47 @@ def check_default(
 
 def check_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
     """Empty for a fixed replica count and for metrics that the cluster provides."""
-    if spec.scaling.kind == HPA:
+    if spec.scaling.kind == HPA and spec.scaling.metric in ("cpu", "memory"):
         detail = (
             f"HPA uses {spec.scaling.metric}, a poor signal for GPU load: it may stay at min "
             "replicas while requests queue."
         )
         fix = "Use keda or knative if the cluster supports them, or a fixed number of replicas."
         return [Check(NAME, ok=None, detail=detail, fix=fix, is_blocking=False)]
-    metric = autoscaling.metric_name(spec)
-    if spec.scaling.kind != KEDA or not metric:
-        return []
-    return [_check_metric(spec, cluster, metric)]
+    series = autoscaling.metric_names(spec)
+    return [_check_metric(spec, cluster, name, metric) for name, metric in series.items()]
 
 
-def _check_metric(spec: ServingSpec, cluster: ClusterInfo, metric: str) -> Check:
-    is_own = spec.scaling.metric in autoscaling.POD_METRICS
+def _check_metric(spec: ServingSpec, cluster: ClusterInfo, name: str, metric: str) -> Check:
+    is_own = name in autoscaling.OWN_METRICS
     can_monitor = cluster.capabilities.offers("service-monitor").ok
+    reader = _READERS[spec.scaling.kind]
     if is_own and spec.network.service_monitor and can_monitor is not False:
-        detail = f"KEDA uses {metric}, scraped by the deployment's ServiceMonitor."
+        detail = f"{reader} uses {metric}, scraped by the deployment's ServiceMonitor."
         return Check(NAME, ok=True, detail=detail)
     if cluster.has_prometheus:
-        return _check_in_prometheus(cluster, metric, is_own=is_own)
-    detail = f"{metric} is not scraped, so KEDA would never scale."
-    return Check(NAME, ok=False, detail=detail, fix=_fix(is_own=is_own))
+        return _check_in_prometheus(cluster, metric, reader=reader, fix=_fix(name))
+    detail = f"{metric} is not scraped, so {reader} would never scale."
+    return Check(NAME, ok=False, detail=detail, fix=_fix(name))
 
 
-def _check_in_prometheus(cluster: ClusterInfo, metric: str, *, is_own: bool) -> Check:
+def _check_in_prometheus(cluster: ClusterInfo, metric: str, *, reader: str, fix: str) -> Check:
     """Query Prometheus once for the metric."""
     [result] = prometheus.query(cluster_id=cluster.id, queries=[f"count({metric})"])
     if isinstance(result, PrometheusError):
         detail = f"Could not check whether {metric} is scraped: {result.message}."
         return Check(NAME, ok=None, detail=detail, is_blocking=False)
     if result.samples:
-        return Check(NAME, ok=True, detail=f"KEDA uses {metric}, which Prometheus scrapes.")
+        return Check(NAME, ok=True, detail=f"{reader} uses {metric}, which Prometheus scrapes.")
     detail = f"The Prometheus of {cluster.name} does not scrape {metric}."
-    return Check(NAME, ok=False, detail=detail, fix=_fix(is_own=is_own))
+    return Check(NAME, ok=False, detail=detail, fix=fix)
 
 
-def _fix(*, is_own: bool) -> str:
-    if is_own:
+def _fix(name: str) -> str:
+    if name in autoscaling.OWN_METRICS:
         return (
             "Turn service_monitor on, or ask a platform admin to register the Prometheus that "
             "scrapes the pods."
         )
-    return "Use the queue metric with service_monitor on, or have the gateway scraped."
+    source = "dcgm-exporter" if name.startswith("gpu") else "the gateway"
+    return f"Use the queue metric with service_monitor on, or have {source} scraped."

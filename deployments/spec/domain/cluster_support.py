@@ -17,11 +17,19 @@ from portal.core.definitions import Rejected
 
 _NEEDS: Final = needs_of(ServingSpec)
 MULTI_NODE: Final = "multi-node"
+_JOB_QUEUES: Final[Mapping[str, Any]] = {
+    "sqs": {"queue_url": "https://sqs.us-east-1.amazonaws.com/111122223333/jobs"},
+    "kafka": {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": "models"},
+    "redis": {"address": "redis:6379", "list": "jobs"},
+}
+_ONLY_KEDA: Final = ("office_hours", "max_latency_ms", "max_gpu_memory_percent", *_JOB_QUEUES)
 # A value of each setting that depends on others, to learn whether the spec accepts it.
 _TRIED: Final[Mapping[str, Any]] = {
     "scaling.can_scale_to_zero": True,
     "scaling.office_hours": {},
-    "scaling.sqs_queue_url": "https://sqs.us-east-1.amazonaws.com/111122223333/jobs",
+    "scaling.max_latency_ms": 200,
+    "scaling.max_gpu_memory_percent": 90,
+    **{f"scaling.{name}": queue for name, queue in _JOB_QUEUES.items()},
     "components": {"transformer_image": "registry/name:1"},
     "packed": [{"model": "a", "version": 1}],
 }
@@ -46,6 +54,9 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
     ]
     if spec.nodes > 1:
         needed.append(("llm.nodes", MULTI_NODE))
+    if spec.scaling.kind == HPA and spec.scaling.metric == "queue":
+        needed = [(path, option) for path, option in needed if option != HPA]
+        needed.append(("scaling.metric", "external-metrics"))
     result = []
     for path, option in needed:
         offer = capabilities.offers(option)
@@ -77,7 +88,7 @@ def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, 
             result |= _refusal(base, path, value)
     no_keda = result.get(_key("scaling.kind", KEDA), "")
     if no_keda:
-        result |= dict.fromkeys(("scaling.office_hours", "scaling.sqs_queue_url"), no_keda)
+        result |= {f"scaling.{name}": no_keda for name in _ONLY_KEDA}
     return result
 
 

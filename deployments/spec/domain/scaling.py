@@ -8,6 +8,7 @@ from pydantic import AfterValidator, model_validator
 
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs
+from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from portal.core.definitions import Definition, Rejected, setting
 
 # A range of replicas without an autoscaler: chosen by what the cluster can measure.
@@ -18,23 +19,25 @@ KEDA: Final = "keda"
 KNATIVE: Final = "knative"
 ScalingKind = Literal["", "fixed", "hpa", "keda", "knative"]
 Metric = Literal[
-    "", "concurrency", "cpu", "gateway-latency", "latency", "memory", "queue", "rps", "sqs"
+    "", "concurrency", "cpu", "gateway-latency", "gpu", "latency", "memory", "queue", "rps"
 ]
 SCALING_KINDS: Final = (FIXED, HPA, KEDA, KNATIVE)
 # What a replica should handle, by the metric that the autoscaler watches.
 DEFAULT_TARGETS: Final = {
     (HPA, "cpu"): 80,
     (HPA, "memory"): 80,
+    (HPA, "queue"): 5,
     (KEDA, "queue"): 5,
     (KEDA, "latency"): 200,
     (KEDA, "gateway-latency"): 300,
-    (KEDA, "sqs"): 20,
+    (KEDA, "gpu"): 70,
     (KNATIVE, "concurrency"): 4,
     (KNATIVE, "rps"): 50,
 }
-_SQS: Final = (
-    r"(https://sqs\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?/[0-9]{12}/[-A-Za-z0-9_]{1,80}(\.fifo)?)?"
-)
+# Metrics that only running pods have: without a pod there is nothing to scale up by.
+POD_METRICS: Final = ("gpu", "latency", "queue")
+# Metrics that are a percentage.
+PERCENTAGES: Final = ("cpu", "gpu", "memory")
 _CLOCK: Final[dict[str, Any]] = {
     "pattern": r"([01][0-9]|2[0-3]):[0-5][0-9]",
     "max_length": 5,
@@ -89,7 +92,7 @@ class Scaling(Definition):
             choices={
                 AUTOMATIC: "Automatic",
                 FIXED: "Fixed",
-                HPA: "CPU or memory",
+                HPA: "HPA",
                 KEDA: "KEDA",
                 KNATIVE: "Knative",
             },
@@ -102,7 +105,8 @@ class Scaling(Definition):
         Metric,
         setting(
             "Metric",
-            "hpa: cpu, memory. keda: queue, latency, gateway-latency, sqs. knative: concurrency, rps.",
+            "hpa: cpu, memory, queue. keda: queue, latency, gateway-latency, gpu. knative: "
+            "concurrency, rps.",
             choices={
                 "": "default",
                 "cpu": "CPU",
@@ -110,7 +114,7 @@ class Scaling(Definition):
                 "queue": "Requests waiting in Triton",
                 "latency": "Latency (Triton)",
                 "gateway-latency": "Latency (gateway)",
-                "sqs": "Messages in SQS",
+                "gpu": "GPU utilisation",
                 "concurrency": "Requests in flight",
                 "rps": "Requests per second",
             },
@@ -148,17 +152,43 @@ class Scaling(Definition):
     office_hours: Annotated[
         OfficeHours | None, setting("Office hours", "Keeps replicas running during these hours.")
     ] = None
-    sqs_queue_url: Annotated[
-        str,
+    max_latency_ms: Annotated[
+        int,
         setting(
-            "SQS queue",
-            "Queue URL. KEDA counts its messages.",
-            pattern=_SQS,
-            max_length=300,
-            fix="Use the queue's URL: https://sqs.us-east-1.amazonaws.com/111122223333/jobs.",
+            "Latency limit",
+            "Adds replicas while the mean latency is above it, whatever the metric says. With keda.",
+            unit="ms",
+            ge=0,
+            le=600_000,
+            fix="Use 1 to 600000 ms, or remove it.",
             is_derived=True,
+            is_empty_zero=True,
         ),
-    ] = ""
+    ] = 0
+    max_gpu_memory_percent: Annotated[
+        int,
+        setting(
+            "GPU memory limit",
+            "Adds replicas while a replica uses more of its GPU's memory. With keda.",
+            unit="%",
+            ge=0,
+            le=99,
+            fix="Use 1 to 99, or remove it.",
+            is_derived=True,
+            is_empty_zero=True,
+        ),
+    ] = 0
+    sqs: Annotated[SqsQueue | None, setting("SQS queue", "Also scales on its messages.")] = None
+    kafka: Annotated[
+        KafkaTopic | None, setting("Kafka topic", "Also scales on the lag of its consumers.")
+    ] = None
+    redis: Annotated[RedisList | None, setting("Redis list", "Also scales on its length.")] = None
+
+    @property
+    def job_queues(self) -> dict[str, SqsQueue | KafkaTopic | RedisList]:
+        """The queues outside the cluster whose length scales, by the name of their field."""
+        queues = {"sqs": self.sqs, "kafka": self.kafka, "redis": self.redis}
+        return {name: queue for name, queue in queues.items() if queue is not None}
 
     def completed(self, *, is_range: bool) -> Self:
         """Fill omitted fields with their defaults. Which autoscaler a range of replicas gets
@@ -174,6 +204,6 @@ class Scaling(Definition):
         return self.replace(kind=kind, metric=metric, target=target)
 
     def _default_metric(self, kind: ScalingKind) -> Metric:
-        if kind == KEDA and not self.office_hours:
-            return "sqs" if self.sqs_queue_url else "queue"
+        if kind == KEDA and not (self.office_hours or self.job_queues):
+            return "queue"
         return "cpu" if kind == HPA else "concurrency" if kind == KNATIVE else ""

@@ -10,8 +10,11 @@ from deployments.spec.domain.scaling import (
     AUTOMATIC,
     DEFAULT_TARGETS,
     FIXED,
+    HPA,
     KEDA,
     KNATIVE,
+    PERCENTAGES,
+    POD_METRICS,
     Scaling,
 )
 from portal.core.definitions import Rule
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
     from deployments.spec.domain.serving_spec import ServingSpec
 
 _NEVER_WAKES = (
-    "Queue and latency come from running pods, so they can't scale up from zero. Use kind "
-    "knative, metric gateway-latency, an SQS queue or office_hours."
+    "Queue, latency and GPU utilisation come from running pods, so they can't scale up from zero. "
+    "Use kind knative, metric gateway-latency, a job queue (sqs, kafka, redis) or office_hours."
 )
 
 
@@ -43,7 +46,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
         scaling.metric in metrics or (not scaling.metric and kind in (FIXED, KEDA)),
         f"{kind} scales by {' or '.join(metrics) or 'no metric; leave it empty'}.",
     )
-    most = 100 if scaling.metric in ("cpu", "memory") else 100_000
+    most = 100 if scaling.metric in PERCENTAGES else 100_000
     is_right = 1 <= scaling.target <= most if scaling.metric else scaling.target == 0
     yield "scaling.target", is_right, f"Use 1 to {most}, or remove it if no metric is set."
     yield (
@@ -53,6 +56,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     )
     yield "scaling.can_scale_to_zero", _can_wake(scaling), _NEVER_WAKES
     yield from _scaling_of_engine(spec)
+    yield from _of_gpus(spec)
     yield from _triggers(scaling, spec.max_replicas)
 
 
@@ -68,8 +72,8 @@ def _can_wake(scaling: Scaling) -> bool:
     """Queue and latency are metrics of pods: without a pod there are none."""
     if not scaling.can_scale_to_zero or scaling.kind != KEDA:
         return True
-    has_trigger = bool(scaling.sqs_queue_url) or scaling.office_hours is not None
-    return has_trigger or scaling.metric not in ("queue", "latency")
+    has_trigger = bool(scaling.job_queues) or scaling.office_hours is not None
+    return has_trigger or scaling.metric not in POD_METRICS
 
 
 def _scaling_of_engine(spec: ServingSpec) -> Iterator[Rule]:
@@ -97,19 +101,44 @@ def _scaling_of_engine(spec: ServingSpec) -> Iterator[Rule]:
         )
 
 
+def _of_gpus(spec: ServingSpec) -> Iterator[Rule]:
+    scaling = spec.scaling
+    is_slice = "/mig-" in spec.gpu_resource
+    of_whole_gpus = "GPU metrics are those of whole GPUs, not of a MIG slice. Use queue."
+    yield "scaling.metric", not (is_slice and scaling.metric == "gpu"), of_whole_gpus
+    limit = scaling.max_gpu_memory_percent
+    yield "scaling.max_gpu_memory_percent", not (is_slice and limit), of_whole_gpus
+    yield (
+        "scaling.max_gpu_memory_percent",
+        spec.llm is None or not limit,
+        "vLLM reserves the GPU's memory when it starts, so its use says nothing. Remove it.",
+    )
+    if scaling.kind == HPA:
+        yield (
+            "scaling.metric",
+            spec.llm is None or scaling.metric != "queue",
+            "HPA reads the queue of Triton only. Use keda.",
+        )
+
+
 def _triggers(scaling: Scaling, max_replicas: int) -> Iterator[Rule]:
-    is_keda = scaling.kind == KEDA
-    hours, queue = scaling.office_hours, scaling.sqs_queue_url
+    is_keda, hours = scaling.kind == KEDA, scaling.office_hours
     only_keda = "Only keda supports it. Set scaling.kind to keda or remove it."
     yield "scaling.office_hours", is_keda or hours is None, only_keda
-    yield "scaling.sqs_queue_url", is_keda or not queue, only_keda
-    if scaling.metric == "sqs":
-        yield "scaling.sqs_queue_url", bool(queue), "Enter the SQS queue URL."
+    for name in scaling.job_queues:
+        yield f"scaling.{name}", is_keda, only_keda
+    for name in ("max_latency_ms", "max_gpu_memory_percent"):
+        yield f"scaling.{name}", is_keda or getattr(scaling, name) == 0, only_keda
+    yield (
+        "scaling.max_latency_ms",
+        not (scaling.max_latency_ms and scaling.metric == "latency"),
+        "Latency is the metric already. Set its target instead.",
+    )
     if is_keda:
         yield (
             "scaling.metric",
-            bool(scaling.metric or hours),
-            "keda needs a trigger: queue, latency, gateway-latency, sqs or office_hours.",
+            bool(scaling.metric or hours or scaling.job_queues),
+            "keda needs a trigger: queue, latency, gateway-latency, gpu, a job queue or office_hours.",
         )
     if hours is not None:
         yield (

@@ -98,6 +98,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "hpa-metrics": FeatureDescription(
         "Metrics server", "scaling on CPU or memory", "Install metrics-server."
     ),
+    "external-metrics": FeatureDescription(
+        "External metrics API",
+        "scaling on the request queue without KEDA",
+        "Install prometheus-adapter with a rule for nv_inference_pending_request_count, or KEDA.",
+    ),
 }
 
 ENGINE_NEEDS: Mapping[str, tuple[str, ...]] = {

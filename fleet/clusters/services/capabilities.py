@@ -45,12 +45,17 @@ _GROUPS: Mapping[str, str] = {
     "istio": "security.istio.io",
     "leader-worker-set": "leaderworkerset.x-k8s.io",
     "hpa-metrics": "metrics.k8s.io",
+    "external-metrics": "external.metrics.k8s.io",
 }
 _IN_KSERVE: Mapping[str, str] = {
     "llm-inference-service": "llminferenceservices",
     "local-model-cache": "localmodelcaches",
     "inference-graph": "inferencegraphs",
 }
+# One adapter serves the whole API group.
+_KEDAS_OWN = Feature(
+    is_there=False, why="KEDA serves the external metrics of this cluster, for its own objects only"
+)
 _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
 NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
 _TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
@@ -96,6 +101,8 @@ def read_capabilities(
         features[name] = _group_feature(client, name, group, groups)
     for name, plural in _IN_KSERVE.items():
         features[name] = _kserve_feature(client, plural, groups)
+    if features["keda"].is_there and features["external-metrics"].is_there:
+        features["external-metrics"] = _KEDAS_OWN
     features["kserve-knative"] = _knative(client, features["kserve"], groups)
     features |= _too_old(features, kserve=features["kserve"].version)
     features["gateway-api"] = gateway_probe.read_gateway(client, gateway, groups)

@@ -26,7 +26,21 @@ _SIGNATURE = Signature(
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 _KEDA = {"scaling_kind": "keda", "max_replicas": "4"}
 _HOURS = {**_KEDA, "scaling_office_hours": "on"}
-_CRON = "ScaledObject.spec.triggers.0.metadata"
+_SQS = {**_KEDA, "scaling_sqs": "on", "scaling_sqs_queue_url": _QUEUE}
+_KAFKA = {
+    **_KEDA,
+    "scaling_kafka": "on",
+    "scaling_kafka_bootstrap_servers": "kafka:9092",
+    "scaling_kafka_topic": "jobs",
+    "scaling_kafka_consumer_group": "models",
+}
+_REDIS = {
+    **_KEDA,
+    "scaling_redis": "on",
+    "scaling_redis_address": "redis:6379",
+    "scaling_redis_list": "jobs",
+}
+_TRIGGER = "ScaledObject.spec.triggers.0.metadata"
 _TRITON = "Deployment.spec.template.spec"
 _KSERVE = "InferenceService.spec.predictor"
 _VLLM = {"engine": "kserve-vllm", "llm_hugging_face_id": "org/model"}
@@ -67,40 +81,70 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         901,
     ),
     (
-        "scaling_sqs_queue_url",
-        {**_KEDA, "scaling_sqs_queue_url": _QUEUE},
-        "ScaledObject.spec.triggers.0.metadata.queueURL",
-        _QUEUE,
+        "scaling_max_latency_ms",
+        {**_KEDA, "scaling_max_latency_ms": "250"},
+        "ScaledObject.spec.triggers.1.metadata.threshold",
+        "250",
     ),
-    ("scaling_office_hours", _HOURS, f"{_CRON}.timezone", "UTC"),
+    (
+        "scaling_max_gpu_memory_percent",
+        {**_KEDA, "scaling_max_gpu_memory_percent": "85"},
+        "ScaledObject.spec.triggers.1.metadata.threshold",
+        "85",
+    ),
+    ("scaling_sqs", _SQS, "ScaledObject.spec.triggers.0.type", "aws-sqs-queue"),
+    ("scaling_sqs_queue_url", _SQS, f"{_TRIGGER}.queueURL", _QUEUE),
+    ("scaling_sqs_messages", {**_SQS, "scaling_sqs_messages": "9"}, f"{_TRIGGER}.queueLength", "9"),
+    ("scaling_kafka", _KAFKA, "ScaledObject.spec.triggers.0.type", "kafka"),
+    ("scaling_kafka_bootstrap_servers", _KAFKA, f"{_TRIGGER}.bootstrapServers", "kafka:9092"),
+    ("scaling_kafka_topic", _KAFKA, f"{_TRIGGER}.topic", "jobs"),
+    ("scaling_kafka_consumer_group", _KAFKA, f"{_TRIGGER}.consumerGroup", "models"),
+    ("scaling_kafka_lag", {**_KAFKA, "scaling_kafka_lag": "9"}, f"{_TRIGGER}.lagThreshold", "9"),
+    (
+        "scaling_kafka_secret",
+        {**_KAFKA, "scaling_kafka_secret": "auth"},
+        "TriggerAuthentication.spec.secretTargetRef.0.name",
+        "auth",
+    ),
+    ("scaling_redis", _REDIS, "ScaledObject.spec.triggers.0.type", "redis"),
+    ("scaling_redis_address", _REDIS, f"{_TRIGGER}.address", "redis:6379"),
+    ("scaling_redis_list", _REDIS, f"{_TRIGGER}.listName", "jobs"),
+    ("scaling_redis_items", {**_REDIS, "scaling_redis_items": "9"}, f"{_TRIGGER}.listLength", "9"),
+    (
+        "scaling_redis_secret",
+        {**_REDIS, "scaling_redis_secret": "auth"},
+        "TriggerAuthentication.spec.secretTargetRef.0.name",
+        "auth",
+    ),
+    ("scaling_office_hours", _HOURS, f"{_TRIGGER}.timezone", "UTC"),
     (
         "scaling_office_hours_start",
         {**_HOURS, "scaling_office_hours_start": "08:15"},
-        f"{_CRON}.start",
+        f"{_TRIGGER}.start",
         "15 8 * * 1-5",
     ),
     (
         "scaling_office_hours_end",
         {**_HOURS, "scaling_office_hours_end": "19:45"},
-        f"{_CRON}.end",
+        f"{_TRIGGER}.end",
         "45 19 * * 1-5",
     ),
     (
         "scaling_office_hours_days",
         {**_HOURS, "scaling_office_hours_days": "1-6"},
-        f"{_CRON}.start",
+        f"{_TRIGGER}.start",
         "0 7 * * 1-6",
     ),
     (
         "scaling_office_hours_timezone",
         {**_HOURS, "scaling_office_hours_timezone": "Asia/Tokyo"},
-        f"{_CRON}.timezone",
+        f"{_TRIGGER}.timezone",
         "Asia/Tokyo",
     ),
     (
         "scaling_office_hours_replicas",
         {**_HOURS, "scaling_office_hours_replicas": "3"},
-        f"{_CRON}.desiredReplicas",
+        f"{_TRIGGER}.desiredReplicas",
         "3",
     ),
     ("batching_is_dynamic", {"batching_is_dynamic": "off"}, "config", "!dynamic_batching"),

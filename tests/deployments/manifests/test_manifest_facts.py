@@ -106,7 +106,7 @@ def test_keda_watches_queue_jobs_and_clock_and_may_go_to_zero() -> None:
         "target": 3,
         "can_scale_to_zero": True,
         "cooldown_seconds": 900,
-        "sqs_queue_url": _QUEUE,
+        "sqs": {"queue_url": _QUEUE},
         "office_hours": {"timezone": "Europe/Berlin", "start": "07:30", "end": "18:00"},
     }
     made = _made("kserve-triton", max_replicas=4, scaling=scaling)
@@ -130,6 +130,100 @@ def test_keda_watches_queue_jobs_and_clock_and_may_go_to_zero() -> None:
         "end": "0 18 * * 1-5",
         "desiredReplicas": "1",
     }
+
+
+def test_every_further_trigger_of_keda_is_a_limit_of_its_own() -> None:
+    scaling = {
+        "kind": "keda",
+        "max_latency_ms": 250,
+        "max_gpu_memory_percent": 85,
+        "kafka": {
+            "bootstrap_servers": "kafka.data:9092",
+            "topic": "jobs",
+            "consumer_group": "models",
+            "secret": "kafka-auth",
+        },
+        "redis": {"address": "redis.data:6379", "list": "jobs", "items": 7},
+    }
+    made = _made("triton", max_replicas=4, scaling={**scaling, "metric": "gpu"})
+    gpu, latency, memory, kafka, redis = made["ScaledObject"]["spec"]["triggers"]
+    where = (
+        '{exported_namespace="vision",exported_pod=~"detector-r1-.+"}',
+        '{namespace="vision",pod=~"detector-r1-.+"}',
+    )
+
+    def of_gpus(metric: str) -> str:
+        return f"({metric}{where[0]} or {metric}{where[1]})"
+
+    used, free = of_gpus("DCGM_FI_DEV_FB_USED"), of_gpus("DCGM_FI_DEV_FB_FREE")
+    assert [
+        (trigger["name"], trigger["metricType"], trigger["metadata"]["threshold"])
+        for trigger in (gpu, latency, memory)
+    ] == [
+        ("gpu", "Value", "70"),
+        ("latency-limit", "Value", "250"),
+        ("gpu-memory-limit", "Value", "85"),
+    ]
+    assert gpu["metadata"]["query"] == (
+        f"((avg({of_gpus('DCGM_FI_DEV_GPU_UTIL')})) > 0) or vector(0)"
+    )
+    assert memory["metadata"]["query"] == (
+        f"((100 * max({used} / ({used} + {free}))) > 0) or vector(0)"
+    )
+    assert kafka == {
+        "type": "kafka",
+        "name": "kafka",
+        "authenticationRef": {"name": "detector-r1-kafka"},
+        "metadata": {
+            "bootstrapServers": "kafka.data:9092",
+            "consumerGroup": "models",
+            "topic": "jobs",
+            "lagThreshold": "100",
+            "activationLagThreshold": "0",
+        },
+    }
+    assert redis == {
+        "type": "redis",
+        "name": "redis",
+        "metadata": {
+            "address": "redis.data:6379",
+            "listName": "jobs",
+            "listLength": "7",
+            "activationListLength": "0",
+        },
+    }
+    assert made["TriggerAuthentication"]["spec"] == {
+        "secretTargetRef": [
+            {"parameter": key, "name": "kafka-auth", "key": key}
+            for key in ("sasl", "username", "password", "tls")
+        ]
+    }
+
+
+def test_an_hpa_scales_on_the_queue_by_an_external_metric_of_every_triton_engine() -> None:
+    for engine, target, service in (
+        ("triton", "detector-r1", "detector-r1"),
+        ("kserve-triton", "detector-r1-predictor", "detector-r1-predictor"),
+    ):
+        made = _made(engine, max_replicas=4, scaling={"kind": "hpa", "metric": "queue"})
+        spec = made["HorizontalPodAutoscaler"]["spec"]
+
+        assert spec["scaleTargetRef"]["name"] == target
+        assert spec["metrics"] == [
+            {
+                "type": "External",
+                "external": {
+                    "metric": {
+                        "name": "nv_inference_pending_request_count",
+                        "selector": {"matchLabels": {"service": service}},
+                    },
+                    "target": {"type": "AverageValue", "averageValue": "5"},
+                },
+            }
+        ]
+    annotations = made["InferenceService"]["metadata"]["annotations"]
+    assert annotations["serving.kserve.io/autoscalerClass"] == "external"
+    assert "scaleMetric" not in made["InferenceService"]["spec"]["predictor"]
 
 
 def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> None:

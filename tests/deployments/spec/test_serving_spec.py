@@ -51,6 +51,10 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
     assert (spec.nodes, spec.most_gpus) == (2, 16)
 
 
+_SQS = "https://sqs.us-east-1.amazonaws.com/111122223333/jobs"
+_KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": "models"}
+
+
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
@@ -67,12 +71,49 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
         ({"precision": "int8"}, "precision"),
         ({"scaling": {"kind": "vpa"}}, "scaling.kind"),
         ({"scaling": {"kind": "fixed"}, "max_replicas": 2}, "max_replicas"),
-        ({"scaling": {"kind": "hpa", "metric": "queue"}}, "scaling.metric"),
+        ({"scaling": {"kind": "hpa", "metric": "latency"}}, "scaling.metric"),
+        ({**_VLLM, "scaling": {"kind": "hpa", "metric": "queue"}}, "scaling.metric"),
         ({"scaling": {"kind": "hpa", "target": 101}}, "scaling.target"),
         ({"scaling": {"kind": "hpa", "can_scale_to_zero": True}}, "scaling.can_scale_to_zero"),
         ({"scaling": {"kind": "hpa", "office_hours": _HOURS}}, "scaling.office_hours"),
-        ({"scaling": {"kind": "keda", "metric": "sqs"}}, "scaling.sqs_queue_url"),
-        ({"scaling": {"kind": "keda", "sqs_queue_url": "http://q"}}, "scaling.sqs_queue_url"),
+        ({"scaling": {"kind": "hpa", "sqs": {"queue_url": _SQS}}}, "scaling.sqs"),
+        ({"scaling": {"kind": "keda", "sqs": {}}}, "scaling.sqs.queue_url"),
+        ({"scaling": {"kind": "keda", "sqs": {"queue_url": ""}}}, "scaling.sqs.queue_url"),
+        ({"scaling": {"kind": "keda", "sqs": {"queue_url": "http://q"}}}, "scaling.sqs.queue_url"),
+        (
+            {"scaling": {"kind": "keda", "kafka": {**_KAFKA, "bootstrap_servers": "kafka"}}},
+            "scaling.kafka.bootstrap_servers",
+        ),
+        ({"scaling": {"kind": "keda", "kafka": {**_KAFKA, "lag": 0}}}, "scaling.kafka.lag"),
+        (
+            {"scaling": {"kind": "keda", "redis": {"address": "r:6379", "list": "a b"}}},
+            "scaling.redis.list",
+        ),
+        ({"scaling": {"kind": "hpa", "max_latency_ms": 200}}, "scaling.max_latency_ms"),
+        (
+            {"scaling": {"kind": "keda", "metric": "latency", "max_latency_ms": 200}},
+            "scaling.max_latency_ms",
+        ),
+        (
+            {"scaling": {"kind": "keda", "max_gpu_memory_percent": 100}},
+            "scaling.max_gpu_memory_percent",
+        ),
+        (
+            {**_VLLM, "scaling": {"kind": "keda", "max_gpu_memory_percent": 90}},
+            "scaling.max_gpu_memory_percent",
+        ),
+        (
+            {
+                "gpu_resource": "nvidia.com/mig-1g.10gb",
+                "scaling": {"kind": "keda", "metric": "gpu"},
+            },
+            "scaling.metric",
+        ),
+        ({"scaling": {"kind": "keda", "metric": "gpu", "target": 101}}, "scaling.target"),
+        (
+            {"scaling": {"kind": "keda", "metric": "gpu", "can_scale_to_zero": True}},
+            "scaling.can_scale_to_zero",
+        ),
         (
             {"scaling": {"kind": "keda", "office_hours": {**_HOURS, "timezone": "Mars"}}},
             "scaling.office_hours.timezone",

@@ -62,9 +62,8 @@ def test_the_form_has_exactly_these_fields_with_their_help_and_bounds() -> None:
     form = SettingsForm()
     apart = {"engine", "instance_type", "gpu_resource", "gpus", "min_replicas", "max_replicas"}
     apart |= {"cpu", "memory", "env", "image", "schema", "packed", "llm", "llm.tensor_parallel"}
-    parts = {path for path, definition in FIELDS.items() if definition.model} - {
-        "scaling.office_hours"
-    }
+    switches = {f"scaling.{name}" for name in ("office_hours", "sqs", "kafka", "redis")}
+    parts = {path for path, definition in FIELDS.items() if definition.model} - switches
 
     assert {one.path for one in request_body.SETTINGS.values()} == set(FIELDS) - apart - parts
     for name, one in request_body.SETTINGS.items():

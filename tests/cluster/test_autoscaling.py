@@ -1,0 +1,210 @@
+"""Autoscalers as the portal writes them, followed by the real HPA controller: a metric moves in a real
+Prometheus, and the number of replicas moves with it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployments.manifests.domain import revision
+from deployments.manifests.domain.metadata import Manifest, ManifestContext
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.kube.services import objects
+from tests.cluster import external_metrics
+from tests.cluster.external_metrics import ExternalMetrics
+from tests.cluster.kubectl import Kubectl
+from tests.contract.conftest import served
+from tests.fixtures.prometheus import RealPrometheus
+
+_SECONDS = 90
+_TARGET = "detector-r1"
+_QUEUE = "nv_inference_pending_request_count"
+
+
+@pytest.fixture
+def adapter(
+    admin: Kubectl, tmp_path: Path, prometheus: RealPrometheus
+) -> Iterator[ExternalMetrics]:
+    with external_metrics.serving(admin, tmp_path, prometheus.value) as metrics:
+        yield metrics
+
+
+def _manifests(context: ManifestContext, scaling: Mapping[str, Any]) -> list[Manifest]:
+    data = {
+        "engine": serving_spec.TRITON,
+        "instance_type": "g5.xlarge",
+        "max_replicas": 5,
+        "scaling": {"cooldown_seconds": 0, **scaling},
+    }
+    one = replace(served(serving_spec.TRITON), spec=ServingSpec.from_json(data))
+    return [*revision.shared(context, one), *revision.own(context, one)]
+
+
+def _keda_hpa(scaled: Manifest, adapter: ExternalMetrics) -> Manifest:
+    """What KEDA does with triggers on Prometheus: an external metric for each, and its query behind
+    it (KEDA 2.18, pkg/scaling and pkg/scalers/prometheus_scaler.go).
+    """
+    spec, metrics = scaled["spec"], []
+    for number, trigger in enumerate(spec["triggers"]):
+        name = f"s{number}-prometheus"
+        adapter.queries[name] = trigger["metadata"]["query"]
+        key = "averageValue" if trigger["metricType"] == "AverageValue" else "value"
+        target = {"type": trigger["metricType"], key: trigger["metadata"]["threshold"]}
+        metrics.append(
+            {"type": "External", "external": {"metric": {"name": name}, "target": target}}
+        )
+    behavior = spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {
+            "name": f"keda-hpa-{scaled['metadata']['name']}",
+            "namespace": scaled["metadata"]["namespace"],
+        },
+        "spec": {
+            "scaleTargetRef": spec["scaleTargetRef"],
+            "minReplicas": spec["minReplicaCount"],
+            "maxReplicas": spec["maxReplicaCount"],
+            "metrics": metrics,
+            "behavior": behavior,
+        },
+    }
+
+
+def _wait_for_replicas(admin: Kubectl, namespace: str, count: int) -> None:
+    """Meanwhile every pod becomes ready, as a kubelet would report it."""
+    where = f"--namespace={namespace}"
+    end = time.monotonic() + _SECONDS
+    while admin.get("deployment", _TARGET, where)["spec"].get("replicas") != count:
+        assert time.monotonic() < end, admin.run("describe", "hpa", where)
+        _make_ready(admin, where)
+        time.sleep(0.3)  # bounded polling of real processes
+    _make_ready(admin, where)
+
+
+def _make_ready(admin: Kubectl, where: str) -> None:
+    ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "No kubelet"}
+    for pod in admin.get("pods", where)["items"]:
+        if pod["status"].get("phase") != "Running":
+            status = {"status": {"phase": "Running", "conditions": [ready]}}
+            patch = f"--patch={json.dumps(status)}"
+            name = pod["metadata"]["name"]
+            admin.run("patch", "pod", name, where, "--subresource=status", "--type=merge", patch)
+
+
+def test_an_hpa_adds_a_replica_for_every_five_waiting_requests_and_removes_them_again(
+    cluster_id: int,
+    context: ManifestContext,
+    admin: Kubectl,
+    prometheus: RealPrometheus,
+    adapter: ExternalMetrics,
+    journey: Callable[[str], None],
+) -> None:
+    series = f'{_QUEUE}{{namespace="{context.namespace}",service="{_TARGET}",pod="%s"}}'
+    prometheus.show({series % "a": 0, series % "b": 0})
+    scaling = {"kind": "hpa", "metric": "queue", "target": 5}
+    objects.apply(cluster_id=cluster_id, manifests=_manifests(context, scaling))
+    _wait_for_replicas(admin, context.namespace, 1)
+
+    prometheus.show({series % "a": 9, series % "b": 3})
+    _wait_for_replicas(admin, context.namespace, 3)
+    prometheus.show({series % "a": 0, series % "b": 0})
+    _wait_for_replicas(admin, context.namespace, 1)
+
+    journey("HPA on an external metric: a queue of 12 made 3 replicas, an empty one 1")
+
+
+def _rising(prometheus: RealPrometheus, series: Mapping[str, float]) -> None:
+    """Counters that rose by these amounts, as two scrapes saw them."""
+    prometheus.show(dict.fromkeys(series, 1))
+    prometheus.show({name: 1 + rise for name, rise in series.items()})
+
+
+def _gauges(prometheus: RealPrometheus, series: Mapping[str, float]) -> None:
+    prometheus.show(dict(series))
+
+
+_POD = f'namespace="%(ns)s",pod="{_TARGET}-abc"'
+_EXPORTED = (
+    f'namespace="dcgm",pod="dcgm-0",exported_namespace="%(ns)s",exported_pod="{_TARGET}-abc"'
+)
+_LATENCY = {
+    f"nv_inference_request_duration_us{{{_POD}}}": 400_000.0,
+    f"nv_inference_request_success{{{_POD}}}": 1.0,
+}
+_GATEWAY = (
+    f'reporter="source",destination_service_namespace="%(ns)s",destination_service_name="{_TARGET}"'
+)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "move", "series", "replicas"),
+    [
+        ({"metric": "queue", "target": 4}, _gauges, {f"{_QUEUE}{{{_POD}}}": 12.0}, 3),
+        # 400 ms on average.
+        ({"metric": "latency", "target": 200}, _rising, _LATENCY, 2),
+        (
+            {"metric": "gateway-latency", "target": 50},
+            _rising,
+            {
+                f'istio_request_duration_milliseconds_bucket{{{_GATEWAY},le="100"}}': 100.0,
+                f'istio_request_duration_milliseconds_bucket{{{_GATEWAY},le="+Inf"}}': 100.0,
+            },
+            2,
+        ),
+        # As dcgm-exporter's pods are relabelled by default, and with honorLabels.
+        (
+            {"metric": "gpu", "target": 50},
+            _gauges,
+            {f"DCGM_FI_DEV_GPU_UTIL{{{_EXPORTED}}}": 97.0},
+            2,
+        ),
+        ({"metric": "gpu", "target": 50}, _gauges, {f"DCGM_FI_DEV_GPU_UTIL{{{_POD}}}": 97.0}, 2),
+        ({"metric": "queue", "max_latency_ms": 200}, _rising, _LATENCY, 2),
+        (
+            {"metric": "queue", "max_gpu_memory_percent": 50},
+            _gauges,
+            {
+                f"DCGM_FI_DEV_FB_USED{{{_EXPORTED}}}": 95.0,
+                f"DCGM_FI_DEV_FB_FREE{{{_EXPORTED}}}": 5.0,
+            },
+            2,
+        ),
+    ],
+    ids=["queue", "latency", "gateway-latency", "gpu", "gpu-honor", "latency-limit", "gpu-memory"],
+)
+def test_each_trigger_of_keda_on_prometheus_adds_replicas_when_its_metric_rises(
+    scaling: Mapping[str, Any],
+    move: Callable[[RealPrometheus, Mapping[str, float]], None],
+    series: Mapping[str, float],
+    replicas: int,
+    cluster_id: int,
+    context: ManifestContext,
+    admin: Kubectl,
+    prometheus: RealPrometheus,
+    adapter: ExternalMetrics,
+    journey: Callable[[str], None],
+) -> None:
+    named = {name % {"ns": context.namespace}: value for name, value in series.items()}
+    context = replace(context, prometheus_url=prometheus.url)
+    manifests = _manifests(context, {"kind": "keda", **scaling})
+    [scaled] = [manifest for manifest in manifests if manifest["kind"] == "ScaledObject"]
+    objects.apply(
+        cluster_id=cluster_id,
+        manifests=[manifest for manifest in manifests if manifest is not scaled],
+    )
+    admin.apply([_keda_hpa(scaled, adapter)])
+    _wait_for_replicas(admin, context.namespace, 1)
+
+    move(prometheus, named)
+
+    _wait_for_replicas(admin, context.namespace, replicas)
+    journey(f"HPA as KEDA makes it: {', '.join(t['name'] for t in scaled['spec']['triggers'])}")
