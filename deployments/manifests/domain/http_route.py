@@ -25,6 +25,9 @@ _SERVICE_SUFFIX: Final = {
 }
 _LLM_SERVICE_PORT: Final = 8000
 _MIRROR: Final = "RequestMirror"
+# The default of a gateway, Envoy's is 15 seconds, would cut a long text. A stream that stops is still
+# ended by the gateway's limit of idle time.
+_NO_TIMEOUT: Final = {"request": "0s"}
 # A workload is never changed, so Knative never makes a second revision of it.
 _KNATIVE_REVISION: Final = "-predictor-00001"
 
@@ -110,6 +113,7 @@ def _rewritten(
         kind = "PathPrefix"
         change = {"type": "ReplacePrefixMatch", "replacePrefixMatch": path.value}
     return {
+        **({"timeouts": dict(_NO_TIMEOUT)} if path.generates_text else {}),
         "matches": [{"path": {"type": kind, "value": f"{path_prefix(context)}{path.value}"}}],
         "filters": [
             {"type": "URLRewrite", "urlRewrite": {"path": change}},

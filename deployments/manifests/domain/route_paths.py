@@ -20,6 +20,8 @@ _MODEL: Final = ("", "/ready", "/infer", "/generate", "/generate_stream")
 # The portal stores every model as version 1 of its directory.
 _VERSIONS: Final = ("", "/versions/1")
 _MODELS: Final = "/v2/models"
+# A language model answers with a stream, or after its last token.
+_GENERATES_TEXT: Final = ("/completions", "/responses", "/generate", "/generate_stream")
 _OPENAI: Final = (
     "/health",
     "/v1/models",
@@ -45,6 +47,10 @@ class ServerPath:
 
     value: str
     is_prefix: bool = False
+
+    @property
+    def generates_text(self) -> bool:
+        return self.value.endswith(_GENERATES_TEXT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
 
 NAME = "storage-initializer"
+_HUB = "hf://"
 
 
 class Initializer:
@@ -28,6 +29,7 @@ class Initializer:
         workers: Executor,
         *,
         is_last: bool,
+        needs_weights: bool = True,
     ) -> None:
         self.state = ContainerState(container["name"], container.get("image", ""))
         self._container = container
@@ -37,6 +39,7 @@ class Initializer:
         # Compared only once, because `model_repository.prepare` changes the files.
         self._compared = directory / f"{container['name']}.compared"
         self._is_last = is_last
+        self._needs_weights = needs_weights
         self._workers = workers
         self._running: Future[str] | None = None
         self._starts_at = 0.0
@@ -107,9 +110,13 @@ class Initializer:
             target = self._volumes.resolve(self._container, path)
             if target is None:
                 raise storage.StorageFailed(f"{path} is not inside a volume of the init container")
+            targets.append(target)
+            if uri.startswith(_HUB) and not self._needs_weights:
+                target.mkdir(parents=True, exist_ok=True)
+                self._write(f"{uri} is not downloaded: the local language server needs no weights")
+                continue
             self._write(f"Downloading {uri} to {path}")
             count += storage.download(uri, target, settings)
-            targets.append(target)
         self._complete(Path(os.path.commonpath(targets)))
         return f"Successfully copied {count} objects"
 

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import container_states, processes, triton
+from fleet.localcluster.controllers import container_states, own_servers, processes, triton
 from fleet.localcluster.controllers.initializer import Initializer
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import TritonContainer
@@ -36,8 +36,19 @@ class PodRunner:
         self.directory = directory
         spec = pod["spec"]
         items = list(spec.get("initContainers") or ())
+        needs_weights = not any(
+            own_servers.server_for(item) is own_servers.LANGUAGE_SERVER
+            for item in spec["containers"]
+        )
         self._initializers = [
-            Initializer(item, Volumes(directory), directory, downloads, is_last=item is items[-1])
+            Initializer(
+                item,
+                Volumes(directory),
+                directory,
+                downloads,
+                is_last=item is items[-1],
+                needs_weights=needs_weights,
+            )
             for item in items
         ]
         self._containers = [

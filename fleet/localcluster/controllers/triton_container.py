@@ -1,4 +1,4 @@
-"""One container that runs Triton or KServe's router: start, probe, restart, end."""
+"""One container that runs Triton or a server of the local cluster: start, probe, restart, end."""
 
 import http.client
 import re
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import answer_check, graph_container, processes, triton
+from fleet.localcluster.controllers import answer_check, own_servers, processes, triton
 from fleet.localcluster.controllers.container_states import (
     MESSAGE_LIMIT,
     ContainerState,
@@ -44,7 +44,7 @@ class TritonContainer:
         self.ports: Mapping[int, int] = {}
         self.log = pod_directory / f"{name}.log"
         self._container = container
-        self._is_router = graph_container.is_router(container)
+        self._own_server = own_servers.server_for(container)
         self._volumes = Volumes(pod_directory)
         self._record = pod_directory / f"{name}.pid"
         self._installation = installation
@@ -64,10 +64,11 @@ class TritonContainer:
 
     def step(self) -> None:
         """Start the process, record its end, or probe its readiness."""
-        if not is_triton(self._container) and not self._is_router:
+        if not is_triton(self._container) and self._own_server is None:
             image = self._container.get("image", "")
             self.state.wait(
-                "ErrImagePull", f"the local cluster runs only Triton, not the image {image!r}"
+                "ErrImagePull",
+                f"the local cluster runs Triton and stands in for vLLM; not the image {image!r}",
             )
         elif self._child is None:
             if monotonic() >= self._starts_at:
@@ -102,8 +103,8 @@ class TritonContainer:
         self.state.run()
 
     def _plan(self) -> triton.Launch:
-        if self._is_router:
-            return graph_container.plan_launch(self._container, processes.free_ports)
+        if self._own_server is not None:
+            return self._own_server.plan_launch(self._container, processes.free_ports)
         library_path = self._installation.environment["LD_LIBRARY_PATH"]
         return triton.plan_launch(
             self._installation,
@@ -116,8 +117,8 @@ class TritonContainer:
 
     def _environment(self) -> Mapping[str, str]:
         """Plain values only: references to Secrets and fields are not resolved."""
-        if self._is_router:
-            return graph_container.environment()
+        if self._own_server is not None:
+            return self._own_server.environment()
         declared = {
             item["name"]: str(item["value"])
             for item in self._container.get("env") or ()
@@ -156,7 +157,7 @@ class TritonContainer:
 
     def _record_probe(self, *, is_success: bool) -> None:
         self._failures = 0 if is_success else self._failures + 1
-        if is_success and not self._is_router and not self._has_answered():
+        if is_success and self._own_server is None and not self._has_answered():
             return
         if is_success or self._failures >= _FAILURES_TO_UNREADY:
             self.state.is_ready = is_success

@@ -1,0 +1,58 @@
+"""Stands in for `vllm serve` in the local cluster: `python -m fleet.localcluster.language_server`.
+
+It reads no weights. A network with random weights answers, so its text has no meaning.
+"""
+
+import argparse
+import sys
+
+import uvicorn
+
+from fleet.localcluster.language_server.api import Api
+from fleet.localcluster.language_server.engine import BLOCK_TOKENS, Engine, Limits
+from fleet.localcluster.language_server.metrics import Metrics
+from fleet.localcluster.language_server.network import Network
+
+_DRAIN_SECONDS = 25
+_DEFAULTS = Limits()
+_LABEL = (
+    "This is the local cluster's stand-in for vLLM: a small network with random weights. It loads no "
+    "weights, and its answers have no meaning.\n"
+)
+
+
+def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options that this server knows, and the others of vLLM."""
+    parser = argparse.ArgumentParser(prog="fleet.localcluster.language_server", allow_abbrev=False)
+    parser.add_argument("model")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--served-model-name")
+    parser.add_argument("--max-model-len", type=int, default=_DEFAULTS.context_tokens)
+    parser.add_argument("--max-num-seqs", type=int, default=_DEFAULTS.requests)
+    parser.add_argument("--num-gpu-blocks-override", type=int, default=_DEFAULTS.blocks)
+    return parser.parse_known_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    options, others = parse_arguments(arguments)
+    name = options.served_model_name or options.model
+    sys.stdout.write(_LABEL)
+    if others:
+        sys.stdout.write(f"options of vLLM without effect here: {' '.join(others)}\n")
+    sys.stdout.flush()
+    blocks = options.num_gpu_blocks_override
+    longest = min(options.max_model_len, _DEFAULTS.context_tokens, blocks * BLOCK_TOKENS)
+    limits = Limits(context_tokens=longest, requests=options.max_num_seqs, blocks=blocks)
+    engine = Engine(Network(name), limits, Metrics(name))
+    uvicorn.run(
+        Api(name, engine).application(),
+        host="127.0.0.1",
+        port=options.port,
+        log_level="warning",
+        timeout_graceful_shutdown=_DRAIN_SECONDS,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
