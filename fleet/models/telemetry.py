@@ -1,4 +1,4 @@
-"""Triton's counters: short-lived samples, and sums by minute and hour."""
+"""Counters of model servers: short-lived samples, and sums by minute and hour."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fleet.models.clusters import Pod, Workload
 
 
 class Counters(models.Model):
-    """Triton's counters, microseconds and requests, as in docs/user_guide/metrics.md."""
+    """Requests and microseconds as Triton counts them; of language models also tokens, as vLLM does."""
 
     request_success = models.BigIntegerField(default=0)
     request_failure = models.BigIntegerField(default=0)
@@ -19,13 +19,22 @@ class Counters(models.Model):
     compute_input_us = models.BigIntegerField(default=0)
     compute_infer_us = models.BigIntegerField(default=0)
     compute_output_us = models.BigIntegerField(default=0)
+    prompt_tokens = models.BigIntegerField(default=0)
+    generation_tokens = models.BigIntegerField(default=0)
+    # Requests with a first token, and the sum of their times until it.
+    first_tokens = models.BigIntegerField(default=0)
+    first_token_us = models.BigIntegerField(default=0)
+    # Tokens after the first, and the sum of the times between two.
+    later_tokens = models.BigIntegerField(default=0)
+    later_token_us = models.BigIntegerField(default=0)
+    preemptions = models.BigIntegerField(default=0)
 
     class Meta:
         abstract = True
 
 
 class MetricSample(Counters):
-    """One reading of one pod: counts since the Triton process started."""
+    """One reading of one pod: counts since its model server started."""
 
     pod = models.ForeignKey(Pod, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField(db_index=True)
@@ -34,6 +43,9 @@ class MetricSample(Counters):
     pending_requests = models.BigIntegerField(null=True)
     # From DCGM or NVML, 0..1; null if not measured.
     gpu_utilisation = models.FloatField(null=True)
+    # Of vLLM: requests in its batch, and the used part of its KV cache, 0..1.
+    running_requests = models.BigIntegerField(null=True)
+    kv_cache_usage = models.FloatField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["pod", "-at"])]
@@ -47,7 +59,7 @@ class Rollup(Counters):
 
     `observed_ms` is the pod time that the increases cover; 0 requests with 0 observed_ms means
     not known, not idle. `gpu_busy_ms` is the time a model executed (compute_infer) or, where
-    measured, GPU utilisation x time; `gpu_busy_source` says which: "triton", "dcgm", "nvml".
+    measured, GPU utilisation x time; `gpu_busy_source` says which: "triton", "vllm", "dcgm", "nvml".
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="+")

@@ -94,12 +94,14 @@ class Person:
         *,
         engine: str = "kserve-triton",
         instance_type: str = INSTANCE_TYPE,
+        **settings: Any,
     ) -> dict[str, Any]:
+        spec = {"engine": engine, "instance_type": instance_type, "memory": "2Gi", **settings}
         body = {
             "version_id": version["id"],
             "cluster_id": 1,
             "name": name,
-            "spec": {"engine": engine, "instance_type": instance_type, "memory": "2Gi"},
+            "spec": spec,
             "comment": "end-to-end test",
         }
         return dict(self.post("deployments", body))

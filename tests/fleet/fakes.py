@@ -18,6 +18,8 @@ class FakeKube:
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.applied: list[tuple[str, bool]] = []
         self.pages: dict[str, str | ClusterError] = {}
+        # Namespace, pod, port and path of each request to a pod.
+        self.proxied: list[tuple[str, str, int, str]] = []
         self.broken: ClusterError | None = None
         self.revision = 100
         self.api_groups: dict[str, list[str]] = {
@@ -105,6 +107,7 @@ class FakeKube:
         self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
     ) -> str:
         self._check()
+        self.proxied.append((namespace, pod, port, path))
         page = self.pages.get(pod, ObjectNotFound(pod))
         if isinstance(page, ClusterError):
             raise page

@@ -11,7 +11,7 @@ from django.conf import settings
 from deployments.delivery.services import bucket_files, git_backend, observe
 from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import Workload
-from deployments.manifests.domain import http_route, resource_limits
+from deployments.manifests.domain import http_route, network, resource_limits
 from deployments.manifests.domain import namespace as manifest_namespace
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, is_of_revision
 from deployments.manifests.selectors.rendered import RenderedDeployment, RenderedRevision
@@ -137,6 +137,7 @@ def _registration(push: Push) -> Registration:
             "version": version.label,
         },
         triton_models=models,
+        metrics_port=network.metrics_port(push.rendered.served),
     )
 
 

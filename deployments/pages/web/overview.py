@@ -11,7 +11,7 @@ from deployments.models import Deployment
 from deployments.serving.selectors import deployments, statistics
 from deployments.serving.selectors.deployments import RevisionStatus
 from deployments.serving.web.minute_chart import minute_chart
-from fleet.telemetry.domain.counters import ServingStats
+from fleet.telemetry.domain.counters import LanguageStats, ServingStats
 from fleet.telemetry.selectors import requests as telemetry_requests
 from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
@@ -50,6 +50,7 @@ class TrafficCharts:
 
     requests: Chart | None
     latency: Chart | None
+    first_token: Chart | None
 
 
 def context_of(deployment: Deployment) -> dict[str, Any]:
@@ -78,6 +79,7 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
         "split": _split(stats) if stats else [],
         "requests_chart": charts.requests,
         "latency_chart": charts.latency,
+        "first_token_chart": charts.first_token,
     }
 
 
@@ -110,22 +112,45 @@ def traffic_charts(
         latency=minute_chart(
             by_role, lambda point: point.mean_latency_ms, "Mean latency per request", "ms", marks
         ),
+        first_token=minute_chart(
+            by_role, lambda point: point.time_to_first_token_ms, "Time to first token", "ms", marks
+        ),
     )
 
 
 def _split(stats: ServingStats) -> list[Part]:
-    """Queue, input, compute and output time of the mean request; empty without requests."""
-    named = (
-        ("Queue", stats.queue_ms, "warn"),
-        ("Input", stats.input_ms, "idle"),
-        ("Compute", stats.compute_ms, ""),
-        ("Output", stats.output_ms, "idle"),
-    )
+    """The parts of the mean request's time; empty without requests."""
+    named = _split_of_text(stats, stats.language) if stats.language else _split_of_triton(stats)
     known = [(name, value, tone) for name, value, tone in named if value is not None]
     whole = sum(value for _, value, _ in known)
     return [
         Part(name, value, 100 * value / whole if whole else 0.0, tone)
         for name, value, tone in known
+    ]
+
+
+def _split_of_triton(stats: ServingStats) -> list[tuple[str, float | None, str]]:
+    return [
+        ("Queue", stats.queue_ms, "warn"),
+        ("Input", stats.input_ms, "idle"),
+        ("Compute", stats.compute_ms, ""),
+        ("Output", stats.output_ms, "idle"),
+    ]
+
+
+def _split_of_text(
+    stats: ServingStats, language: LanguageStats
+) -> list[tuple[str, float | None, str]]:
+    """The time to the first token includes the queue. Each mean is over other requests while some
+    run, so a difference may be below zero.
+    """
+    whole, first, queue = stats.mean_latency_ms, language.time_to_first_token_ms, stats.queue_ms
+    if whole is None or first is None or queue is None:
+        return []
+    return [
+        ("Queue", queue, "warn"),
+        ("First token", max(0.0, first - queue), "idle"),
+        ("Other tokens", max(0.0, whole - first), ""),
     ]
 
 

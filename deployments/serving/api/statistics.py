@@ -23,6 +23,22 @@ class LatencySplitSerializer(Serializer):
     output_ms = serializers.FloatField(allow_null=True)
 
 
+class LanguageStatsSerializer(Serializer):
+    """Tokens of a language model; null is unknown."""
+
+    prompt_tokens = serializers.IntegerField()
+    generation_tokens = serializers.IntegerField()
+    prompt_tokens_per_second = serializers.FloatField(allow_null=True)
+    generation_tokens_per_second = serializers.FloatField(allow_null=True)
+    time_to_first_token_ms = serializers.FloatField(allow_null=True, help_text="mean")
+    inter_token_ms = serializers.FloatField(allow_null=True, help_text="mean")
+    kv_cache_usage = serializers.FloatField(
+        allow_null=True, help_text="0 to 1, of the fullest pod; from vLLM's own server"
+    )
+    running_requests = serializers.IntegerField(allow_null=True)
+    preemptions = serializers.IntegerField(help_text="computed again because the KV cache was full")
+
+
 class ServingStatsSerializer(Serializer):
     """Over the last `seconds`, summed over the pods; null is unknown."""
 
@@ -42,6 +58,7 @@ class ServingStatsSerializer(Serializer):
     inferences = serializers.IntegerField()
     pods = serializers.IntegerField()
     latest_at = serializers.DateTimeField(allow_null=True, help_text="when a pod was last read")
+    language = LanguageStatsSerializer(allow_null=True, help_text="null: not a language model")
 
 
 class RevisionStatsSerializer(Serializer):

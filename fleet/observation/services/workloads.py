@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fleet.models import Workload
 from portal.accounts.models import Team
 from portal.core import clock
+
+TRITON_METRICS_PORT: Final = 8002
 
 
 def register(
@@ -18,6 +21,7 @@ def register(
     name: str,
     labels: Mapping[str, str],
     triton_models: Sequence[str],
+    metrics_port: int = TRITON_METRICS_PORT,
 ) -> int:
     """Create or update the workload; repeating it changes nothing.
 
@@ -31,12 +35,14 @@ def register(
             "team": team,
             "labels": dict(labels),
             "triton_models": list(triton_models),
+            "metrics_port": metrics_port,
             "retired_at": None,
         },
         create_defaults={
             "team": team,
             "labels": dict(labels),
             "triton_models": list(triton_models),
+            "metrics_port": metrics_port,
             "created_at": clock.now(),
         },
     )
@@ -52,6 +58,7 @@ class Registration:
     name: str
     labels: Mapping[str, str]
     triton_models: Sequence[str]
+    metrics_port: int = TRITON_METRICS_PORT
 
 
 def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> None:
@@ -66,13 +73,14 @@ def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> 
                 name=registration.name,
                 labels=dict(registration.labels),
                 triton_models=list(registration.triton_models),
+                metrics_port=registration.metrics_port,
                 created_at=at,
             )
             for registration in registrations
         ],
         update_conflicts=True,
         unique_fields=["cluster", "namespace", "name"],
-        update_fields=["team", "labels", "triton_models", "retired_at"],
+        update_fields=["team", "labels", "triton_models", "metrics_port", "retired_at"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Triton's counters: increases between readings, and statistics of them.
+"""Counters of model servers: increases between readings, and statistics of them.
 
 Missing is not zero: without observed time every value is None.
 """
@@ -14,6 +14,7 @@ from fleet.gpus.domain.intervals import milliseconds
 
 _SOURCES = {
     "triton": "Triton busy time",
+    "vllm": "time with requests in vLLM",
     "nvml": "GPU utilisation",
     "dcgm": "GPU utilisation",
 }
@@ -29,7 +30,7 @@ def source_label(source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Sums or increases; times in microseconds."""
+    """Sums or increases; times in microseconds. Those of tokens are of language models only."""
 
     request_success: int = 0
     request_failure: int = 0
@@ -40,6 +41,15 @@ class Counters:
     compute_input_us: int = 0
     compute_infer_us: int = 0
     compute_output_us: int = 0
+    prompt_tokens: int = 0
+    generation_tokens: int = 0
+    # Requests with a first token, and the sum of their times until it.
+    first_tokens: int = 0
+    first_token_us: int = 0
+    # Tokens after the first, and the sum of the times between two.
+    later_tokens: int = 0
+    later_token_us: int = 0
+    preemptions: int = 0
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*(getattr(self, n) + getattr(other, n) for n in COUNTER_NAMES))
@@ -57,7 +67,7 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of one pod's Triton."""
+    """One reading of one pod's model server. `running_requests` and `kv_cache_usage`, 0..1, are vLLM's."""
 
     at: datetime
     counters: Counters
@@ -65,6 +75,8 @@ class Reading:
     pending_requests: int | None = None
     request_p95_us: float | None = None
     gpu_memory_used_mib: int | None = None
+    running_requests: int | None = None
+    kv_cache_usage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +115,30 @@ def _increase(reading: Reading, counters: Counters, observed_ms: int) -> Increas
     if reading.gpu_utilisation is not None:
         busy, source = round(reading.gpu_utilisation * observed_ms), "nvml"
     else:
-        busy, source = min(observed_ms, counters.compute_infer_us // 1000), "triton"
+        busy = min(observed_ms, counters.compute_infer_us // 1000)
+        source = "triton" if reading.running_requests is None else "vllm"
     return Increase(reading.at, counters, observed_ms, busy, source)
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageStats:
+    """Tokens of a language model. None is not known; `kv_cache_usage`, 0..1, is that of the fullest pod."""
+
+    prompt_tokens: int
+    generation_tokens: int
+    prompt_tokens_per_second: float | None
+    generation_tokens_per_second: float | None
+    time_to_first_token_ms: float | None
+    inter_token_ms: float | None
+    kv_cache_usage: float | None
+    running_requests: int | None
+    preemptions: int
 
 
 @dataclass(frozen=True, slots=True)
 class ServingStats:
     """Over the last `seconds`, summed over the pods. Latencies are means of successful requests.
+    `language` is that of language models, None for others.
 
     None is not known: no time was observed, or the divisor is 0. `p95_ms` is that of the slowest pod,
     never a mean of percentiles; `p95_source` names its source.
@@ -134,6 +163,7 @@ class ServingStats:
     inferences: int
     pods: int
     latest_at: datetime | None
+    language: LanguageStats | None = None
 
 
 def total(increases: Iterable[Increase]) -> Counters:

@@ -1,4 +1,4 @@
-"""Requests, latency and errors of workloads, from their Triton counters."""
+"""Requests, latency and errors of workloads, from the counters of their model servers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from fleet.telemetry.domain.counters import (
     LONGEST_GAP,
     Counters,
     Increase,
+    LanguageStats,
     Reading,
     ServingStats,
     increases,
@@ -64,12 +65,18 @@ class MinutePoint:
     compute_ms: float | None
     output_ms: float | None
     busy_ratio: float | None
+    time_to_first_token_ms: float | None = None
+    generation_tokens_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PodReadings:
     ready_at: datetime | None
     readings: list[Reading]
+
+
+# A pod with its increases in the period.
+ObservedPod = tuple[PodReadings, list[Increase]]
 
 
 def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime) -> RequestCounts:
@@ -112,7 +119,7 @@ def stats(
     success = counters.request_success
     return ServingStats(
         seconds=seconds,
-        requests_per_second=_rate(observed_pods),
+        requests_per_second=_rate(observed_pods, ("request_success", "request_failure")),
         error_ratio=ratio(counters.request_failure, success + counters.request_failure),
         mean_latency_ms=mean_ms(counters.request_duration_us, success),
         queue_ms=mean_ms(counters.queue_duration_us, success),
@@ -130,6 +137,29 @@ def stats(
         inferences=counters.inference_count,
         pods=len(observed_pods),
         latest_at=max(reading.at for reading in last),
+        language=_language_stats(observed_pods, counters, current),
+    )
+
+
+def _language_stats(
+    observed_pods: Sequence[ObservedPod], counters: Counters, current: Sequence[Reading]
+) -> LanguageStats | None:
+    """None where no pod ever generated a token and none is vLLM's own server."""
+    used = [reading.kv_cache_usage for reading in current if reading.kv_cache_usage is not None]
+    running = [r.running_requests for r in current if r.running_requests is not None]
+    last = [pod.readings[-1] for pod, _ in observed_pods]
+    if not any(r.running_requests is not None or r.counters.generation_tokens for r in last):
+        return None
+    return LanguageStats(
+        prompt_tokens=counters.prompt_tokens,
+        generation_tokens=counters.generation_tokens,
+        prompt_tokens_per_second=_rate(observed_pods, ("prompt_tokens",)),
+        generation_tokens_per_second=_rate(observed_pods, ("generation_tokens",)),
+        time_to_first_token_ms=mean_ms(counters.first_token_us, counters.first_tokens),
+        inter_token_ms=mean_ms(counters.later_token_us, counters.later_tokens),
+        kv_cache_usage=max(used, default=None),
+        running_requests=sum(running) if running else None,
+        preemptions=counters.preemptions,
     )
 
 
@@ -194,6 +224,8 @@ def _point(
         compute_ms=mean_ms(counters.compute_infer_us, success),
         output_ms=mean_ms(counters.compute_output_us, success),
         busy_ratio=ratio(busy_ms, observed_ms),
+        time_to_first_token_ms=mean_ms(counters.first_token_us, counters.first_tokens),
+        generation_tokens_per_second=counters.generation_tokens / elapsed,
     )
 
 
@@ -222,6 +254,8 @@ def reading_of(sample: MetricSample) -> Reading:
         gpu_utilisation=sample.gpu_utilisation,
         pending_requests=sample.pending_requests,
         request_p95_us=sample.request_p95_us,
+        running_requests=sample.running_requests,
+        kv_cache_usage=sample.kv_cache_usage,
     )
 
 
@@ -242,14 +276,14 @@ def _begins_at(pod: PodReadings, since: datetime) -> datetime:
     return ready_at if ready_at is not None and is_counted_in_full else first
 
 
-def _rate(observed_pods: Sequence[tuple[PodReadings, list[Increase]]]) -> float | None:
+def _rate(observed_pods: Sequence[ObservedPod], names: Sequence[str]) -> float | None:
     """Sum of the pods' own rates, so that a pod that started late does not lower the total."""
     rates = []
     for _, pod_increases in observed_pods:
         span = sum(increase.observed_ms for increase in pod_increases)
         counters = total(pod_increases)
         if span:
-            rates.append((counters.request_success + counters.request_failure) * 1000 / span)
+            rates.append(sum(getattr(counters, name) for name in names) * 1000 / span)
     return sum(rates) if rates else None
 
 

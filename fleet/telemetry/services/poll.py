@@ -1,4 +1,4 @@
-"""Read Triton's counters from every managed pod in parallel, and store them."""
+"""Read the counters of the model server in managed pod, in parallel, and store them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from fleet.kube.gateways.client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import MetricSample, Pod, Workload
 from fleet.observation.services import subscribers
+from fleet.telemetry.domain import metrics_page
 from fleet.telemetry.domain.counters import Reading
-from fleet.telemetry.domain.triton_metrics import NotTritonMetrics, TritonPage
+from fleet.telemetry.domain.triton_metrics import NotTritonMetrics
+from fleet.telemetry.domain.vllm_metrics import NotVllmMetrics
 from fleet.telemetry.services import rollups
 from portal.core import clock
 from portal.core.wakeups import wake
 
 logger = logging.getLogger(__name__)
 
-METRICS_PORT = 8002
 _THREADS = 16
 _SECONDS = 3.0
 
@@ -35,6 +36,7 @@ class _Target:
     workload_id: int
     namespace: str
     name: str
+    port: int
     models: tuple[str, ...]
     has_whole_gpus: bool
     client: KubeClient
@@ -91,6 +93,7 @@ def _targets(workload_ids: Collection[int] | None) -> list[_Target]:
                     workload_id=pod.workload.pk,
                     namespace=pod.namespace,
                     name=pod.name,
+                    port=pod.workload.metrics_port,
                     models=tuple(pod.workload.triton_models),
                     has_whole_gpus=_has_whole_gpus(pod),
                     client=client,
@@ -129,20 +132,12 @@ def _client(pod: Pod) -> KubeClient | None:
 def _read(target: _Target) -> Reading | None:
     try:
         text = target.client.proxy_get(
-            target.namespace, target.name, METRICS_PORT, "metrics", seconds=_SECONDS
+            target.namespace, target.name, target.port, "metrics", seconds=_SECONDS
         )
-        page = TritonPage(text, models=target.models)
-    except (ClusterError, NotTritonMetrics) as error:
+        return metrics_page.read(text, models=target.models, at=clock.now())
+    except (ClusterError, NotTritonMetrics, NotVllmMetrics) as error:
         logger.debug("no metrics from pod %s/%s: %s", target.namespace, target.name, error)
         return None
-    return Reading(
-        at=clock.now(),
-        counters=page.counters,
-        gpu_utilisation=page.gpu_utilisation,
-        pending_requests=page.pending_requests,
-        request_p95_us=page.request_p95_us,
-        gpu_memory_used_mib=page.gpu_memory_used_mib,
-    )
 
 
 def _sample(pod_id: int, reading: Reading) -> MetricSample:
@@ -152,5 +147,7 @@ def _sample(pod_id: int, reading: Reading) -> MetricSample:
         gpu_utilisation=reading.gpu_utilisation,
         pending_requests=reading.pending_requests,
         request_p95_us=reading.request_p95_us,
+        running_requests=reading.running_requests,
+        kv_cache_usage=reading.kv_cache_usage,
         **asdict(reading.counters),
     )

@@ -1,0 +1,114 @@
+"""A language model from its request to a canary, on the demo: the portal, real Envoy, and a server with
+random weights where vLLM would run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import plain_http
+from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.rest import Person
+from tests.e2e.test_canary import start_canary, wait_for_phase, wait_for_weight
+from tests.fixtures import onnx_models
+
+MODEL = "chat"
+ANSWERS = 6
+TOKENS = 12
+
+
+def chat(url: str, *, stream: bool = False) -> list[tuple[float, str]]:
+    """The lines of the answer and when each arrived."""
+    messages = [{"role": "user", "content": "Hello"}]
+    body = {"model": MODEL, "messages": messages, "max_tokens": TOKENS, "temperature": 0}
+    with plain_http.client.stream(
+        "POST", f"{url}/v1/chat/completions", json={**body, "stream": stream}, timeout=30
+    ) as answer:
+        assert answer.status_code == 200
+        return [(time.monotonic(), line) for line in answer.iter_lines() if line]
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory, member: Person) -> list[dict[str, Any]]:
+    """A language model of a hub has no file here; the registry's versions number its requests."""
+    file: Path = onnx_models.write(
+        tmp_path_factory.mktemp("language") / "m.onnx", onnx_models.Kind(rounds=1)
+    )
+    return [member.upload(MODEL, file) for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def language_model(
+    demo: DemoProcess, member: Person, lead: Person, versions: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    change = member.request_deployment(
+        versions[0],
+        MODEL,
+        engine="kserve-vllm",
+        instance_type="g5.xlarge",
+        llm={"hugging_face_id": "Qwen/Qwen3-0.6B"},
+    )
+    lead.approve(change)
+    yield member.wait_until_ready(change["deployment_id"])
+    number = change["deployment_id"]
+    lead.approve(member.post(f"deployments/{number}/changes", {"kind": "retire"}))
+    wait_for("end", lambda: member.get(f"deployments/{number}")["state"] == "retired")
+
+
+def test_tokens_are_streamed_counted_and_paid(
+    member: Person, language_model: dict[str, Any]
+) -> None:
+    for _ in range(ANSWERS - 1):
+        chat(language_model["url"])
+    events = chat(language_model["url"], stream=True)
+
+    # The role, each token, the reason, and the end.
+    assert len(events) == TOKENS + 3
+    assert events[-1][1] == "data: [DONE]"
+    assert events[-2][0] - events[1][0] > 0.02 * TOKENS / 2
+
+    def counted() -> dict[str, Any] | None:
+        total = member.get(f"deployments/{language_model['id']}/stats")["total"]
+        language = total and total["language"]
+        return total if language and language["generation_tokens"] >= ANSWERS * TOKENS else None
+
+    total = wait_for("tokens of the deployment", counted)
+    assert total["success"] >= ANSWERS
+    assert total["failure"] == 0
+    assert total["language"]["prompt_tokens"] >= ANSWERS * len("user: Hello\nassistant:")
+    assert 0 < total["language"]["time_to_first_token_ms"] < total["mean_latency_ms"]
+    assert total["language"]["inter_token_ms"] >= 15
+    assert total["language"]["kv_cache_usage"] is not None
+
+    def priced() -> bool:
+        rows = member.get("costs?group_by=deployment")["rows"]
+        own = [row for row in rows if row["key"]["deployment"] == MODEL]
+        return any(Decimal(row["estimated_amount"]) > 0 for row in own)
+
+    wait_for("cost of the deployment", priced)
+
+
+def test_a_canary_splits_its_requests_by_weight(
+    member: Person, lead: Person, language_model: dict[str, Any], versions: list[dict[str, Any]]
+) -> None:
+    rollout_id = start_canary(member, lead, language_model["id"], versions[1]["id"])
+    wait_for_weight(lead, rollout_id, 20)
+
+    def is_promotable() -> dict[str, Any] | None:
+        for _ in range(5):
+            chat(language_model["url"])
+        rollout = lead.get(f"rollouts/{rollout_id}")
+        assert not rollout["is_final"], rollout["phase_reason"]
+        return rollout if rollout["is_promotable"] else None
+
+    rollout = wait_for("promotable step", is_promotable, seconds=120)
+
+    assert 0 < rollout["candidate_requests"] < rollout["stable_requests"]
+    member.post(f"rollouts/{rollout_id}/abort", {"reason": "enough seen"})
+    wait_for_phase(member, rollout_id, "aborted")
