@@ -108,6 +108,19 @@ def test_a_canary_of_another_engine_adds_its_paths_once_it_has_weight() -> None:
     assert _paths((triton, 100), (vllm, 0)) == [*_SERVER, *_MODEL]
 
 
+def test_only_answers_of_tokens_have_no_time_limit() -> None:
+    backend = http_route.backend_for(1, _spec("kserve-vllm", llm=_LLM), 100, model="m")
+
+    rules = http_route.http_route(_CONTEXT, [backend])["spec"]["rules"]
+
+    limits = {
+        rule["matches"][0]["path"]["value"].removeprefix("/vision/detector"): rule.get("timeouts")
+        for rule in rules
+    }
+    unlimited = {"/v1/chat/completions", "/v1/completions", "/v1/responses"}
+    assert limits == {path: {"request": "0s"} if path in unlimited else None for path in _OPENAI}
+
+
 @pytest.mark.parametrize("count", range(9))
 def test_a_route_never_has_more_rules_than_the_gateway_accepts(count: int) -> None:
     packed = [{"model": f"n{index}", "version": 1} for index in range(count)]
