@@ -19,7 +19,7 @@ from fleet.localcluster.controllers.manager import ControllerManager
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.kinds import KINDS
 from fleet.localcluster.pods import NoPods
-from fleet.localcluster.schemas import schema_of
+from fleet.localcluster.schemas.lookup import schema_of
 from fleet.localcluster.server import build_app
 from fleet.localcluster.store import Store
 from fleet.localcluster.watch import Hub

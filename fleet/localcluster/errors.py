@@ -45,9 +45,10 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.status,
         }
+        if self.reason:
+            body["reason"] = self.reason
         details = dict(self.details)
         if self.causes:
             details["causes"] = [cause.as_json() for cause in self.causes]

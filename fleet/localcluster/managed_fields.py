@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fleet.localcluster.errors import Cause, Invalid, JsonObject
+from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.topology import Keys, Topology, item_key
 
 Path = tuple[str, ...]
@@ -141,17 +141,8 @@ def _flatten(value: Any, path: Path, names: Path, topology: Topology, leaves: Le
 
 
 def keyed_items(items: list[Any], keys: Keys, names: Path) -> dict[str, JsonObject]:
-    by_key: dict[str, JsonObject] = {}
-    for item in items:
-        element = key_element(item, keys, names)
-        if element in by_key:
-            field = ".".join(names)
-            message = f"duplicate entries for key {element[2:]}"
-            raise Invalid(
-                f"{field}: {message}", causes=[Cause("FieldValueDuplicate", message, field)]
-            )
-        by_key[element] = item
-    return by_key
+    """Of items with the same key the last; decoding refuses them where they are applied."""
+    return {key_element(item, keys, names): item for item in items}
 
 
 def key_element(item: object, keys: Keys, names: Path) -> str:
@@ -171,6 +162,8 @@ def as_field(path: Path) -> str:
                 f"{name}={json.dumps(value)}" for name, value in json.loads(rest).items()
             )
             text += f"[{key}]"
+        elif kind == "i":
+            text += f"[{rest}]"
         else:
             text += f"[={rest}]"
     return text

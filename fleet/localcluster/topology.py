@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.localcluster.errors import Cause, Invalid, JsonObject
-from fleet.localcluster.kinds import SERVICE, Kind
+from fleet.localcluster.kinds import ENDPOINTS, NETWORK_POLICY, SERVICE, Kind
 
 NATIVE_GROUPS = frozenset(
     {
@@ -82,6 +82,8 @@ class Topology:
             return _METADATA.get(name)
         if self.kind is SERVICE and tuple(path) == ("spec", "ports"):
             return ("port", "protocol")
+        if self.kind in (NETWORK_POLICY, ENDPOINTS):
+            return None
         if self.kind.group in NATIVE_GROUPS:
             return _NATIVE.get(name)
         # Conditions of routes are inside the atomic list `parents`, so they do not reach this line.
@@ -109,17 +111,9 @@ class Topology:
 
 
 def item_key(item: object, keys: Keys, path: Sequence[str]) -> JsonObject:
-    """The key of a list element; raises Invalid where it is incomplete."""
+    """The key of a list element, with null for what it lacks; raises Invalid where it has no fields."""
     if not isinstance(item, dict):
-        raise _unkeyed(path, f"must be objects with {', '.join(keys)}")
-    values = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in keys}
-    missing = [key for key, value in values.items() if value is None]
-    if missing:
-        raise _unkeyed(path, f"must all have the key {', '.join(missing)}")
-    return values
-
-
-def _unkeyed(path: Sequence[str], requirement: str) -> Invalid:
-    field = ".".join(path)
-    message = f"elements {requirement}"
-    return Invalid(f"{field}: {message}", causes=[Cause("FieldValueInvalid", message, field)])
+        field = ".".join(path)
+        message = f"elements must be objects with {', '.join(keys)}"
+        raise Invalid(f"{field}: {message}", causes=[Cause("FieldValueInvalid", message, field)])
+    return {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in keys}

@@ -5,12 +5,14 @@ import string
 import uuid
 from dataclasses import dataclass
 
-from fleet.localcluster import bodies, bootstrap, validation
+from fleet.localcluster import admission, bodies, bootstrap, validation
 from fleet.localcluster.apply import apply
+from fleet.localcluster.decoding import require_applicable, require_decodable
 from fleet.localcluster.errors import BadRequest, Conflict, Forbidden, JsonObject
 from fleet.localcluster.kinds import KINDS, NAMESPACE, SECRET, Kind
 from fleet.localcluster.managed_fields import Manager, record_update
 from fleet.localcluster.objects import not_found, timestamp
+from fleet.localcluster.schemas.lookup import schema_of
 from fleet.localcluster.store import Store
 from fleet.localcluster.topology import Topology
 
@@ -89,7 +91,10 @@ class Writer:
     def _apply(self, target: Target, body: JsonObject, options: WriteOptions) -> Written:
         if (body.get("metadata") or {}).get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
-        applied, warnings = self._incoming(target, body, options)
+        applied = bodies.identify(target.kind, target.namespace, target.name, body)
+        require_applicable(target.kind, applied, schema_of(target.kind))
+        if target.kind is SECRET:
+            bodies.encode_string_data(applied)
         topology = Topology(target.kind)
         author = _author(target, options, "Apply")
         if not target.subresource and target.kind.has_status:
@@ -102,11 +107,10 @@ class Writer:
             if live is None:
                 if applied["metadata"].get("uid") or applied["metadata"].get("resourceVersion"):
                     raise Conflict("the object to be applied does not exist any more")
-                created = self._create(target, merged, options)
-                return Written(created, is_new=True, warnings=warnings)
+                return Written(self._create(target, merged, options), is_new=True)
             if merged is live:
-                return Written(live, warnings=warnings)
-            return Written(self._save(target, live, merged, None, options), warnings=warnings)
+                return Written(live)
+            return Written(self._save(target, live, merged, None, options))
 
     def delete(self, target: Target, options: WriteOptions) -> JsonObject:
         name = str(target.name)
@@ -142,6 +146,7 @@ class Writer:
     ) -> tuple[JsonObject, tuple[str, ...]]:
         """The body as an object of the target's kind, without unknown fields."""
         identified = bodies.identify(target.kind, target.namespace, target.name, body)
+        require_decodable(target.kind, identified, schema_of(target.kind))
         checked = validation.drop_unknown_fields(
             target.kind, identified, is_strict=options.validation == "Strict"
         )
@@ -156,9 +161,10 @@ class Writer:
             obj.pop("status", None)
         if kind is NAMESPACE:
             bootstrap.complete_namespace(obj)
-        validation.require_valid(kind, obj)
         if kind.namespaced:
             self._require_open_namespace(str(target.namespace), obj)
+        admission.require_admitted(self._store, kind, obj)
+        validation.require_valid(kind, obj)
         if options.is_dry_run:
             return self._preview_creation(kind, obj)
         created = self._store.create(kind, obj)
@@ -194,7 +200,8 @@ class Writer:
         obj = bodies.merge_into(live, obj, target.kind, target.subresource)
         if author is not None:
             record_update(live, obj, Topology(target.kind), author)
-        validation.require_valid(target.kind, obj)
+        if target.subresource != "status":
+            validation.require_valid(target.kind, obj)
         if options.is_dry_run:
             return obj
         if target.subresource == "status":

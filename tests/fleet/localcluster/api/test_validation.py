@@ -34,47 +34,36 @@ def _with(body: JsonObject, path: str, value: Any) -> JsonObject:
     return body
 
 
-_RESOURCES = "spec/predictor/model/resources"
-
-
 _FAULTS = [
-    ("metadata/name", "Bad_Name", "metadata.name"),
-    ("metadata/labels", {"x": "no spaces"}, "metadata.labels.x"),
-    (f"{_RESOURCES}/limits/nvidia.com~gpu", "0.5", "spec.predictor.model.resources.limits"),
-    (f"{_RESOURCES}/requests/nvidia.com~gpu", "2", "spec.predictor.model.resources.requests"),
-    (f"{_RESOURCES}/limits/memory", "lots", "spec.predictor.model.resources.limits.memory"),
-    ("spec/predictor/minReplicas", -1, "spec.predictor.minReplicas"),
-    ("spec/predictor/model/modelFormat", {}, "spec.predictor.model.modelFormat.name"),
+    ("metadata/name", "Bad.Name", 403, "must start with alphabetical character"),
+    ("metadata/labels", {"x": "no spaces"}, 422, "metadata.labels: "),
+    ("spec/predictor/model/resources/limits/memory", "lots", 400, "quantities must match"),
+    ("spec/predictor/minReplicas", -1, 403, "'MinReplicas' cannot be less than 0"),
+    ("spec/predictor/minReplicas", "one", 422, "spec.predictor.minReplicas: "),
+    ("spec/predictor/scaleMetric", "luck", 422, "spec.predictor.scaleMetric: "),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "field"), _FAULTS)
-def test_bad_inference_service_is_refused_with_its_field(
-    http: httpx.Client, namespace: str, path: str, value: Any, field: str
+@pytest.mark.parametrize(("path", "value", "status", "message"), _FAULTS)
+def test_bad_inference_service_is_refused_with_the_reason(
+    http: httpx.Client, namespace: str, path: str, value: Any, status: int, message: str
 ) -> None:
-    body = inference_service("detector")
-    node: Any = body
-    *parents, last = path.split("/")
-    for part in parents:
-        node = node.setdefault(part, {})
-    node[last.replace("~", "/")] = value
+    body = _with(inference_service("detector"), path, value)
     url = SERVICES.format(namespace)
 
     refused = http.post(url, json=body)
 
-    causes = refused.json()["details"]["causes"]
-    assert refused.status_code == 422
-    assert any(cause["field"].startswith(field) for cause in causes), causes
+    assert refused.status_code == status
+    assert message in refused.json()["message"]
     assert http.get(url).json()["items"] == []
 
 
 @pytest.mark.parametrize(
     ("path", "value", "field"),
     [
-        ("spec/replicas", "two", "spec.replicas"),
+        ("spec/replicas", -2, "spec.replicas"),
         ("spec/selector", {"matchLabels": {"x": "y"}}, "spec.template.metadata.labels"),
-        ("spec/template/spec/containers/0/image", 7, "spec.template.spec.containers[0].image"),
-        ("spec/selector", None, "spec.selector"),
+        ("spec/template/spec/containers/0/image", "", "spec.template.spec.containers[0].image"),
     ],
 )
 def test_bad_deployment_is_refused_with_its_field(
@@ -84,6 +73,26 @@ def test_bad_deployment_is_refused_with_its_field(
 
     assert refused.status_code == 422
     assert [cause["field"] for cause in refused.json()["details"]["causes"]] == [field]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("spec/replicas", "two", "cannot unmarshal string into Go struct field spec.replicas"),
+        (
+            "spec/template/spec/containers/0/image",
+            7,
+            "field spec.template.spec.containers[0].image",
+        ),
+    ],
+)
+def test_deployment_of_wrong_types_cannot_be_decoded(
+    http: httpx.Client, namespace: str, path: str, value: Any, message: str
+) -> None:
+    refused = http.post(DEPLOYMENTS.format(namespace), json=_with(deployment("web"), path, value))
+
+    assert (refused.status_code, refused.json()["reason"]) == (400, "BadRequest")
+    assert message in refused.json()["message"]
 
 
 @pytest.mark.parametrize("weight", [-1, 1_000_001, "50", 1.5])

@@ -1,0 +1,250 @@
+"""Schemas of the Gateway API's kinds for the fields that the portal writes, and those beside them.
+
+From the documentation of the Gateway API, v1. With SLIPWAY_CRD_DIR the published ones are used.
+"""
+
+from fleet.localcluster.schemas.schema import (
+    ANYTHING,
+    Rule,
+    Schema,
+    choice,
+    closed,
+    list_of,
+    number,
+    opened,
+    text,
+)
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_HOST = rf"{_LABEL}(\.{_LABEL})*"
+_PORT = number(1, 65535)
+_TOKEN = text(r"^[A-Za-z0-9!#$%&'*+\-.^_`|~]+$", least=1, most=256)
+_GROUP = text(rf"^({_HOST})?$", most=253)
+_KIND = text(r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$", least=1, most=63)
+_NAME = text(least=1, most=253)
+_DURATION = text(r"^([0-9]{1,5}(h|m|s|ms)){1,4}$")
+
+_PARENT = closed(
+    {
+        "group": _GROUP,
+        "kind": _KIND,
+        "namespace": text(rf"^{_LABEL}$", most=63),
+        "name": _NAME,
+        "sectionName": text(rf"^{_HOST}$", least=1, most=253),
+        "port": _PORT,
+    },
+    "name",
+)
+# Two parents of the same kind and name must each name a section or port, and another one.
+_PARENTS = list_of(
+    _PARENT,
+    most=32,
+    rules=(
+        Rule(
+            "self.all(a, self.exists_one(b, a.name == b.name"
+            " && (has(a.kind) ? a.kind : 'Gateway') == (has(b.kind) ? b.kind : 'Gateway')"
+            " && (has(a.namespace) ? a.namespace : '') == (has(b.namespace) ? b.namespace : '')"
+            " && (has(a.sectionName) ? a.sectionName : '')"
+            " == (has(b.sectionName) ? b.sectionName : '')"
+            " && (has(a.port) ? a.port : 0) == (has(b.port) ? b.port : 0)))",
+            "sectionName or port must be unique when parentRefs includes 2 or more references "
+            "to the same parent",
+        ),
+    ),
+)
+
+
+def _header(value_size: int) -> Schema:
+    fields = {
+        "type": choice("Exact", "RegularExpression"),
+        "name": _TOKEN,
+        "value": text(least=1, most=value_size),
+    }
+    return closed(fields, "name", "value")
+
+
+_PATH_RULES = (
+    Rule("!self.literal || self.value.startsWith('/')", "value must be an absolute path"),
+    *(
+        Rule(f"!self.literal || !self.value.contains('{part}')", f"must not contain '{part}'")
+        for part in ("//", "/./", "/../", "%2f", "%2F", "#")
+    ),
+    *(
+        Rule(f"!self.literal || !self.value.endsWith('{part}')", f"must not end with '{part}'")
+        for part in ("/..", "/.")
+    ),
+)
+_LITERAL = "((has(self.type) ? self.type : 'PathPrefix') != 'RegularExpression')"
+_PATH = closed(
+    {
+        "type": choice("Exact", "PathPrefix", "RegularExpression"),
+        "value": text(most=1024),
+    },
+    rules=tuple(
+        Rule(
+            f"!has(self.value) || ({rule.expression.replace('self.literal', _LITERAL)})",
+            rule.message,
+        )
+        for rule in _PATH_RULES
+    ),
+)
+_MATCH = closed(
+    {
+        "path": _PATH,
+        "headers": list_of(_header(4096), most=16, keys=("name",)),
+        "queryParams": list_of(_header(1024), most=16, keys=("name",)),
+        "method": choice(
+            "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"
+        ),
+    }
+)
+_PORT_RULE = Rule(
+    "has(self.port) || (has(self.kind) && self.kind != 'Service')"
+    " || (has(self.group) && self.group != '')",
+    "Must have port for Service reference",
+)
+_BACKEND_FIELDS = {
+    "group": _GROUP,
+    "kind": _KIND,
+    "name": _NAME,
+    "namespace": text(rf"^{_LABEL}$", least=1, most=63),
+    "port": _PORT,
+}
+_BACKEND_REFERENCE = closed(_BACKEND_FIELDS, "name", rules=(_PORT_RULE,))
+_NEW_PATH = closed(
+    {
+        "type": choice("ReplaceFullPath", "ReplacePrefixMatch"),
+        "replaceFullPath": text(most=1024),
+        "replacePrefixMatch": text(most=1024),
+    },
+    "type",
+    rules=tuple(
+        Rule(
+            f"has(self.{field}) == (self.type == '{kind}')",
+            f"{field} must be specified when type is '{kind}', and only then",
+        )
+        for field, kind in (
+            ("replaceFullPath", "ReplaceFullPath"),
+            ("replacePrefixMatch", "ReplacePrefixMatch"),
+        )
+    ),
+)
+_HEADERS = list_of(_header(4096), most=16, keys=("name",))
+_MODIFIER = closed(
+    {"set": _HEADERS, "add": _HEADERS, "remove": list_of(text(), most=16)},
+)
+_MIRROR = closed(
+    {
+        "backendRef": _BACKEND_REFERENCE,
+        "percent": number(0, 100),
+        "fraction": closed({"numerator": number(0), "denominator": number(1)}, "numerator"),
+    },
+    "backendRef",
+    rules=(
+        Rule(
+            "!(has(self.percent) && has(self.fraction))",
+            "Only one of percent or fraction may be specified in HTTPRequestMirrorFilter",
+        ),
+    ),
+)
+_HOSTNAME = text(rf"^{_HOST}$", least=1, most=253)
+_REDIRECT = closed(
+    {
+        "scheme": choice("http", "https"),
+        "hostname": _HOSTNAME,
+        "path": _NEW_PATH,
+        "port": _PORT,
+        "statusCode": number(301, 308),
+    }
+)
+# The field of a filter that each type of filter needs.
+_FILTERS: dict[str, tuple[str, Schema]] = {
+    "RequestHeaderModifier": ("requestHeaderModifier", _MODIFIER),
+    "ResponseHeaderModifier": ("responseHeaderModifier", _MODIFIER),
+    "RequestMirror": ("requestMirror", _MIRROR),
+    "RequestRedirect": ("requestRedirect", _REDIRECT),
+    "URLRewrite": ("urlRewrite", closed({"hostname": _HOSTNAME, "path": _NEW_PATH})),
+    "ExtensionRef": (
+        "extensionRef",
+        closed({"group": _GROUP, "kind": _KIND, "name": _NAME}, "group", "kind", "name"),
+    ),
+    "CORS": ("cors", opened()),
+    "ExternalAuth": ("externalAuth", opened()),
+}
+_FILTER = closed(
+    {"type": choice(*_FILTERS), **dict(_FILTERS.values())},
+    "type",
+    rules=tuple(
+        Rule(
+            f"has(self.{field}) == (self.type == '{kind}')",
+            f"filter.{field} must be specified for {kind} filter.type, and only for it",
+        )
+        for kind, (field, _) in _FILTERS.items()
+    ),
+)
+_ONCE = ("RequestHeaderModifier", "ResponseHeaderModifier", "RequestRedirect", "URLRewrite", "CORS")
+_FILTER_LIST = list_of(
+    _FILTER,
+    most=16,
+    rules=(
+        *(
+            Rule(f"self.filter(f, f.type == '{kind}').size() <= 1", f"{kind} cannot be repeated")
+            for kind in _ONCE
+        ),
+        Rule(
+            "!(self.exists(f, f.type == 'RequestRedirect')"
+            " && self.exists(f, f.type == 'URLRewrite'))",
+            "May specify either httpRouteFilterRequestRedirect or httpRouteFilterRequestRewrite",
+        ),
+    ),
+)
+_BACKEND = closed(
+    {**_BACKEND_FIELDS, "weight": number(0, 1_000_000), "filters": _FILTER_LIST},
+    "name",
+    rules=(_PORT_RULE,),
+)
+_TIMEOUTS = closed(
+    {"request": _DURATION, "backendRequest": _DURATION},
+    rules=(
+        Rule(
+            "!(has(self.request) && has(self.backendRequest)"
+            " && duration(self.request) != duration('0s')"
+            " && duration(self.backendRequest) > duration(self.request))",
+            "backendRequest timeout cannot be longer than request timeout",
+        ),
+    ),
+)
+_ROUTE_RULE = closed(
+    {
+        "name": text(rf"^{_HOST}$", least=1, most=253),
+        "matches": list_of(_MATCH, most=64),
+        "filters": _FILTER_LIST,
+        "backendRefs": list_of(_BACKEND, most=16),
+        "timeouts": _TIMEOUTS,
+        "retry": opened(),
+        "sessionPersistence": opened(),
+    },
+    rules=(
+        Rule(
+            "!(has(self.backendRefs) && size(self.backendRefs) > 0 && has(self.filters)"
+            " && self.filters.exists(f, has(f.requestRedirect)))",
+            "RequestRedirect filter must not be used together with backendRefs",
+        ),
+        Rule(
+            "!(has(self.filters) && self.filters.exists(f, has(f.urlRewrite)"
+            " && has(f.urlRewrite.path) && f.urlRewrite.path.type == 'ReplacePrefixMatch'))"
+            " || !has(self.matches) || (size(self.matches) == 1 && (!has(self.matches[0].path)"
+            " || !has(self.matches[0].path.type) || self.matches[0].path.type == 'PathPrefix'))",
+            "When using URLRewrite filter with path.replacePrefixMatch, exactly one PathPrefix "
+            "match must be specified",
+        ),
+    ),
+)
+HTTP_ROUTE_SPEC = closed(
+    {
+        "parentRefs": _PARENTS,
+        "hostnames": list_of(text(rf"^(\*\.)?{_HOST}$", least=1, most=253), most=16),
+        "rules": list_of(_ROUTE_RULE, most=16),
+        "useDefaultGateways": ANYTHING,
+    }
+)

@@ -1,0 +1,31 @@
+"""The table: rows, and what a real API server said to each.
+
+Record it anew with `python -m tests.fidelity KUBECONFIG`, where KUBECONFIG is an administrator's of a
+cluster as `make test-cluster` starts it, with SLIPWAY_CRD_DIR.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.fidelity import built_in_rows, custom_rows, pod_rows
+from tests.fidelity.row import Row
+
+Verdicts = dict[str, Any]
+
+ROWS: tuple[Row, ...] = (*pod_rows.ROWS, *built_in_rows.ROWS, *custom_rows.ROWS)
+# Kinds that nothing of the embedded cluster runs: it answers as a cluster without these products.
+NOT_SERVED = frozenset({"GRPCRoute", "LLMInferenceService", "ScaledObject", "ServiceMonitor"})
+RECORDED = Path(__file__).with_name("verdicts.json")
+
+
+def recorded() -> Verdicts:
+    verdicts: Verdicts = json.loads(RECORDED.read_text())
+    return verdicts
+
+
+def write(verdicts: Verdicts) -> None:
+    lines = [f"  {json.dumps(name)}: {json.dumps(verdict)}" for name, verdict in verdicts.items()]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
