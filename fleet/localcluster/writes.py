@@ -5,7 +5,7 @@ import string
 import uuid
 from dataclasses import dataclass
 
-from fleet.localcluster import admission, bodies, bootstrap, validation
+from fleet.localcluster import admission, bodies, bootstrap, pod_security, validation
 from fleet.localcluster.apply import apply
 from fleet.localcluster.decoding import require_applicable, require_decodable
 from fleet.localcluster.errors import BadRequest, Conflict, Forbidden, JsonObject
@@ -63,7 +63,7 @@ class Writer:
             metadata.pop(field, None)
         record_update(None, obj, Topology(target.kind), _author(target, options, "Update"))
         with self._store.exclusive():
-            return Written(self._create(target, obj, options), is_new=True, warnings=warnings)
+            return self._written(target, self._create(target, obj, options), warnings, is_new=True)
 
     def update(self, target: Target, body: JsonObject, options: WriteOptions) -> Written:
         obj, warnings = self._incoming(target, body, options)
@@ -72,7 +72,7 @@ class Writer:
             author = _author(target, options, "Update")
             if not target.subresource:
                 obj = bodies.keep_server_fields(target.kind, obj, live)
-            return Written(self._save(target, live, obj, author, options), warnings=warnings)
+            return self._written(target, self._save(target, live, obj, author, options), warnings)
 
     def patch(
         self, target: Target, raw: bytes, content_type: str, options: WriteOptions
@@ -86,7 +86,7 @@ class Writer:
             patched["metadata"].setdefault("name", live["metadata"]["name"])
             obj, warnings = self._incoming(target, patched, options)
             author = _author(target, options, "Update")
-            return Written(self._save(target, live, obj, author, options), warnings=warnings)
+            return self._written(target, self._save(target, live, obj, author, options), warnings)
 
     def _apply(self, target: Target, body: JsonObject, options: WriteOptions) -> Written:
         if (body.get("metadata") or {}).get("managedFields"):
@@ -107,10 +107,24 @@ class Writer:
             if live is None:
                 if applied["metadata"].get("uid") or applied["metadata"].get("resourceVersion"):
                     raise Conflict("the object to be applied does not exist any more")
-                return Written(self._create(target, merged, options), is_new=True)
+                created = self._create(target, merged, options)
+                return self._written(target, created, is_new=True)
             if merged is live:
-                return Written(live)
-            return Written(self._save(target, live, merged, None, options))
+                return self._written(target, live)
+            return self._written(target, self._save(target, live, merged, None, options))
+
+    def _written(
+        self,
+        target: Target,
+        obj: JsonObject,
+        warnings: tuple[str, ...] = (),
+        *,
+        is_new: bool = False,
+    ) -> Written:
+        if target.namespace and not target.subresource:
+            namespace = self._store.get(NAMESPACE, None, target.namespace)
+            warnings = (*warnings, *pod_security.find_warnings(target.kind, obj, namespace))
+        return Written(obj, is_new=is_new, warnings=warnings)
 
     def delete(self, target: Target, options: WriteOptions) -> JsonObject:
         name = str(target.name)

@@ -47,7 +47,7 @@ def test_it_is_invalid_and_the_message_names_the_field(
     manifest = _changed(context, engine, path, value)
 
     with pytest.raises(ObjectInvalid, match=field):
-        objects.apply(cluster_id=cluster_id, manifests=[manifest], dry_run=True)
+        objects.dry_run(cluster_id=cluster_id, manifests=[manifest])
 
 
 def test_refused_objects_postpone_no_others(cluster_id: int, context: ManifestContext) -> None:

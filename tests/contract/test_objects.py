@@ -73,7 +73,7 @@ def test_a_secret_can_be_written(cluster_id: int, context: ManifestContext) -> N
 def test_a_dry_run_writes_nothing(cluster_id: int, context: ManifestContext, engine: str) -> None:
     manifests = revision.own(context, served(engine))
 
-    objects.apply(cluster_id=cluster_id, manifests=manifests, dry_run=True)
+    objects.dry_run(cluster_id=cluster_id, manifests=manifests)
 
     for manifest in manifests:
         assert _get(cluster_id, manifest) is None
@@ -100,7 +100,7 @@ def test_an_unknown_field_is_refused_by_name(
     wrong = {**manifest, "spec": {**manifest["spec"], "replicaz": 2}}
 
     with pytest.raises(ObjectInvalid, match="replicaz"):
-        objects.apply(cluster_id=cluster_id, manifests=[wrong], dry_run=True)
+        objects.dry_run(cluster_id=cluster_id, manifests=[wrong])
 
 
 def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, context: ManifestContext) -> None:
@@ -109,7 +109,7 @@ def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, context: ManifestContex
     resources["limits"]["nvidia.com/gpu"] = resources["requests"]["nvidia.com/gpu"] = "0.5"
 
     with pytest.raises(ObjectInvalid, match="integer"):
-        objects.apply(cluster_id=cluster_id, manifests=[manifest], dry_run=True)
+        objects.dry_run(cluster_id=cluster_id, manifests=[manifest])
 
 
 def test_a_missing_namespace_is_refused(cluster_id: int, context: ManifestContext) -> None:
@@ -118,9 +118,7 @@ def test_a_missing_namespace_is_refused(cluster_id: int, context: ManifestContex
 
     # Where access is granted in the namespaces of teams, any other is forbidden.
     with pytest.raises((ObjectNotFound, NotAllowed), match="slipway-nowhere"):
-        objects.apply(
-            cluster_id=cluster_id, manifests=[{**manifest, "metadata": metadata}], dry_run=True
-        )
+        objects.dry_run(cluster_id=cluster_id, manifests=[{**manifest, "metadata": metadata}])
 
 
 def test_weights_move_and_a_revision_leaves_the_route(

@@ -116,7 +116,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
             "metadata": {"name": "requested", "namespace": namespace},
         }
         where: Mapping[str, Any] = {"api_version": api_version, "kind": kind}
-        quietly(objects.apply, cluster_id=cluster_id, manifests=[manifest], dry_run=True)
+        quietly(objects.dry_run, cluster_id=cluster_id, manifests=[manifest])
         quietly(objects.get, cluster_id=cluster_id, namespace=namespace, name="requested", **where)
         if (api_version, kind) not in SHARED:
             quietly(

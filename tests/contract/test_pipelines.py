@@ -34,7 +34,7 @@ def test_written_objects_are_accepted_listed_and_not_written_again(
         gateway_name=context.gateway_name,
     )
     made = manifests.manifests(where, spec, {"first": "v2/a", "second": "v2/b"})
-    objects.apply(cluster_id=cluster_id, manifests=made, dry_run=True)
+    objects.dry_run(cluster_id=cluster_id, manifests=made)
 
     objects.apply(cluster_id=cluster_id, manifests=made, force=True)
 

@@ -21,6 +21,8 @@ class RecordingCluster:
         self.calls: list[tuple[str, ...]] = []
         self.fail_with: ClusterError | None = None
         self.refuse: dict[str, ClusterError] = {}
+        # The warning of its API server about a kind.
+        self.warn: dict[str, str] = {}
         self.after_apply: list[BaseException] = []
         self._versions = 0
         self.logs: dict[str, str] = {}
@@ -30,7 +32,12 @@ class RecordingCluster:
     # What the portal calls.
 
     def apply(
-        self, manifest: Mapping[str, Any], *, dry_run: bool = False, force: bool = False
+        self,
+        manifest: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        on_warning: Callable[[str], None] | None = None,
     ) -> Any:
         self._answer()
         kind, name = manifest["kind"], manifest["metadata"]["name"]
@@ -41,6 +48,8 @@ class RecordingCluster:
         key = (kind, namespace, name)
         old = self.objects.get(key)
         made = copy.deepcopy(dict(manifest))
+        if on_warning is not None and kind in self.warn:
+            on_warning(self.warn[kind])
         if dry_run:
             return made
         generation = old["metadata"]["generation"] if old else 0

@@ -48,7 +48,12 @@ class FakeKube:
             raise NotAllowed(f"{kind.plural} is forbidden")
 
     def apply(
-        self, manifest: Manifest, *, dry_run: bool = False, force: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        on_warning: Callable[[str], None] | None = None,
     ) -> dict[str, Any]:
         self._check()
         self.applied.append((str(manifest["kind"]), dry_run))

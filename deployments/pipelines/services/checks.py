@@ -61,12 +61,10 @@ def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
         checks.append(_of_splitter(pipeline))
     if any(check.is_refusal for check in checks):
         return Examined(tuple(checks), fields | _fields_of(checks))
-    checks.append(
-        dry_run.check(
-            cluster_id=pipeline.cluster_id,
-            namespace=pipeline.namespace,
-            manifests=rendered.manifests,
-        )
+    checks += dry_run.check(
+        cluster_id=pipeline.cluster_id,
+        namespace=pipeline.namespace,
+        manifests=rendered.manifests,
     )
     return Examined(tuple(checks), _fields_of(checks), rendered.to_yaml())
 

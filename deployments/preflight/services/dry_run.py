@@ -16,11 +16,13 @@ from fleet.kube.domain.errors import (
 from fleet.kube.services import objects
 
 _NAME = "Server dry-run"
+WARNINGS = "Cluster warnings"
 # Exists on every cluster.
 _EXISTING = "default"
 
 
-def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> Check:
+def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> list[Check]:
+    """Whether the cluster accepts the manifests, and its warnings where it has any."""
     try:
         if (
             objects.get(
@@ -33,31 +35,43 @@ def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> 
             is None
         ):
             return _check_in_existing(cluster_id, namespace, manifests)
-        objects.apply(cluster_id=cluster_id, manifests=manifests, dry_run=True)
+        warnings = objects.dry_run(cluster_id=cluster_id, manifests=manifests)
     except ClusterError as error:
-        return _from_error(error)
+        return [_from_error(error)]
     detail = f"The cluster accepts all {len(manifests)} objects (strict validation)."
-    return Check(_NAME, ok=True, detail=detail)
+    return [Check(_NAME, ok=True, detail=detail), *_check_warnings(warnings)]
 
 
-def _check_in_existing(cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> Check:
+def _check_warnings(warnings: Sequence[str]) -> list[Check]:
+    if not warnings:
+        return []
+    fix = "The cluster accepts these objects. A later release or a stricter policy may refuse them."
+    detail = " ".join(f"{warning.rstrip('.')}." for warning in warnings)
+    return [Check(WARNINGS, ok=False, detail=detail, fix=fix, is_blocking=False)]
+
+
+def _check_in_existing(
+    cluster_id: int, namespace: str, manifests: Sequence[Manifest]
+) -> list[Check]:
     """Validate in the default namespace, because the team's namespace does not exist yet.
 
-    Conflicts and denials there say nothing about the team's own namespace, so they are ignored.
+    Conflicts, denials and Pod Security there say nothing about the team's own namespace, so they are
+    ignored.
     """
     later = f"{namespace} is created with the first deployment"
     moved = [_moved(manifest) for manifest in manifests]
     try:
-        objects.apply(cluster_id=cluster_id, manifests=moved, dry_run=True)
+        warnings = objects.dry_run(cluster_id=cluster_id, manifests=moved)
     except (ObjectInvalid, ObjectNotFound) as error:
-        return _from_error(error)
+        return [_from_error(error)]
     except ClusterError:
-        return Check(_NAME, ok=None, detail=f"Namespace {later}. The check runs then.")
+        return [Check(_NAME, ok=None, detail=f"Namespace {later}. The check runs then.")]
     detail = (
         f"The cluster accepts all {len(manifests)} objects (strict validation). Tried in "
         f"namespace {_EXISTING}: {later}."
     )
-    return Check(_NAME, ok=True, detail=detail)
+    lasting = [warning for warning in warnings if "PodSecurity" not in warning]
+    return [Check(_NAME, ok=True, detail=detail), *_check_warnings(lasting)]
 
 
 def _moved(manifest: Manifest) -> Manifest:

@@ -203,7 +203,7 @@ def _evaluate(
         ),
     ]
     if is_name_valid and version_check.ok:
-        checks.append(_check_dry_run(subject))
+        checks += _check_dry_run(subject)
     return Preflight(
         checks=tuple(checks),
         cost=cost,
@@ -250,7 +250,7 @@ def _check_cluster(subject: _Subject) -> list[Check]:
     ]
 
 
-def _check_dry_run(subject: _Subject) -> Check:
+def _check_dry_run(subject: _Subject) -> list[Check]:
     served = subject.rendered.served
     backend = http_route.backend_for(served.number, subject.spec, 100, model=served.model_name)
     route = http_route.http_route(subject.context, [backend])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from fleet.kube.domain import label_selectors
 from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound, WatchExpired
+from fleet.kube.domain.label_selectors import Labels
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import Manifest, ResourceType, find
 from fleet.kube.gateways.connection_probe import ProbeStep
@@ -25,8 +27,6 @@ _WATCH_GRACE_SECONDS = 15
 _APPLY_SECONDS = 30.0
 
 Json = dict[str, Any]
-# A label's value, or several of which one must be it.
-Labels = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,14 @@ class WatchEvent:
 class KubeClient(Protocol):
     """Every method raises a ClusterError and returns within its timeout."""
 
-    def apply(self, manifest: Manifest, *, dry_run: bool = False, force: bool = False) -> Json: ...
+    def apply(
+        self,
+        manifest: Manifest,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> Json: ...
 
     def get(self, kind: ResourceType, namespace: str | None, name: str) -> Json: ...
 
@@ -103,7 +110,14 @@ class HttpKubeClient:
         self._discovered: dict[tuple[str, str], ResourceType] = {}
         self._lock = threading.Lock()
 
-    def apply(self, manifest: Manifest, *, dry_run: bool = False, force: bool = False) -> Json:
+    def apply(
+        self,
+        manifest: Manifest,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> Json:
         """Server-side apply as `slipway` with strict field validation."""
         metadata = manifest.get("metadata") or {}
         if not metadata.get("name"):
@@ -121,6 +135,7 @@ class HttpKubeClient:
             body=manifest,
             content_type="application/apply-patch+yaml",
             read_seconds=_APPLY_SECONDS,
+            on_warning=on_warning,
         )
 
     def get(self, kind: ResourceType, namespace: str | None, name: str) -> Json:
@@ -135,7 +150,7 @@ class HttpKubeClient:
     ) -> Listing:
         """All pages. The resource version is that of the first page: a watch continues from there."""
         items: list[Json] = []
-        query = [("limit", str(_PAGE)), *_selector(labels)]
+        query = [("limit", str(_PAGE)), *label_selectors.query_of(labels)]
         page = self._transport.json("GET", kind.path(namespace), query=query)
         version = str(page["metadata"].get("resourceVersion", ""))
         while True:
@@ -181,7 +196,7 @@ class HttpKubeClient:
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", resource_version),
             ("timeoutSeconds", str(seconds)),
-            *_selector(labels),
+            *label_selectors.query_of(labels),
         ]
         idle_seconds = float(seconds + _WATCH_GRACE_SECONDS)
         for line in self._transport.lines(kind.path(), query=query, idle_seconds=idle_seconds):
@@ -269,16 +284,6 @@ class HttpKubeClient:
     def _typed(kind: ResourceType, item: Json) -> Json:
         """Items of a list carry no type of their own."""
         return {"apiVersion": kind.api_version, "kind": kind.kind} | item
-
-
-def _selector(labels: Labels | None) -> list[tuple[str, str]]:
-    if not labels:
-        return []
-    terms = [
-        f"{key}={value}" if isinstance(value, str) else f"{key} in ({','.join(value)})"
-        for key, value in labels.items()
-    ]
-    return [("labelSelector", ",".join(terms))]
 
 
 def _preferred_first(group: Json) -> list[str]:

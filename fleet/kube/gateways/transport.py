@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,6 +15,7 @@ from urllib3.exceptions import ClosedPoolError, ProtocolError, ReadTimeoutError
 from fleet.kube.domain import errors
 from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.pod_proxy import MOST_ANSWER_BYTES, PodRequest, PodResponse
+from fleet.kube.domain.warnings import parse_warnings
 from fleet.kube.gateways.connection_probe import ProbeStep, probe_connection
 from fleet.kube.gateways.credentials import access_of
 from fleet.kube.gateways.status_errors import error_of, is_status
@@ -42,9 +43,11 @@ class Transport:
         content_type: str = "application/json",
         accept: str = "application/json",
         read_seconds: float = READ_SECONDS,
+        on_warning: Callable[[str], None] | None = None,
     ) -> bytes:
         """Everything sent here is idempotent, so a kept-alive connection that the server closed
         meanwhile is tried once more on a new one, and expired credentials with new ones.
+        `on_warning` is called with each warning of a request that succeeds.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data else {})
@@ -55,6 +58,9 @@ class Transport:
                 break
         if response.status >= 300:
             raise error_of(response.status, response.data, response.headers.get("Retry-After"))
+        if on_warning is not None:
+            for text in parse_warnings(response.headers.getlist("Warning")):
+                on_warning(text)
         return response.data
 
     def proxy_request(self, call: PodRequest) -> PodResponse:

@@ -17,8 +17,9 @@ from fleet.kube.domain.errors import (
     Throttled,
     Unreachable,
 )
+from fleet.kube.domain.label_selectors import Labels
 from fleet.kube.domain.resource_types import Manifest, ResourceType
-from fleet.kube.gateways.client import KubeClient, Labels
+from fleet.kube.gateways.client import KubeClient
 from fleet.kube.services import clients
 
 # What later objects of one push may need to exist.
@@ -41,23 +42,23 @@ class Group:
     force: bool = False
 
 
-def apply(
-    *,
-    cluster_id: int,
-    manifests: Sequence[Manifest],
-    dry_run: bool = False,
-    force: bool = False,
-) -> list[Json]:
+def apply(*, cluster_id: int, manifests: Sequence[Manifest], force: bool = False) -> list[Json]:
     """Server-side apply; the result has the order of `manifests`.
 
     Namespaces and what pods need go first, one after another; the others go side by side.
     The first refusal is raised, after those that were already under way.
     """
-    group = Group(manifests, force=force)
-    (result,) = apply_groups(cluster_id=cluster_id, groups=[group], dry_run=dry_run)
-    if isinstance(result, ClusterError):
-        raise result
-    return result
+    push = _pushed(cluster_id, [Group(manifests, force=force)], dry_run=False)
+    return _or_raise(push.result_of(0))
+
+
+def dry_run(*, cluster_id: int, manifests: Sequence[Manifest]) -> list[str]:
+    """Server-side apply that stores nothing: the warnings of the cluster about what it accepts, each
+    with the objects that it is about. The first refusal is raised.
+    """
+    push = _pushed(cluster_id, [Group(manifests)], dry_run=True)
+    _or_raise(push.result_of(0))
+    return push.warnings()
 
 
 def apply_groups(
@@ -67,6 +68,17 @@ def apply_groups(
     one is refused. What is refused in one group does not touch the others; when the cluster itself
     gives up, the rest is NotAttempted.
     """
+    push = _pushed(cluster_id, groups, dry_run=dry_run)
+    return [push.result_of(index) for index in range(len(groups))]
+
+
+def _or_raise(result: list[Json] | ClusterError) -> list[Json]:
+    if isinstance(result, ClusterError):
+        raise result
+    return result
+
+
+def _pushed(cluster_id: int, groups: Sequence[Group], *, dry_run: bool) -> _Push:
     push = _Push(clients.client_for(cluster_id), groups, dry_run=dry_run)
     early = [push.early_of(index) for index in range(len(groups))]
     late = [push.late_of(index) for index in range(len(groups))]
@@ -74,7 +86,7 @@ def apply_groups(
         late = [[place] for place in late[0]]
     for wave in (early, late):
         _run(push, [places for places in wave if places])
-    return [push.result_of(index) for index in range(len(groups))]
+    return push
 
 
 def _run(push: _Push, wave: Sequence[Sequence[_Place]]) -> None:
@@ -95,6 +107,7 @@ class _Push:
         self._dry_run = dry_run
         self._made: dict[_Place, Json] = {}
         self._errors: dict[int, ClusterError] = {}
+        self._warned: list[tuple[str, str]] = []
         self._timeouts = 0
 
     def early_of(self, index: int) -> list[_Place]:
@@ -122,9 +135,14 @@ class _Push:
 
     def _apply(self, index: int, place: int) -> None:
         group = self._groups[index]
+        manifest = group.manifests[place]
+        name = f"{manifest['kind']} {manifest['metadata']['name']}"
         try:
             self._made[index, place] = self._client.apply(
-                group.manifests[place], dry_run=self._dry_run, force=group.force
+                manifest,
+                dry_run=self._dry_run,
+                force=group.force,
+                on_warning=lambda text: self._warned.append((text, name)),
             )
         except Throttled:
             self._timeouts = _MOST_SILENCES
@@ -133,6 +151,13 @@ class _Push:
             self._timeouts += 1
             raise
         self._timeouts = 0
+
+    def warnings(self) -> list[str]:
+        """Sorted, so that two dry runs of the same manifests compare equal."""
+        names_by_text: dict[str, list[str]] = {}
+        for text, name in sorted(self._warned):
+            names_by_text.setdefault(text, []).append(name)
+        return [f"{', '.join(names)}: {text}" for text, names in names_by_text.items()]
 
     def result_of(self, index: int) -> list[Json] | ClusterError:
         if index in self._errors:

@@ -30,9 +30,9 @@ class Fast(RecordingCluster):
         super().__init__()
         self.has_served = threading.Event()
 
-    def apply(self, manifest: Any, *, dry_run: bool = False, force: bool = False) -> Any:
-        made = super().apply(manifest, dry_run=dry_run, force=force)
-        if manifest["kind"] == "InferenceService" and not dry_run:
+    def apply(self, manifest: Any, **options: Any) -> Any:
+        made = super().apply(manifest, **options)
+        if manifest["kind"] == "InferenceService" and not options["dry_run"]:
             self.has_served.set()
         return made
 

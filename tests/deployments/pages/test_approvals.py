@@ -48,6 +48,16 @@ def test_a_lead_finds_the_request_sees_why_and_approves(
     assert approval.evidence_hash == change.evidence_hash
 
 
+def test_an_approver_reads_the_warnings_of_the_cluster(world: World, signed_in: SignIn) -> None:
+    warning = "serving.kserve.io/v1beta1 is deprecated"
+    world.cluster.warn["InferenceService"] = warning
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
+
+    shown = page(signed_in(world.lead).get(f"/approvals/{change.pk}")).text
+
+    assert f"warns: Cluster warnings InferenceService detector-r1: {warning}." in shown
+
+
 @pytest.mark.parametrize(
     ("person", "status"), [("member", 403), ("viewer", 403), ("stranger", 404)]
 )

@@ -37,6 +37,36 @@ def test_what_the_cluster_refuses_in_a_dry_run_is_refused(world: World) -> None:
     assert "no such runtime" in raised[0].message
 
 
+def test_a_warning_of_the_cluster_is_shown_and_does_not_refuse(world: World) -> None:
+    world.cluster.warn["InferenceService"] = "serving.kserve.io/v1beta1 is deprecated."
+    world.cluster.warn["PodDisruptionBudget"] = "a budget of one pod blocks no drain"
+
+    result = preflight.check(actor=world.member, draft=world.draft())
+
+    accepted, warnings = result.checks[-2:]
+    assert (accepted.name, accepted.ok) == ("Server dry-run", True)
+    assert warnings == Check(
+        "Cluster warnings",
+        ok=False,
+        detail="PodDisruptionBudget detector-r1: a budget of one pod blocks no drain. "
+        "InferenceService detector-r1: serving.kserve.io/v1beta1 is deprecated.",
+        fix="The cluster accepts these objects. A later release or a stricter policy may refuse them.",
+        is_blocking=False,
+    )
+    assert result.can_submit
+
+
+def test_pod_security_of_another_namespace_is_no_warning(world: World) -> None:
+    """Before the team's namespace exists the dry run is tried in another one."""
+    del world.cluster.objects["Namespace", "", "vision"]
+    world.cluster.warn["InferenceService"] = 'would violate PodSecurity "restricted:latest": root'
+
+    result = preflight.check(actor=world.member, draft=world.draft())
+
+    assert "Cluster warnings" not in {check.name for check in result.checks}
+    assert result.checks[-1].detail.endswith("vision is created with the first deployment.")
+
+
 def test_a_cluster_that_does_not_answer_is_not_known_and_does_not_refuse(world: World) -> None:
     world.cluster.fail_with = Unreachable("connection refused")
 
