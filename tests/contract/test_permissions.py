@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from deployments.delivery.domain import owned_kinds
 from fleet.clusters.domain.rbac import PERMISSIONS
-from fleet.clusters.services import capabilities, gateway_probe
+from fleet.clusters.services import api_server_probe, capabilities, gateway_probe
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
@@ -133,6 +133,8 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         quietly(client.list_all, of_kind)
         quietly(first_event, client, of_kind)
     quietly(client.list_all, capabilities.NODE_POOL)
+    quietly(client.list_all, capabilities.PROMETHEUS)
+    quietly(client.get, api_server_probe.ENDPOINT_SLICE, "default", "kubernetes")
     quietly(client.get, gateway_probe.GATEWAY_CLASS, None, "requested")
     for api_version, kind in NAMED:
         where = {"api_version": api_version, "kind": kind, "namespace": None, "name": "requested"}

@@ -54,13 +54,16 @@ def peer_authentication(context: ManifestContext, served: ServedRevision) -> Man
 
 
 def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Selects the Service by labels, which KServe copies to its own Service."""
+    """Selects the Service by labels, which KServe copies to its own Service. Its own labels are those
+    by which the cluster's Prometheus selects it.
+    """
     labels = {DEPLOYMENT_ID_LABEL: str(context.deployment_id), REVISION_LABEL: str(served.number)}
+    meta = _metadata(context, served)
     port = "http1" if served.spec.engine == serving_spec.KSERVE_VLLM else "metrics"
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
-        "metadata": _metadata(context, served),
+        "metadata": {**meta, "labels": {**dict(context.monitor_labels), **meta["labels"]}},
         "spec": {
             "selector": {"matchLabels": labels},
             "endpoints": [{"port": port, "path": "/metrics", "interval": "15s"}],

@@ -77,7 +77,7 @@ def _mode_annotations(served: ServedRevision) -> dict[str, str]:
     return {
         "serving.kserve.io/deploymentMode": "Knative",
         "autoscaling.knative.dev/scale-to-zero-pod-retention-period": f"{retention}s",
-        "serving.knative.dev/progress-deadline": f"{pod_template.start_seconds(served)}s",
+        "serving.knative.dev/progress-deadline": f"{pod_template.progress_seconds(served)}s",
     }
 
 

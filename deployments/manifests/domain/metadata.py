@@ -52,6 +52,8 @@ class ManifestContext:
     prometheus_url: str = ""
     # The LocalModelNodeGroup whose nodes keep cached models.
     cache_node_group: str = ""
+    # The labels by which the cluster's Prometheus selects monitors.
+    monitor_labels: tuple[tuple[str, str], ...] = ()
     # The Pod Security Standard that the namespace enforces.
     pod_security: str = "restricted"
     # Addresses that pods may reach by HTTPS to download models.

@@ -22,6 +22,8 @@ _PROBE_SECONDS = 5
 # Short enough to restart a hung container soon, long enough to survive a minute under load.
 _LIVENESS = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
 _START_SECONDS = 180
+# For a new node, the image and the download, before the container starts.
+_EARLIER_SECONDS = 20 * 60
 # From a page cache on a busy node to the GPU; measured ones are several times faster.
 _LOAD_MIB_PER_SECOND = 50
 # TensorRT builds its engine when the model is loaded for the first time on a node.
@@ -116,6 +118,11 @@ def start_seconds(served: ServedRevision) -> int:
     precisions = [spec.precision, *(tuning.precision for tuning in spec.packed)]
     builds = sum(precision != "original" for precision in precisions)
     return _START_SECONDS + mib // _LOAD_MIB_PER_SECOND + builds * _ENGINE_BUILD_SECONDS
+
+
+def progress_seconds(served: ServedRevision) -> int:
+    """How long a rollout of its pods may make no progress before it counts as failed."""
+    return _EARLIER_SECONDS + start_seconds(served)
 
 
 def _language_start_seconds(parameters_millions: int) -> int:

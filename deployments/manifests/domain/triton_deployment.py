@@ -24,14 +24,12 @@ API_VERSION = "apps/v1"
 KIND = "Deployment"
 # The download cache of Hugging Face's library.
 _HUGGING_FACE_HOME = "/var/cache/huggingface"
-# For a new node, the image and the download, before the container starts.
-_EARLIER_SECONDS = 20 * 60
 
 
 def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
     name = workload_name(context.deployment, served.number)
     spec: dict[str, Any] = {
-        "progressDeadlineSeconds": _deadline_seconds(served),
+        "progressDeadlineSeconds": pod_template.progress_seconds(served),
         "selector": {"matchLabels": {WORKLOAD_LABEL: name}},
         "strategy": pod_template.rolling_update(),
         "template": {
@@ -68,10 +66,6 @@ def service(context: ManifestContext, served: ServedRevision) -> Manifest:
             ],
         },
     }
-
-
-def _deadline_seconds(served: ServedRevision) -> int:
-    return _EARLIER_SECONDS + pod_template.start_seconds(served)
 
 
 def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from deployments.spec.domain import replicas, serving_spec
 from deployments.spec.domain.engines import LLM_SERVICE, ONNX_ENGINES, TRITON_VLLM
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from fleet.clusters.domain import serving_policy
+from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
 from portal.core.definitions import Rejected
@@ -42,6 +43,7 @@ def context_of(deployment: Deployment) -> ManifestContext:
         deployment_id=deployment.pk,
         cluster=deployment.cluster,
         policy=policy_of(deployment),
+        capabilities=Capabilities.from_json(deployment.cluster.capabilities),
     )
 
 
@@ -60,7 +62,13 @@ def policy_of(subject: Deployment | Pipeline) -> ServingPolicy:
 
 
 def context_for(
-    *, team: str, name: str, deployment_id: int, cluster: Any, policy: ServingPolicy
+    *,
+    team: str,
+    name: str,
+    deployment_id: int,
+    cluster: Any,
+    policy: ServingPolicy,
+    capabilities: Capabilities,
 ) -> ManifestContext:
     """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
     read.
@@ -83,6 +91,7 @@ def context_for(
         vllm_image=used.vllm_image,
         prometheus_url=used.prometheus_url,
         cache_node_group=used.cache_node_group,
+        monitor_labels=tuple(sorted(capabilities.monitor_labels.items())),
         pod_security=used.pod_security or serving_policy.RESTRICTED,
         egress_cidrs=used.egress_cidrs,
         control_plane_cidrs=used.control_plane_cidrs,

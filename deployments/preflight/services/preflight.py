@@ -18,6 +18,7 @@ from deployments.preflight.services import (
     cluster_checks,
     dry_run,
     limits,
+    monitor_checks,
     multi_model_checks,
     quota_checks,
     revision_checks,
@@ -156,6 +157,7 @@ def _subject_of(
         deployment_id=deployment_id,
         cluster=cluster,
         policy=cluster.serving,
+        capabilities=cluster.capabilities,
     )
     with rejections.as_invalid():
         revision = revision or rendered.render(context, number=number, version=version, spec=spec)
@@ -240,6 +242,8 @@ def _check_cluster(subject: _Subject) -> list[Check]:
             subject.context, subject.rendered.served, cluster_id=subject.cluster.id
         ),
         *scaling_checks.check_scaling(subject.spec, subject.cluster),
+        *scaling_checks.check_knative(subject.spec, subject.cluster, subject.rendered.manifests),
+        *monitor_checks.check_monitor(subject.context, subject.spec, subject.cluster),
         *capacity_checks.check_instance_type(subject.spec, cluster_id=subject.cluster.id),
         revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
         *limits.check_spec(

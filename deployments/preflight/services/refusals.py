@@ -29,6 +29,7 @@ _FIELDS = {
     limits.PRIORITY: "placement.priority_class",
     "Quota": "max_replicas",
     scaling_checks.NAME: "scaling",
+    scaling_checks.KNATIVE_PODS: "scaling",
     capacity_checks.INSTANCE_TYPE: "instance_type",
     capacity_checks.CAPACITY: "instance_type",
     "Server dry-run": "name",

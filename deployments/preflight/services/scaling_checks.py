@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from deployments.manifests.domain import autoscaling
+from deployments.manifests.domain import autoscaling, knative
+from deployments.manifests.domain.metadata import Manifest
 from deployments.preflight.domain.checks import Check
 from deployments.spec.domain import default_scaling
-from deployments.spec.domain.scaling import FIXED, HPA, KEDA
+from deployments.spec.domain.scaling import FIXED, HPA, KEDA, KNATIVE
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain import knative_flags
 from fleet.clusters.domain.prometheus import PrometheusError
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.clusters.services import prometheus
 
 NAME: Final = "Scaling"
 _READERS: Final = {HPA: "The HPA's adapter", KEDA: "KEDA"}
+KNATIVE_PODS: Final = "Knative"
 # When the replica count became fixed. Changing replicas in place cannot set an autoscaler.
 _RAISE_LIMIT: Final = {
     False: "Raise min replicas or choose an autoscaler.",
@@ -45,6 +49,36 @@ def check_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
         return [Check(NAME, ok=None, detail=detail, fix=fix, is_blocking=False)]
     series = autoscaling.metric_names(spec)
     return [_check_metric(spec, cluster, name, metric) for name, metric in series.items()]
+
+
+def check_knative(
+    spec: ServingSpec, cluster: ClusterInfo, manifests: Sequence[Manifest]
+) -> list[Check]:
+    """Knative refuses fields of a pod that its configuration does not allow, and KServe sends it the
+    pod only after the dry run.
+    """
+    if spec.scaling.kind != KNATIVE:
+        return []
+    fields = knative.needed_flags(manifests)
+    flags = cluster.capabilities.knative_flags
+    if flags is None:
+        detail = (
+            f"Whether Knative on {cluster.name} allows {_listed(fields.values())} is not known."
+        )
+        fix = "Grant the portal get on ConfigMap config-features (manage.py cluster_rbac)."
+        return [Check(KNATIVE_PODS, ok=None, detail=detail, fix=fix, is_blocking=False)]
+    refused = knative_flags.disabled(flags, fields)
+    if not refused:
+        detail = f"Knative on {cluster.name} allows every field of these pods."
+        return [Check(KNATIVE_PODS, ok=True, detail=detail)]
+    names = _listed(fields[flag] for flag in refused)
+    detail = f"Knative on {cluster.name} refuses pods with {names}."
+    fix = f"Choose another autoscaler, or a platform admin must {knative_flags.describe_fix(refused)}."
+    return [Check(KNATIVE_PODS, ok=False, detail=detail, fix=fix)]
+
+
+def _listed(fields: Iterable[str]) -> str:
+    return ", ".join(sorted(set(fields)))
 
 
 def _check_metric(spec: ServingSpec, cluster: ClusterInfo, name: str, metric: str) -> Check:

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fleet.clusters.domain import monitor_selection
 from fleet.clusters.domain.capability_descriptions import (
     ENGINE_NEEDS,
     FEATURE_DESCRIPTIONS,
     OPTION_NEEDS,
 )
+from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
 
 FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
@@ -60,6 +62,10 @@ class Capabilities:
     gpus_why: str = ""
     # Karpenter's node pools; None without Karpenter or without permission to list them.
     node_pools: tuple[NodePool, ...] | None = None
+    # The operator's Prometheus servers; None without the operator or permission to list them.
+    prometheuses: tuple[PrometheusSelection, ...] | None = None
+    # Knative's flags for pods that are set; None without Knative or permission to read them.
+    knative_flags: Mapping[str, str] | None = None
     probed_at: str = ""
     # Engines that this cluster can never run, with the reason.
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
@@ -104,6 +110,12 @@ class Capabilities:
         return Offer(ok=False, why=f"No node offers {resource}.")
 
     @property
+    def monitor_labels(self) -> dict[str, str]:
+        """The labels by which the cluster's Prometheus selects a ServiceMonitor."""
+        chosen = monitor_selection.choose(self.prometheuses or ())
+        return {} if chosen is None else chosen.labels_for("ServiceMonitor") or {}
+
+    @property
     def version(self) -> str:
         return self.feature("kubernetes").version
 
@@ -146,6 +158,10 @@ class Capabilities:
             "node_pools": None
             if self.node_pools is None
             else [pool.to_json() for pool in self.node_pools],
+            "prometheuses": None
+            if self.prometheuses is None
+            else [selection.to_json() for selection in self.prometheuses],
+            "knative_flags": None if self.knative_flags is None else dict(self.knative_flags),
             "engines": self.engines,
             "notes": self.notes,
             "probed_at": self.probed_at,
@@ -157,11 +173,16 @@ class Capabilities:
         """Read the column; {} is a cluster that was never probed. Unknown features are ignored."""
         features = raw.get("features") or {}
         offers, pools = raw.get("gpu_offers"), raw.get("node_pools")
+        prometheuses = raw.get("prometheuses")
         return cls(
             features={name: Feature(**features[name]) for name in FEATURES if name in features},
             gpu_offers=None if offers is None else tuple(GpuOffer(**offer) for offer in offers),
             gpus_why=raw.get("gpus_why", ""),
             node_pools=None if pools is None else tuple(map(NodePool.from_json, pools)),
+            prometheuses=None
+            if prometheuses is None
+            else tuple(map(PrometheusSelection.from_json, prometheuses)),
+            knative_flags=raw.get("knative_flags"),
             probed_at=raw.get("probed_at", ""),
             excluded_engines=raw.get("excluded_engines") or {},
         )

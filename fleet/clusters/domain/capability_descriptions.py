@@ -55,6 +55,12 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "requests to reach models",
         "Add the namespace to the gateway proxy namespaces of the cluster's serving policy.",
     ),
+    "pod-proxy": FeatureDescription(
+        "API server access",
+        "golden requests and trials",
+        "Add the API server's networks (on EKS, the subnets of the cluster) to the cluster's serving "
+        "policy.",
+    ),
     "request-mirror": FeatureDescription(
         "Request mirroring",
         "shadow rollouts",

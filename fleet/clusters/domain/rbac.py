@@ -81,6 +81,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_KSERVE, "clusterservingruntimes", ("get",), "serving models across nodes"),
     _cluster(_KSERVE, "localmodelnodegroups", ("get",), "reading where models are cached"),
     _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "checking priority classes"),
+    _cluster("monitoring.coreos.com", "prometheuses", ("list",), "labelling ServiceMonitors"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
     Permission(
         "",
@@ -89,6 +90,22 @@ _EVERYWHERE: tuple[Permission, ...] = (
         "reading KServe's default mode",
         is_per_team=False,
         names=("inferenceservice-config",),
+    ),
+    Permission(
+        "",
+        "configmaps",
+        ("get",),
+        "reading what Knative allows in pods",
+        is_per_team=False,
+        names=("config-features",),
+    ),
+    Permission(
+        "discovery.k8s.io",
+        "endpointslices",
+        ("get",),
+        "checking that network policies admit the API server",
+        is_per_team=False,
+        names=("kubernetes",),
     ),
     Permission(
         _APPS,

@@ -4,20 +4,19 @@ known.
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from fleet.clusters.domain import kserve_releases, node_pools
+from fleet.clusters.domain import kserve_releases, monitor_selection, node_pools
 from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
+from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
-from fleet.clusters.domain.rbac import CONTROLLERS
 from fleet.clusters.domain.serving_policy import ServingPolicy
-from fleet.clusters.services import gateway_probe, prometheus
-from fleet.clusters.services.unknown_features import or_unknown
+from fleet.clusters.selectors.default_serving_policy import default_policy
+from fleet.clusters.services import api_server_probe, gateway_probe, kserve_probe, prometheus
+from fleet.clusters.services.installed_versions import read_version
 from fleet.gpus.domain import shares
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
@@ -35,7 +34,6 @@ LOCAL_LIMITS: Mapping[str, str] = {
     engine: _LOCAL_REASON for engine in ENGINE_NEEDS if engine not in ("kserve-triton", "triton")
 }
 _PROBE_EVERY = timedelta(minutes=10)
-_KSERVE_ALPHA = ("serving.kserve.io/v1alpha2", "serving.kserve.io/v1alpha1")
 # Feature to API group: the group is served when the product is installed.
 _GROUPS: Mapping[str, str] = {
     "kserve": "serving.kserve.io",
@@ -47,18 +45,12 @@ _GROUPS: Mapping[str, str] = {
     "hpa-metrics": "metrics.k8s.io",
     "external-metrics": "external.metrics.k8s.io",
 }
-_IN_KSERVE: Mapping[str, str] = {
-    "llm-inference-service": "llminferenceservices",
-    "local-model-cache": "localmodelcaches",
-    "inference-graph": "inferencegraphs",
-}
 # One adapter serves the whole API group.
 _KEDAS_OWN = Feature(
     is_there=False, why="KEDA serves the external metrics of this cluster, for its own objects only"
 )
-_CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
 NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
-_TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
+PROMETHEUS = ResourceType("monitoring.coreos.com/v1", "Prometheus", "prometheuses")
 
 
 def probe(*, cluster_id: int) -> Capabilities:
@@ -68,7 +60,7 @@ def probe(*, cluster_id: int) -> Capabilities:
     capabilities = read_capabilities(
         client,
         gateway=(cluster.gateway_namespace, cluster.gateway_name),
-        proxy_namespaces=ServingPolicy.from_json(cluster.serving).gateway_namespaces,
+        policy=ServingPolicy.from_json(cluster.serving).with_defaults(default_policy()),
         at=clock.now(),
         promql=prometheus.probe(cluster),
     )
@@ -90,7 +82,7 @@ def read_capabilities(
     client: KubeClient,
     *,
     gateway: tuple[str, str],
-    proxy_namespaces: Sequence[str],
+    policy: ServingPolicy,
     at: datetime,
     promql: Feature,
 ) -> Capabilities:
@@ -99,14 +91,16 @@ def read_capabilities(
     groups = client.groups()
     for name, group in _GROUPS.items():
         features[name] = _group_feature(client, name, group, groups)
-    for name, plural in _IN_KSERVE.items():
-        features[name] = _kserve_feature(client, plural, groups)
     if features["keda"].is_there and features["external-metrics"].is_there:
         features["external-metrics"] = _KEDAS_OWN
-    features["kserve-knative"] = _knative(client, features["kserve"], groups)
+    flags = kserve_probe.read_knative_flags(client, groups)
+    features |= kserve_probe.read_features(client, features["kserve"], groups, flags)
     features |= _too_old(features, kserve=features["kserve"].version)
     features["gateway-api"] = gateway_probe.read_gateway(client, gateway, groups)
-    features["gateway-proxies"] = gateway_probe.read_proxies(client, gateway, proxy_namespaces)
+    features["gateway-proxies"] = gateway_probe.read_proxies(
+        client, gateway, policy.gateway_namespaces
+    )
+    features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
     features["promql"] = promql
     offers, why = _gpus(client)
@@ -115,9 +109,18 @@ def read_capabilities(
         gpu_offers=offers,
         gpus_why=why,
         node_pools=_node_pools(client, features["karpenter"]),
+        knative_flags=flags,
+        prometheuses=_prometheuses(client, features["prometheus"]),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if version.endswith(_LOCAL_VERSION) else {},
     )
+
+
+def _pod_proxy(client: KubeClient, policy: ServingPolicy, version: str) -> Feature:
+    if version.endswith(_LOCAL_VERSION):
+        # The embedded cluster enforces no network policies.
+        return Feature(is_there=True)
+    return api_server_probe.read_pod_proxy(client, policy.control_plane_cidrs)
 
 
 def _too_old(features: Mapping[str, Feature], *, kserve: str) -> dict[str, Feature]:
@@ -135,59 +138,7 @@ def _group_feature(
 ) -> Feature:
     if group not in groups:
         return Feature(is_there=False)
-    return Feature(is_there=True, version=_version(client, name) or groups[group][0])
-
-
-def _version(client: KubeClient, name: str) -> str:
-    """The version of the controller's Deployment; empty without permission to read it."""
-    for namespace, deployment in CONTROLLERS.get(name, ()):
-        try:
-            controller = client.get(resource_types.DEPLOYMENT, namespace, deployment)
-        except (NotAllowed, ObjectNotFound):
-            continue
-        label = (controller["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")
-        if _TAG.fullmatch(label):
-            return str(label)
-        containers = controller["spec"]["template"]["spec"]["containers"]
-        tags = [
-            str(container.get("image", "")).partition("@")[0].rpartition(":")[2]
-            for container in containers
-        ]
-        return next((tag for tag in tags if _TAG.fullmatch(tag)), "")
-    return ""
-
-
-def _kserve_feature(client: KubeClient, plural: str, groups: Mapping[str, list[str]]) -> Feature:
-    if _GROUPS["kserve"] not in groups:
-        return Feature(is_there=False)
-
-    def check() -> Feature:
-        for version in _KSERVE_ALPHA:
-            is_served = version.partition("/")[2] in groups[_GROUPS["kserve"]]
-            if is_served and plural in client.resources(version):
-                return Feature(is_there=True, version=version.partition("/")[2])
-        return Feature(is_there=False, why="The installed KServe does not include it")
-
-    return or_unknown(check, f"get /apis/{_GROUPS['kserve']}")
-
-
-def _knative(client: KubeClient, kserve: Feature, groups: Mapping[str, list[str]]) -> Feature:
-    if "serving.knative.dev" not in groups:
-        return Feature(is_there=False, why="Knative Serving is not installed")
-    if not kserve.is_there:
-        return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
-    version = _version(client, "kserve-knative") or groups["serving.knative.dev"][0]
-    return Feature(is_there=True, version=version, why=_describe_default_mode(client))
-
-
-def _describe_default_mode(client: KubeClient) -> str:
-    """For information only: the portal always sets the mode on its objects."""
-    try:
-        config_map = client.get(_CONFIG_MAP, "kserve", "inferenceservice-config")
-        mode = json.loads(config_map["data"]["deploy"])["defaultDeploymentMode"]
-    except (NotAllowed, ObjectNotFound, KeyError, ValueError, TypeError):
-        return ""
-    return f"KServe uses {mode} mode by default."
+    return Feature(is_there=True, version=read_version(client, name) or groups[group][0])
 
 
 def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] | None:
@@ -195,6 +146,15 @@ def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] 
         return None
     try:
         return node_pools.parse_pools(client.list_all(NODE_POOL).items)
+    except (NotAllowed, ObjectNotFound):
+        return None
+
+
+def _prometheuses(client: KubeClient, operator: Feature) -> tuple[PrometheusSelection, ...] | None:
+    if not operator.is_there:
+        return None
+    try:
+        return monitor_selection.parse(client.list_all(PROMETHEUS).items)
     except (NotAllowed, ObjectNotFound):
         return None
 

@@ -58,6 +58,16 @@ def test_plain_triton_rolls_without_a_gap_and_is_probed_by_the_size_of_its_model
     assert large["progressDeadlineSeconds"] == 20 * 60 + 180 + 2000
 
 
+def test_knative_gives_up_only_after_a_new_node_its_image_and_the_download() -> None:
+    scaled = {"scaling": {"kind": "knative"}, "max_replicas": 2}
+    service = _made("kserve-triton", size_mib=100_000, **scaled)["InferenceService"]
+
+    assert (
+        service["metadata"]["annotations"]["serving.knative.dev/progress-deadline"]
+        == f"{20 * 60 + 180 + 2000}s"
+    )
+
+
 def test_vllm_is_ready_once_it_lists_its_models() -> None:
     model = _made("kserve-vllm", llm=_LLM)["InferenceService"]["spec"]["predictor"]["model"]
 

@@ -230,3 +230,35 @@ def test_a_cluster_that_is_down_keeps_what_was_known_of_it(
         capabilities.probe(cluster_id=cluster.pk)
 
     assert Capabilities.from_json(Cluster.objects.get().capabilities) == before
+
+
+@pytest.mark.parametrize(
+    ("ingress", "is_offered"),
+    [
+        ('{"enableLLMInferenceServiceTLS": true}', False),
+        ('{"enableLLMInferenceServiceTLS": false}', True),
+        ('{"ingressGateway": "kserve/gateway"}', True),
+        ("not json", True),
+        ("[]", True),
+    ],
+)
+def test_llm_services_over_tls_are_not_offered_and_the_setting_is_named(
+    kube: FakeKube, cluster: Cluster, ingress: str, is_offered: bool
+) -> None:
+    kube.api_groups["serving.kserve.io"] = ["v1beta1", "v1alpha2"]
+    kube.served["serving.kserve.io/v1alpha2"] = ["llminferenceservices"]
+    kube.put(
+        {
+            "kind": "ConfigMap",
+            "metadata": {"namespace": "kserve", "name": "inferenceservice-config"},
+            "data": {"ingress": ingress},
+        }
+    )
+
+    offer = probed(cluster).offers_engine("llm-inference-service")
+
+    assert offer.ok is is_offered
+    assert is_offered or offer.why.startswith(
+        "KServe serves it over TLS with certificates that the gateway cannot verify: set "
+        "enableLLMInferenceServiceTLS to false under ingress in ConfigMap inferenceservice-config"
+    )

@@ -1,0 +1,122 @@
+"""What the installed KServe offers: its kinds, Knative mode, and settings that change what works."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fleet.clusters.domain import knative_flags
+from fleet.clusters.domain.capabilities import Feature
+from fleet.clusters.services.installed_versions import read_version
+from fleet.clusters.services.unknown_features import or_unknown
+from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
+from fleet.kube.domain.resource_types import ResourceType
+from fleet.kube.gateways.client import KubeClient
+
+_GROUP = "serving.kserve.io"
+_ALPHA = (f"{_GROUP}/v1alpha2", f"{_GROUP}/v1alpha1")
+_KINDS: Mapping[str, str] = {
+    "llm-inference-service": "llminferenceservices",
+    "local-model-cache": "localmodelcaches",
+    "inference-graph": "inferencegraphs",
+}
+_KNATIVE = "serving.knative.dev"
+_CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
+_TLS = "enableLLMInferenceServiceTLS"
+
+
+def read_features(
+    client: KubeClient,
+    kserve: Feature,
+    groups: Mapping[str, list[str]],
+    flags: Mapping[str, str] | None,
+) -> dict[str, Feature]:
+    """`flags` are Knative's, as `read_knative_flags` returns them."""
+    config = _read_config(client) if kserve.is_there else {}
+    features = {name: _kserve_feature(client, plural, groups) for name, plural in _KINDS.items()}
+    features["llm-inference-service"] = _without_tls(features["llm-inference-service"], config)
+    features["kserve-knative"] = _knative(client, kserve, groups, flags, config)
+    return features
+
+
+def _read_config(client: KubeClient) -> Mapping[str, Any]:
+    """KServe's settings by section; empty where they cannot be read."""
+    try:
+        config_map = client.get(_CONFIG_MAP, "kserve", "inferenceservice-config")
+    except (NotAllowed, ObjectNotFound):
+        return {}
+    sections = {}
+    for name, text in (config_map.get("data") or {}).items():
+        try:
+            sections[name] = json.loads(text)
+        except ValueError:
+            continue
+    return sections
+
+
+def _setting(config: Mapping[str, Any], section: str, name: str) -> Any:
+    values = config.get(section)
+    return values.get(name) if isinstance(values, dict) else None
+
+
+def _without_tls(feature: Feature, config: Mapping[str, Any]) -> Feature:
+    """KServe signs a certificate for each service and keeps its authority in a Secret of the team,
+    which the portal does not read: so no BackendTLSPolicy can name it, and the gateway, golden
+    requests and metrics would all speak HTTP to a server that takes HTTPS only.
+    """
+    if not feature.is_there or not _setting(config, "ingress", _TLS):
+        return feature
+    why = (
+        "KServe serves it over TLS with certificates that the gateway cannot verify: set "
+        f"{_TLS} to false under ingress in ConfigMap inferenceservice-config of kserve"
+    )
+    return Feature(is_there=False, version=feature.version, why=why)
+
+
+def _kserve_feature(client: KubeClient, plural: str, groups: Mapping[str, list[str]]) -> Feature:
+    if _GROUP not in groups:
+        return Feature(is_there=False)
+
+    def check() -> Feature:
+        for version in _ALPHA:
+            is_served = version.partition("/")[2] in groups[_GROUP]
+            if is_served and plural in client.resources(version):
+                return Feature(is_there=True, version=version.partition("/")[2])
+        return Feature(is_there=False, why="The installed KServe does not include it")
+
+    return or_unknown(check, f"get /apis/{_GROUP}")
+
+
+def read_knative_flags(
+    client: KubeClient, groups: Mapping[str, list[str]]
+) -> Mapping[str, str] | None:
+    if _KNATIVE not in groups:
+        return None
+    try:
+        config_map = client.get(_CONFIG_MAP, *knative_flags.CONFIG_MAP)
+    except (NotAllowed, ObjectNotFound):
+        return None
+    return knative_flags.parse(config_map.get("data") or {})
+
+
+def _knative(
+    client: KubeClient,
+    kserve: Feature,
+    groups: Mapping[str, list[str]],
+    flags: Mapping[str, str] | None,
+    config: Mapping[str, Any],
+) -> Feature:
+    if _KNATIVE not in groups:
+        return Feature(is_there=False, why="Knative Serving is not installed")
+    if not kserve.is_there:
+        return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
+    version = read_version(client, "kserve-knative") or groups[_KNATIVE][0]
+    refused = [] if flags is None else knative_flags.disabled(flags, knative_flags.ALWAYS_NEEDED)
+    if refused:
+        why = f"Knative places no pods on GPU nodes: {knative_flags.describe_fix(refused)}"
+        return Feature(is_there=False, version=version, why=why)
+    # For information only: the portal always sets the mode on its objects.
+    mode = _setting(config, "deploy", "defaultDeploymentMode")
+    why = f"KServe uses {mode} mode by default." if mode else ""
+    return Feature(is_there=True, version=version, why=why)
