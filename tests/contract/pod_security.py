@@ -45,7 +45,6 @@ def _of_inference_service(spec: Json) -> Iterator[tuple[str, Json]]:
     yield "predictor", {**predictor, "containers": containers}
     if "workerSpec" in predictor:
         yield "workerSpec", predictor["workerSpec"]
-    yield from ((name, spec[name]) for name in ("transformer", "explainer") if name in spec)
 
 
 def violations(pod: Json) -> list[str]:

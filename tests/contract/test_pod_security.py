@@ -20,10 +20,6 @@ _CASES: tuple[dict[str, Any], ...] = (
     {"engine": "triton"},
     {"engine": "kserve-triton"},
     {"engine": "kserve-triton", "scaling": {"kind": "knative"}},
-    {
-        "engine": "kserve-triton",
-        "components": {"transformer_image": "kserve/a:1", "explainer_image": "kserve/b:1"},
-    },
     {"engine": "triton-vllm", "llm": _LLM},
     {"engine": "kserve-vllm", "llm": _LLM},
     {"engine": "kserve-vllm", "llm": {"artifact": "pvc://weights/m", "nodes": 2}},

@@ -11,7 +11,6 @@ from deployments.spec.domain import serving_spec
 from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from deployments.spec.domain.serving_spec import (
     Batching,
-    Components,
     Llm,
     Network,
     OfficeHours,
@@ -25,7 +24,6 @@ from deployments.spec.domain.serving_spec import (
 _names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 _TRITONS = (*serving_spec.ONNX_ENGINES, serving_spec.TRITON_VLLM)
-_IMAGES = st.sampled_from(["", "registry.example/team/part:1.2"])
 _hours = st.builds(
     OfficeHours,
     timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
@@ -161,7 +159,6 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
         ),
         network=draw(st.builds(Network)),
         llm=llm,
-        components=draw(_components(engine, scaling.kind)),
         **tuning,
     )
 
@@ -184,13 +181,6 @@ def _onnx_tuning(draw: st.DrawFn) -> dict[str, Any]:
 def _packed(draw: st.DrawFn) -> tuple[Packed, ...]:
     models = draw(st.lists(st.sampled_from(["classifier", "embedder"]), max_size=2, unique=True))
     return tuple(Packed(model=name, version=1, **draw(_onnx_tuning())) for name in models)
-
-
-@st.composite
-def _components(draw: st.DrawFn, engine: str, kind: str) -> Components:
-    if engine not in serving_spec.KSERVE_ENGINES or kind == serving_spec.KNATIVE:
-        return Components()
-    return Components(transformer_image=draw(_IMAGES), explainer_image=draw(_IMAGES))
 
 
 @st.composite

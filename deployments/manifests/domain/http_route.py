@@ -43,15 +43,12 @@ class Backend:
     weight: int
     api: Api
     is_knative: bool = False
-    has_transformer: bool = False
     mirror: int = 0
 
     def service_of(self, deployment: str) -> str:
         workload = workload_name(deployment, self.number)
         if self.is_knative:
             return f"{workload}{_KNATIVE_REVISION}"
-        if self.has_transformer:
-            return f"{workload}-transformer"
         return f"{workload}{_SERVICE_SUFFIX.get(self.engine, '')}"
 
 
@@ -65,7 +62,6 @@ def backend_for(
         weight=weight,
         api=route_paths.api_of(spec, model),
         is_knative=spec.scaling.kind == serving_spec.KNATIVE,
-        has_transformer=bool(spec.components.transformer_image),
         mirror=mirror,
     )
 

@@ -55,7 +55,7 @@ def inference_service(context: ManifestContext, served: ServedRevision) -> Manif
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": fields,
-        "spec": {"predictor": _predictor(context, served), **_components(context, served)},
+        "spec": {"predictor": _predictor(context, served)},
     }
 
 
@@ -176,29 +176,3 @@ def _probes(served: ServedRevision, *, ready: str, live: str) -> dict[str, Any]:
     if served.spec.scaling.kind == serving_spec.KNATIVE:
         return {"readinessProbe": pod_template.get(ready, periodSeconds=5)}
     return pod_template.probes(served, ready=ready, live=live)
-
-
-def _components(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Requests enter through the transformer, which calls the predictor; both scale by CPU."""
-    images = served.spec.components
-    named = (("transformer", images.transformer_image), ("explainer", images.explainer_image))
-    return {name: _component(context, served, image) for name, image in named if image}
-
-
-def _component(context: ManifestContext, served: ServedRevision, image: str) -> dict[str, Any]:
-    amounts = {"cpu": "1", "memory": "2Gi"}
-    return {
-        "labels": pod_labels_of(context, served),
-        "serviceAccountName": account_of(served),
-        **pod_template.sealed(),
-        "minReplicas": served.spec.min_replicas,
-        "maxReplicas": served.spec.max_replicas,
-        "containers": [
-            {
-                "name": "kserve-container",
-                "image": image,
-                "resources": {"requests": dict(amounts), "limits": dict(amounts)},
-                "securityContext": pod_template.security(),
-            }
-        ],
-    }

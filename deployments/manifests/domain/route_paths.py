@@ -63,10 +63,6 @@ class Api:
 
 def api_of(spec: ServingSpec, model: str) -> Api:
     """`model` is the revision's own; those of multi-model serving answer too."""
-    if spec.components.transformer_image:
-        # KServe's transformer has the paths of the v1 protocol as well.
-        first = (f"/v1/models/{model}", f"/v1/models/{model}:predict")
-        return Api((model, *(packed.model for packed in spec.packed)), first)
     if spec.engine not in (serving_spec.KSERVE_VLLM, serving_spec.LLM_SERVICE):
         return Api((model, *(packed.model for packed in spec.packed)))
     return Api(others=_OPENAI + (_OPENAI_OF_KSERVE if spec.nodes > 1 else ()))

@@ -94,9 +94,7 @@ def _member(row: Deployment, environment: str) -> Member:
     model, spec = revision.version.model.name, revision.spec
     signature = signatures.from_json(revision.version.signature)
     call = inference_call.call_of(engine=spec["engine"], model=model, signature=signature)
-    # A transformer accepts requests of its own.
-    is_plain = not (spec.get("components") or {}).get("transformer_image")
-    is_known = spec["engine"] in engines.ONNX_ENGINES and is_plain and signature.inputs
+    is_known = spec["engine"] in engines.ONNX_ENGINES and signature.inputs
     inputs = (
         tuple(sorted((i.name, i.dtype, signature.wire_dims(i)) for i in signature.inputs))
         if is_known

@@ -9,8 +9,6 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain import images
 from fleet.clusters.domain.serving_policy import ServingPolicy
 
-TRANSFORMER: Final = "Transformer image"
-EXPLAINER: Final = "Explainer image"
 WEIGHTS: Final = "Image of weights"
 PRIORITY: Final = "Priority class"
 _OCI: Final = "oci://"
@@ -21,14 +19,8 @@ _FIX: Final = (
 
 def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> list[Check]:
     """`policy` is in force on `cluster`. One check for each image and class that the spec names."""
-    named = {
-        TRANSFORMER: spec.components.transformer_image,
-        EXPLAINER: spec.components.explainer_image,
-        WEIGHTS: _weights_image(spec),
-    }
-    checks = [
-        _check_image(name, image, policy, cluster=cluster) for name, image in named.items() if image
-    ]
+    image = _weights_image(spec)
+    checks = [_check_image(image, policy, cluster=cluster)] if image else []
     priority_class = spec.placement.priority_class
     if priority_class:
         checks.append(_check_priority(priority_class, policy, cluster=cluster))
@@ -41,12 +33,12 @@ def _weights_image(spec: ServingSpec) -> str:
     return artifact.removeprefix(_OCI) if artifact.startswith(_OCI) else ""
 
 
-def _check_image(name: str, image: str, policy: ServingPolicy, *, cluster: str) -> Check:
+def _check_image(image: str, policy: ServingPolicy, *, cluster: str) -> Check:
     if images.is_allowed(image, policy.allowed_images):
-        return Check(name, ok=True, detail=f"{image} is allowed for {cluster}.")
+        return Check(WEIGHTS, ok=True, detail=f"{image} is allowed for {cluster}.")
     listed = ", ".join(policy.allowed_images) or "none"
     detail = f"{image} is not an allowed image for {cluster}. Allowed: {listed}."
-    return Check(name, ok=False, detail=detail, fix=_FIX)
+    return Check(WEIGHTS, ok=False, detail=detail, fix=_FIX)
 
 
 def _check_priority(name: str, policy: ServingPolicy, *, cluster: str) -> Check:

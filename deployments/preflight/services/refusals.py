@@ -23,8 +23,6 @@ _FIELDS = {
     "Batching": "batching",
     multi_model_checks.NAME: "packed",
     "GPU memory": "gpu_resource",
-    limits.TRANSFORMER: "components.transformer_image",
-    limits.EXPLAINER: "components.explainer_image",
     limits.WEIGHTS: "llm.artifact",
     limits.PRIORITY: "placement.priority_class",
     "Quota": "max_replicas",

@@ -30,7 +30,6 @@ _TRIED: Final[Mapping[str, Any]] = {
     "scaling.max_latency_ms": 200,
     "scaling.max_gpu_memory_percent": 90,
     **{f"scaling.{name}": queue for name, queue in _JOB_QUEUES.items()},
-    "components": {"transformer_image": "registry/name:1"},
     "packed": [{"model": "a", "version": 1}],
 }
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from deployments.spec.domain import model_names
-from fleet.clusters.domain import images
 
 # More than any machine has; the largest node of a cluster is checked against the cluster.
 MAX_CORES: Final = 1024
@@ -39,12 +38,6 @@ def check_memory(text: str) -> str:
 
 def check_optional_memory(text: str) -> str:
     return text and check_memory(text)
-
-
-def check_image(text: str) -> str:
-    if text and images.parse(text) is None:
-        raise ValueError("not an image")
-    return text
 
 
 def check_model_name(text: str) -> str:

@@ -12,7 +12,6 @@ from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
 from portal.core.definitions import Definition, setting
 
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
-_IMAGE_FIX: Final = "Enter an image as registry/name:tag."
 
 Cpu = Annotated[
     str,
@@ -133,23 +132,3 @@ class Network(Definition):
         setting("ServiceMonitor", "Prometheus scrapes Triton's metrics."),
         needs({True: "service-monitor"}),
     ] = False
-
-
-class Components(Definition):
-    """KServe components beside the model."""
-
-    transformer_image: Annotated[
-        str,
-        AfterValidator(field_rules.check_image),
-        setting(
-            "Transformer image",
-            "Runs before and after the model.",
-            max_length=300,
-            fix=_IMAGE_FIX,
-        ),
-    ] = ""
-    explainer_image: Annotated[
-        str,
-        AfterValidator(field_rules.check_image),
-        setting("Explainer image", "Explains the model's answers.", max_length=300, fix=_IMAGE_FIX),
-    ] = ""

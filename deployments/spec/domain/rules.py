@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 from deployments.spec.domain import applicability, environment_variables, scaling_rules
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
-    KSERVE_TRITON,
     KSERVE_VLLM,
     TRITON_VLLM,
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_PACKED
-from deployments.spec.domain.pod_settings import Components
 from deployments.spec.domain.scaling import KNATIVE
 from portal.core import definitions
 from portal.core.definitions import Rule
@@ -23,10 +21,6 @@ if TYPE_CHECKING:
     from deployments.spec.domain.serving_spec import ServingSpec
 
 _WHOLE_GPU: Final = "nvidia.com/gpu"
-NO_COMPONENTS: Final = (
-    f"Transformers and explainers need KServe in Standard mode. Use {KSERVE_TRITON} or "
-    f"{KSERVE_VLLM} without knative."
-)
 
 
 def rules_of(spec: ServingSpec) -> Iterator[Rule]:
@@ -66,11 +60,6 @@ def _kserve(spec: ServingSpec) -> Iterator[Rule]:
         "storage.model_cache",
         spec.storage.model_cache == "none" or spec.engine in KSERVE_ENGINES,
         "LocalModelCache needs an InferenceService. Use none or a kserve engine.",
-    )
-    yield (
-        "components",
-        spec.components == Components() or spec.scaling.kind != KNATIVE,
-        NO_COMPONENTS,
     )
 
 

@@ -39,7 +39,6 @@ from deployments.spec.domain.model_settings import (
     WarmUp,
 )
 from deployments.spec.domain.pod_settings import (
-    Components,
     Cpu,
     EnvironmentVariables,
     Memory,
@@ -76,7 +75,6 @@ __all__ = [
     "TRITON_VLLM",
     "WHOLE_GPU",
     "Batching",
-    "Components",
     "Llm",
     "Network",
     "OfficeHours",
@@ -225,11 +223,6 @@ class ServingSpec(Definition):
         setting("Language model", "Its weights and its limits.", group="llm"),
         used_by(LLM_ENGINES, "{engine} does not serve language models. Remove llm."),
     ] = None
-    components: Annotated[
-        Components,
-        setting("Components", "Containers beside the model.", group="advanced"),
-        used_by(KSERVE_ENGINES, rules.NO_COMPONENTS),
-    ] = Components()
     packed: Annotated[
         tuple[Packed, ...],
         Field(strict=False),

@@ -224,18 +224,6 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         _ARGS,
         "--metrics-config=summary_latencies=true",
     ),
-    (
-        "components_transformer_image",
-        {"components_transformer_image": "a/b:1"},
-        "InferenceService.spec.transformer.containers.0.image",
-        "a/b:1",
-    ),
-    (
-        "components_explainer_image",
-        {"components_explainer_image": "a/c:1"},
-        "InferenceService.spec.explainer.containers.0.image",
-        "a/c:1",
-    ),
     ("llm_hugging_face_id", _VLLM, f"{_KSERVE}.model.storageUri", "hf://org/model"),
     (
         "llm_artifact",

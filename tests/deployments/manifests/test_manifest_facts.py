@@ -264,12 +264,6 @@ def test_knative_mode_has_one_port_and_its_own_revision_behind_the_route() -> No
         ("kserve-vllm", {"llm": _LLM}, "detector-r1-predictor", 80),
         ("triton-vllm", {"llm": _LLM}, "detector-r1", 80),
         ("llm-inference-service", {"llm": _LLM}, "detector-r1-kserve-workload-svc", 8000),
-        (
-            "kserve-triton",
-            {"components": {"transformer_image": "a/b:1"}},
-            "detector-r1-transformer",
-            80,
-        ),
     ],
 )
 def test_the_route_refers_to_the_service_of_the_engine(

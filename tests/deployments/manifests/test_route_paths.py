@@ -77,11 +77,6 @@ def _paths(*specs: tuple[serving_spec.ServingSpec, int]) -> list[str]:
         ("llm-inference-service", {"llm": _LLM}, _OPENAI),
         ("triton", {"packed": [{"model": "n", "version": 1}]}, _BELOW_MODELS),
         (
-            "kserve-triton",
-            {"components": {"transformer_image": "kserve/part:1"}},
-            ["/v1/models/m", "/v1/models/m:predict", *_SERVER, *_MODEL],
-        ),
-        (
             "kserve-vllm",
             {"llm": {"artifact": "pvc://weights/m", "nodes": 2}},
             [

@@ -13,8 +13,8 @@ from deployments.changes.services import requests
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.pipelines.services import requests as pipeline_requests
-from deployments.preflight.domain.checks import DeployDraft
-from deployments.preflight.services import preflight, refusals
+from deployments.preflight.domain.checks import Check, DeployDraft
+from deployments.preflight.services import preflight
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.services import serving_policy
@@ -46,8 +46,6 @@ def _draft(world: World, **changed: Any) -> DeployDraft:
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
-        ({"components": {"transformer_image": _MINER}}, "components.transformer_image"),
-        ({"components": {"explainer_image": f"{_MINER}:1"}}, "components.explainer_image"),
         ({"placement": {"priority_class": "high"}}, "placement.priority_class"),
         (
             {"engine": "kserve-vllm", "llm": {"artifact": f"oci://{_MINER}:1"}},
@@ -79,44 +77,54 @@ def test_more_than_the_largest_node_has_is_refused(
     assert not ChangeRequest.objects.exists()
 
 
+def _weights(world: World, image: str) -> Check | None:
+    """The check of an image with weights."""
+    llm = {"artifact": f"oci://{image}"}
+    draft = _draft(world, engine="kserve-vllm", llm=llm)
+    result = preflight.check(actor=world.member, draft=draft)
+    return next((check for check in result.checks if check.name == "Image of weights"), None)
+
+
 def test_what_a_cluster_lists_may_be_named_there_and_replaces_the_portals_own_list(
     world: World,
 ) -> None:
     _set(world, allowed_images=("registry.example/team/*",), priority_classes=("high",))
     world.cluster.objects["PriorityClass", "", "high"] = {"metadata": {}}
-    listed = _draft(
-        world,
-        components={"transformer_image": "registry.example/team/part:1"},
-        placement={"priority_class": "high"},
-    )
+    listed = _draft(world, placement={"priority_class": "high"})
 
     change = requests.request_deploy(actor=world.member, draft=listed)
+    own = _weights(world, "registry.example/team/weights:1")
+    other = _weights(world, "kserve/weights:1")
 
     assert change.revision is not None
-    assert change.revision.spec["components"]["transformer_image"] == "registry.example/team/part:1"
-    with pytest.raises(Invalid, match=r"kserve/part:1 is not an allowed image for eks-test"):
-        requests.request_deploy(
-            actor=world.member,
-            draft=_draft(world, components={"transformer_image": "kserve/part:1"}),
-        )
+    assert change.revision.spec["placement"]["priority_class"] == "high"
+    assert own is not None
+    assert own.ok
+    assert other is not None
+    assert other.is_refusal
+    assert other.detail.startswith("kserve/weights:1 is not an allowed image for eks-test.")
 
 
 def test_the_portals_own_list_is_that_of_its_settings(world: World, settings: Any) -> None:
-    named = _draft(world, components={"transformer_image": "kserve/part:1"})
     assert rendering.policy_in_force(ServingPolicy()).allowed_images == _DEFAULT
-    refusals.require_ok(preflight.check(actor=world.member, draft=named))
-
+    before = _weights(world, "kserve/weights:1")
     settings.SLIPWAY_ALLOWED_IMAGES = ""
-    with pytest.raises(Invalid, match=r"for eks-test\. Allowed: none"):
-        refusals.require_ok(preflight.check(actor=world.member, draft=named))
+    after = _weights(world, "kserve/weights:1")
+
+    assert before is not None
+    assert before.ok
+    assert after is not None
+    assert after.is_refusal
+    assert after.detail.endswith("for eks-test. Allowed: none.")
 
 
 def test_a_list_that_shrinks_refuses_what_waits(world: World) -> None:
-    _set(world, allowed_images=("registry.example/team/*",))
-    parts = {"transformer_image": "registry.example/team/part:1"}
-    change = requests.request_deploy(actor=world.member, draft=_draft(world, components=parts))
+    _set(world, priority_classes=("high",))
+    world.cluster.objects["PriorityClass", "", "high"] = {"metadata": {}}
+    draft = _draft(world, placement={"priority_class": "high"})
+    change = requests.request_deploy(actor=world.member, draft=draft)
 
-    _set(world, allowed_images=("registry.example/other",))
+    _set(world, priority_classes=("low",))
 
     assert change.revision is not None
     result = preflight.check_revision(
@@ -127,7 +135,7 @@ def test_a_list_that_shrinks_refuses_what_waits(world: World) -> None:
         number=1,
     )
     refused = [check.name for check in result.checks if check.is_refusal]
-    assert refused == ["Transformer image"]
+    assert refused == ["Priority class"]
 
 
 def test_an_admin_sets_the_lists_on_the_page_and_by_the_api_and_both_are_audited(

@@ -39,7 +39,6 @@ def test_unprobed_features_stay_available() -> None:
     assert set(problems) == {
         "scaling.kind=knative",
         "storage.model_cache=cluster",
-        "components",
         "llm",
     }
 

@@ -160,8 +160,6 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
             },
             "scaling.kind",
         ),
-        ({"engine": "triton", "components": {"transformer_image": "a/b:1"}}, "components"),
-        ({"components": {"transformer_image": "a b"}}, "components.transformer_image"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_at_its_field(
