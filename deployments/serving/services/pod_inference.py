@@ -8,6 +8,7 @@ from typing import Any, Final
 from deployments.manifests.domain import metadata
 from deployments.models import Revision
 from deployments.serving.services import synthetic_requests
+from fleet.clusters.domain.capabilities import Capabilities
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.services import objects, pod_proxy
@@ -52,12 +53,22 @@ def send(
             call=PodRequest(deployment.namespace, pod, port, path, body, _SECONDS),
         )
     except ClusterError as error:
-        raise NotAnswered(error.message) from error
+        raise NotAnswered(_describe_failure(error, revision)) from error
     if answer.status in _RETRYABLE:
         raise NotAnswered(f"pod {pod} returned HTTP {answer.status}")
     if body is not None and answer.status < _REFUSED:
         synthetic_requests.note(revision)
     return answer
+
+
+def _describe_failure(error: ClusterError, revision: Revision) -> str:
+    """With the network policy that keeps the API server out, as the last probe of the cluster saw it."""
+    capabilities = Capabilities.from_json(revision.deployment.cluster.capabilities)
+    admitted = capabilities.feature("pod-proxy")
+    if admitted.is_there is not False:
+        return error.message
+    fix = "add its networks to the serving policy of the cluster"
+    return f"{error.message.rstrip('.')}. {admitted.why}: {fix}"
 
 
 def _ready_pod(revision: Revision) -> str:

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 CONFIG_MAP: Final = ("knative-serving", "config-features")
-# Without one of these no pod reaches a GPU node.
-ALWAYS_NEEDED: Final = ("kubernetes.podspec-nodeselector", "kubernetes.podspec-tolerations")
+# By these a pod reaches a GPU node: its instance type, on-demand or spot, and its taint.
+PLACEMENT: Final = (
+    "kubernetes.podspec-affinity",
+    "kubernetes.podspec-nodeselector",
+    "kubernetes.podspec-tolerations",
+)
 _ON_BY_DEFAULT: Final = frozenset({"kubernetes.podspec-volumes-emptydir"})
 _PREFIX: Final = "kubernetes."
 _VALUES: Final = ("enabled", "allowed", "disabled")

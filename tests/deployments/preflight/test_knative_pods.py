@@ -19,7 +19,7 @@ from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
 _KNATIVE: Any = {"scaling": Scaling(kind="knative"), "max_replicas": 2}
-_ON = dict.fromkeys(knative_flags.ALWAYS_NEEDED, "enabled")
+_ON = dict.fromkeys(knative_flags.PLACEMENT, "enabled")
 
 
 def _with(flags: dict[str, str] | None) -> None:
@@ -42,15 +42,14 @@ def test_pods_that_knative_allows_pass(world: World) -> None:
 @pytest.mark.parametrize(
     ("placement", "flag", "field"),
     [
-        ({"capacity": "spot"}, "kubernetes.podspec-affinity", "affinity"),
-        ({"capacity": "on-demand"}, "kubernetes.podspec-affinity", "affinity"),
         ({"priority_class": "high"}, "kubernetes.podspec-priorityclassname", "priorityClassName"),
+        ({"capacity": "spot"}, "kubernetes.podspec-affinity", "affinity"),
     ],
 )
 def test_a_placement_that_knative_refuses_is_refused_with_the_flag(
     world: World, placement: dict[str, Any], flag: str, field: str
 ) -> None:
-    _with(_ON)
+    _with({name: value for name, value in _ON.items() if name != flag})
     changed = {"placement": Placement(**placement)}
 
     check = _checked(world, **changed)
@@ -71,7 +70,7 @@ def test_flags_that_may_not_be_read_refuse_nothing(world: World) -> None:
     check = _checked(world)
 
     assert (check.ok, check.is_blocking) == (None, False)
-    assert "allows emptyDir, nodeSelector, tolerations is not known" in check.detail
+    assert "allows affinity, emptyDir, nodeSelector, tolerations is not known" in check.detail
 
 
 def test_another_autoscaler_needs_no_flag(world: World) -> None:

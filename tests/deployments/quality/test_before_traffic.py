@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deployments.guards.domain.evidence import Verdict
 from deployments.models import ChangeRequest, GoldenResult, GoldenRun
 from deployments.quality.selectors import quality
 from deployments.quality.services import golden_requests, golden_runs
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.models import Cluster
 from tests.deployments.golden_requests import (
     begin,
     double,
@@ -87,6 +91,23 @@ def test_an_unreachable_candidate_is_not_known_and_waits_until_it_answers(world:
     pods.answers[2] = double
     rollout = sweep(world, deployment, seconds=30)
     assert (rollout.phase, weight(deployment)) == ("running", 10)
+
+
+def test_a_network_policy_that_keeps_the_api_server_out_is_named_with_its_fix(world: World) -> None:
+    save(world)
+    deployment, _ = served(world)
+    why = "Network policies do not admit the API server at 10.0.1.7"
+    probed = Capabilities.from_json(Cluster.objects.get().capabilities)
+    features = {**probed.features, "pod-proxy": Feature(is_there=False, why=why)}
+    Cluster.objects.update(capabilities=replace(probed, features=features).to_json())
+
+    begin(world, deployment)
+    rollout = sweep(world, deployment)
+
+    assert rollout.phase_reason.endswith(
+        "pod detector-r2-0 cannot be reached. Network policies do not admit the API server at "
+        "10.0.1.7: add its networks to the serving policy of the cluster"
+    )
 
 
 def test_a_server_that_is_not_up_is_not_known_but_a_refusal_of_the_model_is_wrong(

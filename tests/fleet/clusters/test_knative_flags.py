@@ -12,8 +12,8 @@ from fleet.clusters.services import capabilities
 from fleet.models import Cluster
 from tests.fleet.fakes import FakeKube
 
-_NODE_SELECTOR, _TOLERATIONS = knative_flags.ALWAYS_NEEDED
-_AFFINITY, _EMPTY_DIR = "kubernetes.podspec-affinity", "kubernetes.podspec-volumes-emptydir"
+_AFFINITY, _NODE_SELECTOR, _TOLERATIONS = knative_flags.PLACEMENT
+_EMPTY_DIR = "kubernetes.podspec-volumes-emptydir"
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,17 @@ def test_knative_without_node_selectors_is_not_offered_and_names_the_flags(
     kube.api_groups["serving.knative.dev"] = ["v1"]
     kube.put(_features({_TOLERATIONS: "enabled"}))
     off = _probed(cluster)
-    kube.put(_features({_TOLERATIONS: "enabled", _NODE_SELECTOR: "allowed"}))
+    on_flags = {_TOLERATIONS: "enabled", _NODE_SELECTOR: "allowed", _AFFINITY: "Enabled"}
+    kube.put(_features(on_flags))
     on = _probed(cluster)
     kube.forbidden.add("configmaps")
     unknown = _probed(cluster)
 
     assert off.offers("knative").ok is False
     assert off.offers("knative").why.startswith(
-        "Knative places no pods on GPU nodes: set kubernetes.podspec-nodeselector to enabled in "
-        "ConfigMap config-features of knative-serving. KServe in Knative mode is needed for"
+        "Knative places no pods on GPU nodes: set kubernetes.podspec-affinity and "
+        "kubernetes.podspec-nodeselector to enabled in ConfigMap config-features of knative-serving. KServe in Knative mode is needed for"
     )
     assert on.offers("knative").ok is True
-    assert on.knative_flags == {_TOLERATIONS: "enabled", _NODE_SELECTOR: "allowed"}
+    assert on.knative_flags == {**on_flags, _AFFINITY: "enabled"}
     assert (unknown.offers("knative").ok, unknown.knative_flags) == (True, None)
