@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from deployments.manifests.domain.metadata import Manifest
 
-# Fields of the predictor that become fields of Knative's pod spec. KServe downloads several models
-# with an init container, and a single one without telling Knative.
+# Fields of the predictor that become fields of Knative's pod spec.
 _FLAGS: Final[Mapping[str, str]] = {
     "affinity": "kubernetes.podspec-affinity",
     "initContainers": "kubernetes.podspec-init-containers",
@@ -17,7 +16,6 @@ _FLAGS: Final[Mapping[str, str]] = {
     "runtimeClassName": "kubernetes.podspec-runtimeclassname",
     "schedulerName": "kubernetes.podspec-schedulername",
     "securityContext": "kubernetes.podspec-securitycontext",
-    "storageUris": "kubernetes.podspec-init-containers",
     "tolerations": "kubernetes.podspec-tolerations",
     "topologySpreadConstraints": "kubernetes.podspec-topologyspreadconstraints",
 }

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 CONFIG_MAP: Final = ("knative-serving", "config-features")
-# By these a pod reaches a GPU node: its instance type, on-demand or spot, and its taint.
-PLACEMENT: Final = (
+# By these a pod reaches a GPU node (its instance type, on-demand or spot, its taint) and downloads
+# its model.
+ALWAYS_NEEDED: Final = (
     "kubernetes.podspec-affinity",
+    "kubernetes.podspec-init-containers",
     "kubernetes.podspec-nodeselector",
     "kubernetes.podspec-tolerations",
 )

@@ -112,9 +112,9 @@ def _knative(
     if not kserve.is_there:
         return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
     version = read_version(client, "kserve-knative") or groups[_KNATIVE][0]
-    refused = [] if flags is None else knative_flags.disabled(flags, knative_flags.PLACEMENT)
+    refused = [] if flags is None else knative_flags.disabled(flags, knative_flags.ALWAYS_NEEDED)
     if refused:
-        why = f"Knative places no pods on GPU nodes: {knative_flags.describe_fix(refused)}"
+        why = f"Knative refuses the pods of models: {knative_flags.describe_fix(refused)}"
         return Feature(is_there=False, version=version, why=why)
     # For information only: the portal always sets the mode on its objects.
     mode = _setting(config, "deploy", "defaultDeploymentMode")

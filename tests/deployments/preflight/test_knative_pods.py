@@ -19,7 +19,7 @@ from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
 _KNATIVE: Any = {"scaling": Scaling(kind="knative"), "max_replicas": 2}
-_ON = dict.fromkeys(knative_flags.PLACEMENT, "enabled")
+_ON = dict.fromkeys(knative_flags.ALWAYS_NEEDED, "enabled")
 
 
 def _with(flags: dict[str, str] | None) -> None:
@@ -70,7 +70,10 @@ def test_flags_that_may_not_be_read_refuse_nothing(world: World) -> None:
     check = _checked(world)
 
     assert (check.ok, check.is_blocking) == (None, False)
-    assert "allows affinity, emptyDir, nodeSelector, tolerations is not known" in check.detail
+    assert (
+        "allows affinity, emptyDir, initContainers, nodeSelector, tolerations is not known"
+        in check.detail
+    )
 
 
 def test_another_autoscaler_needs_no_flag(world: World) -> None:
@@ -81,9 +84,9 @@ def test_another_autoscaler_needs_no_flag(world: World) -> None:
     assert "Knative" not in {check.name for check in result.checks}
 
 
-def test_several_models_and_claims_need_their_flags() -> None:
+def test_init_containers_and_claims_need_their_flags() -> None:
     predictor = {
-        "storageUris": [{"uri": "s3://b/m", "mountPath": "/mnt/m"}],
+        "initContainers": [{"name": "storage-initializer"}],
         "volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": "w"}}],
         "tolerations": [],
     }
@@ -93,6 +96,6 @@ def test_several_models_and_claims_need_their_flags() -> None:
     ]
 
     assert knative.needed_flags(manifests) == {
-        "kubernetes.podspec-init-containers": "storageUris",
+        "kubernetes.podspec-init-containers": "initContainers",
         "kubernetes.podspec-persistent-volume-claim": "persistentVolumeClaim",
     }

@@ -12,7 +12,7 @@ from fleet.clusters.services import capabilities
 from fleet.models import Cluster
 from tests.fleet.fakes import FakeKube
 
-_AFFINITY, _NODE_SELECTOR, _TOLERATIONS = knative_flags.PLACEMENT
+_AFFINITY, _INIT, _NODE_SELECTOR, _TOLERATIONS = knative_flags.ALWAYS_NEEDED
 _EMPTY_DIR = "kubernetes.podspec-volumes-emptydir"
 
 
@@ -55,9 +55,14 @@ def test_knative_without_node_selectors_is_not_offered_and_names_the_flags(
     kube: FakeKube, cluster: Cluster
 ) -> None:
     kube.api_groups["serving.knative.dev"] = ["v1"]
-    kube.put(_features({_TOLERATIONS: "enabled"}))
+    kube.put(_features({_TOLERATIONS: "enabled", _INIT: "enabled"}))
     off = _probed(cluster)
-    on_flags = {_TOLERATIONS: "enabled", _NODE_SELECTOR: "allowed", _AFFINITY: "Enabled"}
+    on_flags = {
+        _TOLERATIONS: "enabled",
+        _INIT: "enabled",
+        _NODE_SELECTOR: "allowed",
+        _AFFINITY: "Enabled",
+    }
     kube.put(_features(on_flags))
     on = _probed(cluster)
     kube.forbidden.add("configmaps")
@@ -65,7 +70,7 @@ def test_knative_without_node_selectors_is_not_offered_and_names_the_flags(
 
     assert off.offers("knative").ok is False
     assert off.offers("knative").why.startswith(
-        "Knative places no pods on GPU nodes: set kubernetes.podspec-affinity and "
+        "Knative refuses the pods of models: set kubernetes.podspec-affinity and "
         "kubernetes.podspec-nodeselector to enabled in ConfigMap config-features of knative-serving. KServe in Knative mode is needed for"
     )
     assert on.offers("knative").ok is True
