@@ -103,8 +103,13 @@ def _llms(draw: st.DrawFn, engine: str) -> Llm:
     made: dict[str, Any] = {"hugging_face_id": "org/model-8B"}
     if engine == serving_spec.KSERVE_VLLM and (nodes > 1 or draw(st.booleans())):
         made = {"artifact": "pvc://weights/model-8B"}
+    if engine != serving_spec.TRITON_VLLM and draw(st.booleans()):
+        made |= {"lora_adapters": "sql=org/sql, law=org/law", "max_lora_rank": 64}
     return Llm(
         **made,
+        quantization=draw(st.sampled_from(["auto", "fp8"])),
+        max_num_batched_tokens=draw(st.sampled_from([0, 4096])),
+        enforce_eager=draw(st.booleans()),
         nodes=nodes,
         tensor_parallel=draw(st.sampled_from([1, 2, 8])),
         max_model_len=draw(st.sampled_from([0, 8192])),

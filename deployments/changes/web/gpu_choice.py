@@ -12,6 +12,7 @@ from deployments.models import ModelVersion
 from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
 from deployments.sizing.domain import declared_size
+from deployments.sizing.domain.language_models import WEIGHT_PRECISION
 from deployments.sizing.domain.memory import LanguageModel, Term
 from deployments.sizing.domain.ranking import Advice, Choice
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -176,7 +177,7 @@ def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel |
     try:
         return LanguageModel(
             parameters_millions=millions,
-            precision=declared.precision,
+            precision=WEIGHT_PRECISION.get(data.get("llm_quantization", ""), declared.precision),
             kv_precision=_KV_PRECISION.get(kv, kv.split("_")[0]),
             context_tokens=_number(data.get("llm_max_model_len", ""))
             or min(_DEFAULT_CONTEXT, declared.context_length or _DEFAULT_CONTEXT),

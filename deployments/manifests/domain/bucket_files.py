@@ -111,6 +111,12 @@ def _engine_of(spec: ServingSpec, llm: Llm) -> dict[str, Any]:
         config["max_model_len"] = llm.max_model_len
     if llm.max_num_seqs:
         config["max_num_seqs"] = llm.max_num_seqs
+    if llm.max_num_batched_tokens:
+        config["max_num_batched_tokens"] = llm.max_num_batched_tokens
+    if llm.quantization != "auto":
+        config["quantization"] = llm.quantization
+    if llm.enforce_eager:
+        config["enforce_eager"] = True
     return config
 
 

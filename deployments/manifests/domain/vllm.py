@@ -36,7 +36,25 @@ def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
         args.append(f"--max-model-len={llm.max_model_len}")
     if llm.max_num_seqs:
         args.append(f"--max-num-seqs={llm.max_num_seqs}")
-    return args
+    if llm.max_num_batched_tokens:
+        args.append(f"--max-num-batched-tokens={llm.max_num_batched_tokens}")
+    if llm.quantization != "auto":
+        args.append(f"--quantization={llm.quantization}")
+    if llm.enforce_eager:
+        args.append("--enforce-eager")
+    return [*args, *_adapter_args(llm)]
+
+
+def _adapter_args(llm: Llm) -> list[str]:
+    if not llm.adapters:
+        return []
+    return [
+        "--enable-lora",
+        f"--max-loras={len(llm.adapters)}",
+        f"--max-lora-rank={llm.max_lora_rank}",
+        "--lora-modules",
+        *llm.adapters,
+    ]
 
 
 def weights_uri(served: ServedRevision, llm: Llm) -> str:

@@ -14,6 +14,10 @@ from deployments.spec.domain import model_names
 MAX_CORES: Final = 1024
 MAX_GIB: Final = 32 * 1024
 _CPU = re.compile(r"[1-9][0-9]{0,6}m?")
+_MAX_ADAPTERS: Final = 8
+_ADAPTER = re.compile(
+    r"[A-Za-z0-9][-A-Za-z0-9_.]{0,62}=[A-Za-z0-9][-A-Za-z0-9_.]{0,95}/[A-Za-z0-9][-A-Za-z0-9_.]{0,95}"
+)
 _MEMORY = re.compile(r"[1-9][0-9]{0,7}(Mi|Gi)")
 
 
@@ -63,6 +67,33 @@ def check_context_length(tokens: int) -> int:
     if tokens and not 128 <= tokens <= 2_000_000:
         raise ValueError("not a context length")
     return tokens
+
+
+def check_tokens_per_step(tokens: int) -> int:
+    if tokens and not 128 <= tokens <= 131_072:
+        raise ValueError("not a number of tokens of one step")
+    return tokens
+
+
+def check_lora_adapters(text: str) -> str:
+    adapters = split_list(text)
+    names = {adapter.partition("=")[0] for adapter in adapters}
+    is_valid = all(_ADAPTER.fullmatch(adapter) for adapter in adapters)
+    if not is_valid or len(adapters) > _MAX_ADAPTERS or len(names) < len(adapters):
+        raise ValueError("not LoRA adapters")
+    return ", ".join(adapters)
+
+
+def check_lora_rank(rank: int) -> int:
+    """The ranks that vLLM has kernels for."""
+    if rank not in (8, 16, 32, 64, 128, 256, 320, 512):
+        raise ValueError("not a rank")
+    return rank
+
+
+def split_list(text: str) -> list[str]:
+    """The parts between commas, without spaces around them and without empty ones."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def check_batch_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import used_by
-from deployments.spec.domain.engines import KSERVE_VLLM
+from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE
 from portal.core.definitions import Definition, setting
 
 
@@ -100,6 +100,14 @@ class Llm(Definition):
             fix="Use 0.1 to 0.98 of the GPU's memory for weights, activations and KV cache.",
         ),
     ] = 0.9
+    quantization: Annotated[
+        Literal["auto", "fp8", "bitsandbytes"],
+        setting(
+            "Quantisation",
+            "auto: as the weights are stored. fp8 (8 bits) and bitsandbytes (4 bits) are applied while "
+            "loading.",
+        ),
+    ] = "auto"
     kv_cache_dtype: Annotated[
         Literal["auto", "fp8", "fp8_e4m3", "fp8_e5m2"], setting("KV cache", "fp8 halves it.")
     ] = "auto"
@@ -114,6 +122,56 @@ class Llm(Definition):
             is_empty_zero=True,
         ),
     ] = 0
+    max_num_batched_tokens: Annotated[
+        int,
+        AfterValidator(field_rules.check_tokens_per_step),
+        setting(
+            "Tokens per step",
+            "Longer prompts are computed in parts of this size. Not set: vLLM's default.",
+            unit="tokens",
+            fix="Use 128 to 131072 tokens, or 0 for vLLM's default.",
+            is_empty_zero=True,
+        ),
+    ] = 0
     prefix_caching: Annotated[
         bool, setting("Prefix caching", "Shared prompt prefixes are computed once.")
     ] = True
+    enforce_eager: Annotated[
+        bool,
+        setting(
+            "No CUDA graphs",
+            "Starts sooner and uses less GPU memory; tokens take longer.",
+        ),
+    ] = False
+    lora_adapters: Annotated[
+        str,
+        AfterValidator(field_rules.check_lora_adapters),
+        setting(
+            "LoRA adapters",
+            "Comma-separated, for example sql=org/sql-lora. A request names one as its model.",
+            max_length=2000,
+            fix="Use up to 8 adapters with different names: name=organisation/adapter, comma-separated.",
+        ),
+        used_by(
+            (KSERVE_VLLM, LLM_SERVICE),
+            f"Triton's vLLM backend reads adapters from files of its own. Use {KSERVE_VLLM}.",
+        ),
+    ] = ""
+    max_lora_rank: Annotated[
+        int,
+        AfterValidator(field_rules.check_lora_rank),
+        setting(
+            "Max LoRA rank",
+            "An adapter of a higher rank is refused at start.",
+            fix="Use 8, 16, 32, 64, 128, 256, 320 or 512.",
+        ),
+        used_by(
+            (KSERVE_VLLM, LLM_SERVICE),
+            f"Triton's vLLM backend reads adapters from files of its own. Use {KSERVE_VLLM}.",
+        ),
+    ] = 16
+
+    @property
+    def adapters(self) -> list[str]:
+        """Each as name=organisation/adapter."""
+        return field_rules.split_list(self.lora_adapters)

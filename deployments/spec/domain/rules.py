@@ -108,6 +108,17 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
         "KServe's cache reads one Secret. Add HF_TOKEN to the Secret of storage.secret and turn gated "
         "off, or leave storage.secret empty.",
     )
+    yield (
+        "llm.max_num_batched_tokens",
+        not llm.max_num_batched_tokens or llm.max_num_batched_tokens >= llm.max_num_seqs,
+        "Each running request needs a token of the step. Use at least max_num_seqs "
+        f"({llm.max_num_seqs}).",
+    )
+    yield (
+        "llm.max_lora_rank",
+        bool(llm.lora_adapters) or llm.max_lora_rank == Llm().max_lora_rank,
+        "There are no LoRA adapters. Use 16.",
+    )
     if llm.nodes > 1:
         yield from _several_nodes(spec, llm)
 

@@ -29,6 +29,7 @@ def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]
     parser.add_argument("--served-model-name")
     parser.add_argument("--max-model-len", type=int, default=_DEFAULTS.context_tokens)
     parser.add_argument("--max-num-seqs", type=int, default=_DEFAULTS.requests)
+    parser.add_argument("--lora-modules", nargs="+", default=[], metavar="NAME=ADAPTER")
     parser.add_argument("--num-gpu-blocks-override", type=int, default=_DEFAULTS.blocks)
     return parser.parse_known_args(arguments)
 
@@ -43,9 +44,10 @@ def main(arguments: list[str]) -> int:
     blocks = options.num_gpu_blocks_override
     longest = min(options.max_model_len, _DEFAULTS.context_tokens, blocks * BLOCK_TOKENS)
     limits = Limits(context_tokens=longest, requests=options.max_num_seqs, blocks=blocks)
+    adapters = [module.partition("=")[0] for module in options.lora_modules]
     engine = Engine(Network(name), limits, Metrics(name))
     uvicorn.run(
-        Api(name, engine).application(),
+        Api([name, *adapters], engine).application(),
         host="127.0.0.1",
         port=options.port,
         log_level="warning",

@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +37,7 @@ class Refused(Exception):
 class Generation:
     """A checked request."""
 
+    model: str
     is_chat: bool
     prompt: list[int]
     most_tokens: int
@@ -47,8 +48,10 @@ class Generation:
 
 
 class Api:
-    def __init__(self, model: str, engine: Engine) -> None:
-        self._model = model
+    """`models` are the model and its adapters, which answer as it does: no adapter is loaded."""
+
+    def __init__(self, models: Sequence[str], engine: Engine) -> None:
+        self._models_served = tuple(models)
         self._engine = engine
         self._started = int(time.time())
 
@@ -94,16 +97,20 @@ class Api:
         return Response(self._engine.metrics.text(), media_type=_TEXT_TYPE)
 
     async def _models(self, _: Request) -> Response:
-        model = {
-            "id": self._model,
-            "object": "model",
-            "created": self._started,
-            "owned_by": OWNER,
-            "root": self._model,
-            "parent": None,
-            "max_model_len": self._engine.limits.context_tokens,
-        }
-        return JSONResponse({"object": "list", "data": [model]})
+        base = self._models_served[0]
+        listed = [
+            {
+                "id": name,
+                "object": "model",
+                "created": self._started,
+                "owned_by": OWNER,
+                "root": name,
+                "parent": None if name == base else base,
+                "max_model_len": self._engine.limits.context_tokens,
+            }
+            for name in self._models_served
+        ]
+        return JSONResponse({"object": "list", "data": listed})
 
     async def _completions(self, request: Request) -> Response:
         body = await _json(request)
@@ -122,8 +129,8 @@ class Api:
         return await self._answer(self._checked(body, prompt, is_chat=True))
 
     def _checked(self, body: dict[str, Any], prompt: str, *, is_chat: bool) -> Generation:
-        model = body.get("model", self._model)
-        if model != self._model:
+        model = body.get("model", self._models_served[0])
+        if model not in self._models_served:
             raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.")
         tokens = list(prompt.encode())
         longest = self._engine.limits.context_tokens
@@ -144,6 +151,7 @@ class Api:
             raise Refused(400, "BadRequestError", "seed must be a whole number from 0.")
         options = body.get("stream_options") or {}
         return Generation(
+            model=model,
             is_chat=is_chat,
             prompt=tokens,
             most_tokens=most,
@@ -174,7 +182,7 @@ class Api:
             "id": f"{'chatcmpl' if generation.is_chat else 'cmpl'}-{secrets.token_hex(16)}",
             "object": f"{kind}.chunk" if generation.is_chat and generation.is_streamed else kind,
             "created": int(time.time()),
-            "model": self._model,
+            "model": generation.model,
         }
 
 

@@ -259,6 +259,21 @@ _ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "--gpu-memory-utilization=0.85",
     ),
     ("llm_kv_cache_dtype", {**_VLLM, "llm_kv_cache_dtype": "fp8"}, _ARGS, "--kv-cache-dtype=fp8"),
+    ("llm_quantization", {**_VLLM, "llm_quantization": "fp8"}, _ARGS, "--quantization=fp8"),
+    (
+        "llm_max_num_batched_tokens",
+        {**_VLLM, "llm_max_num_batched_tokens": "4096"},
+        _ARGS,
+        "--max-num-batched-tokens=4096",
+    ),
+    ("llm_enforce_eager", {**_VLLM, "llm_enforce_eager": "on"}, _ARGS, "--enforce-eager"),
+    ("llm_lora_adapters", {**_VLLM, "llm_lora_adapters": "sql=org/sql"}, _ARGS, "sql=org/sql"),
+    (
+        "llm_max_lora_rank",
+        {**_VLLM, "llm_lora_adapters": "sql=org/sql", "llm_max_lora_rank": "64"},
+        _ARGS,
+        "--max-lora-rank=64",
+    ),
     (
         "llm_prefix_caching",
         {**_VLLM, "llm_prefix_caching": "off"},

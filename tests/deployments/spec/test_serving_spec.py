@@ -147,6 +147,29 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
             "llm.nodes",
         ),
         ({**_VLLM, "llm": {"gpu_memory_utilization": 1.5}}, "llm.gpu_memory_utilization"),
+        ({**_VLLM, "llm": {"quantization": "q4"}}, "llm.quantization"),
+        ({**_VLLM, "llm": {"max_num_batched_tokens": 64}}, "llm.max_num_batched_tokens"),
+        (
+            {**_VLLM, "llm": {"max_num_seqs": 512, "max_num_batched_tokens": 256}},
+            "llm.max_num_batched_tokens",
+        ),
+        ({**_VLLM, "llm": {"lora_adapters": "org/adapter"}}, "llm.lora_adapters"),
+        ({**_VLLM, "llm": {"lora_adapters": "a=org/one; rm -rf /"}}, "llm.lora_adapters"),
+        ({**_VLLM, "llm": {"lora_adapters": "a=org/one, a=org/two"}}, "llm.lora_adapters"),
+        (
+            {**_VLLM, "llm": {"lora_adapters": ",".join(f"a{n}=org/a" for n in range(9))}},
+            "llm.lora_adapters",
+        ),
+        ({**_VLLM, "llm": {"lora_adapters": "a=org/a", "max_lora_rank": 24}}, "llm.max_lora_rank"),
+        ({**_VLLM, "llm": {"max_lora_rank": 64}}, "llm.max_lora_rank"),
+        (
+            {
+                **_VLLM,
+                "engine": "triton-vllm",
+                "llm": {"hugging_face_id": "a/b", "lora_adapters": "a=org/a"},
+            },
+            "llm.lora_adapters",
+        ),
         (
             {**_VLLM, "engine": "triton-vllm", "llm": {"artifact": "pvc://claim/path"}},
             "llm.hugging_face_id",

@@ -94,6 +94,11 @@ def route(cluster: Running, weights: dict[int, int]) -> None:
     eventually(lambda: get(cluster, "/v1/models") == 200, what="the gateway answers")
 
 
+def model_names(cluster: Running) -> list[str]:
+    answer = plain_http.client.get(cluster.url("/vision/chat/v1/models"), timeout=10)
+    return [model["id"] for model in answer.json()["data"]]
+
+
 def get(cluster: Running, path: str) -> int:
     return plain_http.client.get(cluster.url(f"/vision/chat{path}"), timeout=10).status_code
 

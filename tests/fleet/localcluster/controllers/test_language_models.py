@@ -122,13 +122,20 @@ def test_paths_of_administration_are_not_routed(served: Running) -> None:
 
 
 def test_a_canary_of_a_language_model_gets_its_share(served: Running) -> None:
-    language_models.deploy(served, 2, language_models.spec(max_num_seqs=4))
+    adapters = "sql=org/sql-lora, law=org/law-lora"
+    language_models.deploy(served, 2, language_models.spec(max_num_seqs=4, lora_adapters=adapters))
     before = [language_models.metrics(served, number) for number in (1, 2)]
     language_models.route(served, {1: 75, 2: 25})
     try:
         for _ in range(80):
             language_models.chat(served, max_tokens=1)
         after = [language_models.metrics(served, number) for number in (1, 2)]
+        language_models.route(served, {2: 100})
+        eventually(
+            lambda: language_models.model_names(served) == ["chat", "sql", "law"],
+            what="the candidate alone answers, with its adapters",
+        )
+        assert language_models.chat(served, model="law", max_tokens=1)["model"] == "law"
     finally:
         language_models.route(served, {1: 100})
         served.delete("chat-r2")
