@@ -137,7 +137,8 @@ def engine_choices(
         if source and engine not in external_weights.parse(source).engines:
             reason = f"it cannot load {source.partition('://')[0]}:// references."
         off = f"off: {reason}" if reason else ""
-        choices.append(EngineChoice(engine, title, _ENGINE_DETAILS[engine], off))
+        details = capabilities.engine_notes.get(engine) or _ENGINE_DETAILS[engine]
+        choices.append(EngineChoice(engine, title, details, off))
     return choices
 
 

@@ -151,13 +151,9 @@ def check_engine(
     """Check that the cluster has the engine's kinds. Serving runtimes come with the deployment."""
     offer = capabilities.offers_engine(spec.engine)
     if offer.ok:
-        return Check(
-            "Engine",
-            ok=True,
-            detail=(
-                f"{cluster_name} supports {spec.engine}; its runtime is created automatically."
-            ),
-        )
+        detail = f"{cluster_name} supports {spec.engine}; its runtime is created automatically."
+        note = capabilities.engine_notes.get(spec.engine, "")
+        return Check("Engine", ok=True, detail=f"{detail} {note}".strip())
     if offer.ok is None:
         detail = offer.why or f"The capabilities of {cluster_name} have not been checked yet."
         return Check("Engine", ok=None, detail=detail)

@@ -69,6 +69,8 @@ class Capabilities:
     probed_at: str = ""
     # Engines that this cluster can never run, with the reason.
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
+    # What is different here about an engine that it does run.
+    engine_notes: Mapping[str, str] = field(default_factory=dict)
 
     def feature(self, name: str) -> Feature:
         return self.features.get(name, Feature(None, why=NOT_CHECKED))
@@ -140,7 +142,7 @@ class Capabilities:
             notes.append(self.gpus_why or NOT_CHECKED)
         elif not self.gpu_offers:
             notes.append("No running node offers GPUs.")
-        notes += dict.fromkeys(self.excluded_engines.values())
+        notes += dict.fromkeys([*self.excluded_engines.values(), *self.engine_notes.values()])
         return notes
 
     def to_json(self) -> dict[str, Any]:
@@ -166,6 +168,7 @@ class Capabilities:
             "notes": self.notes,
             "probed_at": self.probed_at,
             "excluded_engines": dict(self.excluded_engines),
+            "engine_notes": dict(self.engine_notes),
         }
 
     @classmethod
@@ -185,6 +188,7 @@ class Capabilities:
             knative_flags=raw.get("knative_flags"),
             probed_at=raw.get("probed_at", ""),
             excluded_engines=raw.get("excluded_engines") or {},
+            engine_notes=raw.get("engine_notes") or {},
         )
 
 

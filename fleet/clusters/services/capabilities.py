@@ -27,11 +27,13 @@ from fleet.models import Cluster
 from portal.core import clock
 
 _LOCAL_VERSION = "+slipway.local"
-_LOCAL_REASON = (
-    "The embedded local cluster does not support vLLM; it runs Triton with its Python backend."
-)
+_LOCAL_REASON = "The embedded local cluster runs Triton with its Python backend, and kserve-vllm with random weights."
+_LOCAL_ENGINES = ("kserve-triton", "triton", "kserve-vllm")
 LOCAL_LIMITS: Mapping[str, str] = {
-    engine: _LOCAL_REASON for engine in ENGINE_NEEDS if engine not in ("kserve-triton", "triton")
+    engine: _LOCAL_REASON for engine in ENGINE_NEEDS if engine not in _LOCAL_ENGINES
+}
+_LOCAL_NOTES: Mapping[str, str] = {
+    "kserve-vllm": "Instead of vLLM, the embedded local cluster runs a small network with random weights."
 }
 _PROBE_EVERY = timedelta(minutes=10)
 # Feature to API group: the group is served when the product is installed.
@@ -104,6 +106,7 @@ def read_capabilities(
     features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
     features["promql"] = promql
     offers, why = _gpus(client)
+    is_local = version.endswith(_LOCAL_VERSION)
     return Capabilities(
         features=features,
         gpu_offers=offers,
@@ -112,7 +115,8 @@ def read_capabilities(
         knative_flags=flags,
         prometheuses=_prometheuses(client, features["prometheus"]),
         probed_at=at.isoformat(),
-        excluded_engines=LOCAL_LIMITS if version.endswith(_LOCAL_VERSION) else {},
+        excluded_engines=LOCAL_LIMITS if is_local else {},
+        engine_notes=_LOCAL_NOTES if is_local else {},
     )
 
 
