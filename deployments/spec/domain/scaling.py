@@ -156,7 +156,7 @@ class Scaling(Definition):
         int,
         setting(
             "Latency limit",
-            "Adds replicas while the mean latency is above it, whatever the metric says. With keda.",
+            "Adds replicas while the mean latency is above it, whatever the metric says. KEDA only.",
             unit="ms",
             ge=0,
             le=600_000,
@@ -169,7 +169,7 @@ class Scaling(Definition):
         int,
         setting(
             "GPU memory limit",
-            "Adds replicas while a replica uses more of its GPU's memory. With keda.",
+            "Adds replicas while a replica uses more of its GPU's memory. KEDA only.",
             unit="%",
             ge=0,
             le=99,

@@ -106,7 +106,7 @@ def _message(detail: Any, definition: FieldDefinition | None, parent: type[BaseM
     if kind == "extra_forbidden":
         return unknown_names.describe(name, fields_of(parent))
     if kind == "missing":
-        return f"State {name}."
+        return (definition.fix if definition else "") or f"State {name}."
     if definition is None:
         return str(detail["msg"]).removeprefix("Value error, ")
     if kind == "value_error":
