@@ -18,10 +18,12 @@ def _environment() -> Any:
 
 @functools.cache
 def _compile(expression: str) -> Any:
-    """None for a rule with functions of Kubernetes that the runtime lacks; it is not checked."""
+    """None for a rule with functions of Kubernetes that the runtime lacks; it is not checked. The
+    runtime has no errors of its own.
+    """
     try:
         return _environment().compile(expression)
-    except Exception:  # noqa: BLE001 - the runtime has no errors of its own
+    except RuntimeError:
         logger.warning("A rule of a schema cannot be checked: %s", expression)
         return None
 
