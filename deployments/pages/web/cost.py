@@ -47,23 +47,30 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
 def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> list[CostTile]:
     zero = Decimal(0)
     row = deployment_rows.build_rows([deployment])[0]
-    inferences = [cost_row.inferences for cost_row in rows if cost_row.inferences is not None]
     total = sum((cost_row.amount for cost_row in rows), zero)
-    count = sum(inferences)
     return [
         CostTile(f"{now:%B}", total, "final hours plus the current estimate"),
         CostTile("Current daily rate", row.usd_per_day, f"{row.gpus.normalize():f} GPUs"),
-        CostTile(
-            "1,000 inferences",
-            total * 1000 / count if count else None,
-            f"{count:,} this month" if count else "no inferences counted this month",
-        ),
+        _unit_tile(rows, total),
         CostTile(
             "Estimated",
             sum((cost_row.estimated_amount for cost_row in rows), zero),
             "final shortly after each hour ends",
         ),
     ]
+
+
+def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
+    """Per million tokens where tokens were counted, else per thousand inferences."""
+    tokens = sum(row.tokens or 0 for row in rows)
+    if tokens:
+        return CostTile("1,000,000 tokens", total * 1_000_000 / tokens, f"{tokens:,} this month")
+    count = sum(row.inferences or 0 for row in rows)
+    return CostTile(
+        "1,000 inferences",
+        total * 1000 / count if count else None,
+        f"{count:,} this month" if count else "no inferences counted this month",
+    )
 
 
 def _chart(points: Sequence[CostPoint]) -> Chart | None:

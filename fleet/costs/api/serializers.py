@@ -44,6 +44,10 @@ class CostRowSerializer(Serializer):
     utilisation_source = serializers.CharField()
     inferences = serializers.IntegerField(allow_null=True)
     usd_per_1k_inferences_amount = dollars(allow_null=True)
+    tokens = serializers.IntegerField(
+        allow_null=True, help_text="of language models, prompts included; null: none counted"
+    )
+    usd_per_1m_tokens_amount = dollars(allow_null=True)
     previous_amount = dollars(allow_null=True)
     change_ratio = serializers.FloatField(allow_null=True)
 

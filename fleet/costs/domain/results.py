@@ -96,6 +96,9 @@ class CostRow:
     utilisation_source: str = ""
     inferences: int | None = None
     usd_per_1k_inferences_amount: Decimal | None = None
+    # Of language models; None where no token was counted.
+    tokens: int | None = None
+    usd_per_1m_tokens_amount: Decimal | None = None
     previous_amount: Decimal | None = None
 
     @property

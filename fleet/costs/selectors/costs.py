@@ -237,12 +237,20 @@ def _row(
         utilisation=group_usage.utilisation if group_usage else None,
         utilisation_source=group_usage.source if group_usage else "",
         inferences=inferences,
+        tokens=(group_usage.tokens or None) if group_usage else None,
         previous_amount=previous[key].amount if key in previous else None,
     )
-    if not inferences or row.is_unpriced:
+    if row.is_unpriced:
         return row
-    per_1k = (total.amount * 1000 / inferences).quantize(MICRO)
-    return replace(row, usd_per_1k_inferences_amount=per_1k)
+    return replace(
+        row,
+        usd_per_1k_inferences_amount=_per(1000, inferences, total.amount),
+        usd_per_1m_tokens_amount=_per(1_000_000, row.tokens, total.amount),
+    )
+
+
+def _per(unit: int, count: int | None, amount: Decimal) -> Decimal | None:
+    return (amount * unit / count).quantize(MICRO) if count else None
 
 
 def _merged(idle: list[CostRow]) -> CostRow:

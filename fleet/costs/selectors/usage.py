@@ -20,6 +20,8 @@ class GroupUsage:
     """Sums over the observed time; `utilisation` None when no time was observed."""
 
     inferences: int
+    # Of language models: those of prompts and generated ones together.
+    tokens: int
     requests: int
     failures: int
     observed_ms: int
@@ -46,6 +48,7 @@ def by_group(
         )
         .annotate(
             inferences=Sum("inference_count"),
+            tokens=Sum("prompt_tokens") + Sum("generation_tokens"),
             requests=Sum("request_success"),
             failures=Sum("request_failure"),
             observed=Sum("observed_ms"),
@@ -102,6 +105,7 @@ def _sum_up(rows: list[dict[str, Any]]) -> GroupUsage:
     sources = sorted({row["source"] for row in rows if row["source"]})
     return GroupUsage(
         inferences=sum(row["inferences"] for row in rows),
+        tokens=sum(row["tokens"] for row in rows),
         requests=sum(row["requests"] for row in rows),
         failures=sum(row["failures"] for row in rows),
         observed_ms=observed,

@@ -1,0 +1,69 @@
+"""What a million tokens of a language model cost; other models have inferences only."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from deployments.pages.web import cost
+from fleet.costs.domain.results import CostRow, GroupBy, GroupKey
+from fleet.costs.selectors import costs
+from fleet.models import Node, WorkloadHour
+from portal.accounts.models import Team
+from tests.fleet.one_node import NOW, node, occupy, still_clock, vision
+
+__all__ = ["node", "still_clock", "vision"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
+HOUR = NOW.replace(minute=0)
+
+
+def rows_of_vision() -> dict[str, CostRow]:
+    table = costs.table(
+        team_slugs=["vision"],
+        start=HOUR,
+        end=HOUR + timedelta(hours=1),
+        group_by=GroupBy.DEPLOYMENT,
+    )
+    return {row.key.deployment: row for row in table.rows}
+
+
+def test_a_million_tokens_cost_the_gpu_time_divided_by_all_tokens(node: Node, vision: Team) -> None:
+    chat = occupy(node, vision, "chat", 1_000_000, None)
+    detector = occupy(node, vision, "detector", 1_000_000, None)
+    WorkloadHour.objects.create(
+        workload=chat,
+        start=HOUR,
+        inference_count=1000,
+        prompt_tokens=1_500_000,
+        generation_tokens=500_000,
+        observed_ms=1,
+    )
+    WorkloadHour.objects.create(workload=detector, start=HOUR, inference_count=500, observed_ms=1)
+
+    rows = rows_of_vision()
+
+    # One of four GPUs for five minutes at $5.672 an hour.
+    assert rows["chat"].amount == Decimal("0.118167")
+    assert rows["chat"].tokens == 2_000_000
+    assert rows["chat"].usd_per_1m_tokens_amount == Decimal("0.059084")
+    assert rows["chat"].usd_per_1k_inferences_amount == Decimal("0.118167")
+    assert (rows["detector"].tokens, rows["detector"].usd_per_1m_tokens_amount) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "title", "amount", "detail"),
+    [
+        (4_000_000, "1,000,000 tokens", Decimal("0.5"), "4,000,000 this month"),
+        (None, "1,000 inferences", Decimal(1), "2,000 this month"),
+    ],
+)
+def test_the_cost_of_a_deployment_is_by_what_it_answers_with(
+    tokens: int | None, title: str, amount: Decimal, detail: str
+) -> None:
+    row = CostRow(GroupKey(), Decimal(2), Decimal(0), Decimal(1), inferences=2000, tokens=tokens)
+
+    tile = cost._unit_tile([row], Decimal(2))
+
+    assert (tile.title, tile.amount, tile.detail) == (title, amount, detail)
