@@ -7,6 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
+from fleet.costs.domain.ledger import MICRO
+
 ZERO = Decimal(0)
 
 
@@ -95,15 +97,27 @@ class CostRow:
     utilisation: float | None = None
     utilisation_source: str = ""
     inferences: int | None = None
-    usd_per_1k_inferences_amount: Decimal | None = None
     # Of language models; None where no token was counted.
     tokens: int | None = None
-    usd_per_1m_tokens_amount: Decimal | None = None
     previous_amount: Decimal | None = None
 
     @property
     def amount(self) -> Decimal:
         return self.allocated_amount + self.estimated_amount
+
+    @property
+    def usd_per_1k_inferences_amount(self) -> Decimal | None:
+        return self._per(1000, self.inferences)
+
+    @property
+    def usd_per_1m_tokens_amount(self) -> Decimal | None:
+        return self._per(1_000_000, self.tokens)
+
+    def _per(self, unit: int, count: int | None) -> Decimal | None:
+        """None without a count or a price."""
+        if not count or self.is_unpriced:
+            return None
+        return (self.amount * unit / count).quantize(MICRO)
 
     @property
     def is_unpriced(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -227,8 +227,7 @@ def _row(
     usage_by_key: dict[GroupKey, usage.GroupUsage],
 ) -> CostRow:
     group_usage = None if key.is_idle else usage_by_key.get(key)
-    inferences = group_usage.inferences if group_usage else None
-    row = CostRow(
+    return CostRow(
         key=key,
         allocated_amount=total.allocated,
         estimated_amount=total.estimated,
@@ -236,21 +235,10 @@ def _row(
         unpriced_gpu_hours=_hours(total.unpriced_gpu_ms),
         utilisation=group_usage.utilisation if group_usage else None,
         utilisation_source=group_usage.source if group_usage else "",
-        inferences=inferences,
+        inferences=group_usage.inferences if group_usage else None,
         tokens=(group_usage.tokens or None) if group_usage else None,
         previous_amount=previous[key].amount if key in previous else None,
     )
-    if row.is_unpriced:
-        return row
-    return replace(
-        row,
-        usd_per_1k_inferences_amount=_per(1000, inferences, total.amount),
-        usd_per_1m_tokens_amount=_per(1_000_000, row.tokens, total.amount),
-    )
-
-
-def _per(unit: int, count: int | None, amount: Decimal) -> Decimal | None:
-    return (amount * unit / count).quantize(MICRO) if count else None
 
 
 def _merged(idle: list[CostRow]) -> CostRow:
