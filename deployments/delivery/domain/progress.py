@@ -172,7 +172,9 @@ def _of_main(container: Json) -> Progress | None:
             if last.get("reason") == "OOMKilled":
                 return _of_crash(last, waiting)
             return Progress("load", "restarted", f"restarting after: {_exit_message(last)}")
-        return Progress("load", "loading the model", "loading the model")
+        # The message is the portal's own, from the log of a language model.
+        message = (state["running"] or {}).get("message") or "loading the model"
+        return Progress("load", "loading the model", message)
     return None
 
 

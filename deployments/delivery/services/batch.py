@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from deployments.delivery.domain.reconcile import NextStep, Step
-from deployments.delivery.services import crash_logs, effects, git_backend, record
+from deployments.delivery.services import crash_logs, effects, git_backend, record, start_logs
 from deployments.delivery.services.effects import Result
 from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import observe, observe_dependents
@@ -225,7 +225,8 @@ class Batch:
         if not states:
             return
         for state in states:
-            state.observation = crash_logs.explain(state.deployment, state.observation)
+            explained = crash_logs.explain(state.deployment, state.observation)
+            state.observation = start_logs.explain(state.deployment, explained)
         snapshots = [DeploymentSnapshot.of(state) for state in states]
         settled = record.record(snapshots, self._leases)
         for state in states:
