@@ -42,9 +42,9 @@ class Kubectl:
 
     def apply(self, manifests: Iterable[Mapping[str, Any]]) -> None:
         """Server-side, as the field manager `admin`."""
-        items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        documents = "\n---\n".join(json.dumps(manifest) for manifest in manifests)
         flags = ["--server-side", "--force-conflicts", "--field-manager=admin", "-f", "-"]
-        self.run("apply", *flags, stdin=json.dumps(items))
+        self.run("apply", *flags, stdin=documents)
 
     def get(self, *arguments: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.run("get", *arguments, "--output=json"))

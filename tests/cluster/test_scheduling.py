@@ -81,18 +81,43 @@ def test_pods_beyond_the_teams_quota_are_refused_and_the_reason_is_on_the_deploy
     objects.apply(cluster_id=cluster_id, manifests=_revision(context, serving_spec.TRITON))
 
     def failures() -> list[str]:
-        found = objects.list_objects(
-            cluster_id=cluster_id,
-            api_version="apps/v1",
-            kind="Deployment",
-            namespace=context.namespace,
-            labels={},
-        )
-        conditions = [one for item in found for one in item["status"].get("conditions", [])]
-        return [one["message"] for one in conditions if one["type"] == "ReplicaFailure"]
+        return _replica_failures(cluster_id, context.namespace)
 
     _until(lambda: any("exceeded quota" in message for message in failures()), failures)
     assert _pods(cluster_id, context.namespace) == []
+
+
+def test_pods_that_pod_security_refuses_are_named_on_the_deployment(
+    cluster_id: int, context: ManifestContext
+) -> None:
+    manifests = _revision(context, serving_spec.TRITON)
+    (workload,) = [manifest for manifest in manifests if manifest["kind"] == "Deployment"]
+    workload["spec"]["template"]["spec"]["containers"][0]["securityContext"] = {"privileged": False}
+
+    objects.apply(cluster_id=cluster_id, manifests=manifests)
+
+    def failures() -> list[str]:
+        return _replica_failures(cluster_id, context.namespace)
+
+    expected = 'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
+    _until(lambda: any(expected in message for message in failures()), failures)
+    assert _pods(cluster_id, context.namespace) == []
+
+
+def _replica_failures(cluster_id: int, namespace: str) -> list[str]:
+    workloads = objects.list_objects(
+        cluster_id=cluster_id,
+        api_version="apps/v1",
+        kind="Deployment",
+        namespace=namespace,
+        labels={},
+    )
+    conditions = [
+        condition for item in workloads for condition in item["status"].get("conditions", [])
+    ]
+    return [
+        condition["message"] for condition in conditions if condition["type"] == "ReplicaFailure"
+    ]
 
 
 def _wait_for_quota(cluster_id: int, context: ManifestContext, manifests: list[Manifest]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import clients
 from portal.core import clock
 from tests.capabilities import offering
+from tests.cluster.kubectl import Kubectl
 from tests.contract import account
 from tests.fleet.localcluster.conftest import start_api, stop_api
 
@@ -55,12 +58,12 @@ def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
     clients.forget()
 
 
-@pytest.fixture
-def namespace(cluster_id: int) -> Iterator[str]:
-    """A namespace for each test, removed afterwards, so that a real cluster stays clean."""
+@contextmanager
+def new_namespace(cluster_id: int) -> Iterator[str]:
+    """Removed afterwards, so that a real cluster stays clean."""
     from fleet.kube.services import objects
 
-    name = f"slipway-contract-{os.getpid()}-{clock.now():%H%M%S%f}"
+    name = f"slipway-contract-{secrets.token_hex(5)}"
     admin = account.administrator()
     if admin is not None:
         account.make_namespaces(admin, cluster_id, [name])
@@ -73,6 +76,19 @@ def namespace(cluster_id: int) -> Iterator[str]:
     objects.delete(
         cluster_id=cluster_id, api_version="v1", kind="Namespace", namespace=None, name=name
     )
+
+
+@pytest.fixture
+def namespace(cluster_id: int) -> Iterator[str]:
+    """A namespace for each test."""
+    with new_namespace(cluster_id) as name:
+        yield name
+
+
+@pytest.fixture
+def somebody(kubeconfig: Path) -> Kubectl:
+    """Another one with rights on the cluster."""
+    return account.administrator() or Kubectl(kubeconfig)
 
 
 @pytest.fixture
