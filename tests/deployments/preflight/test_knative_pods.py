@@ -50,7 +50,7 @@ def test_a_placement_that_knative_refuses_is_refused_with_the_flag(
     world: World, placement: dict[str, Any], flag: str, field: str
 ) -> None:
     _with({name: value for name, value in _ON.items() if name != flag})
-    changed = {"placement": Placement(**placement)}
+    changed: dict[str, Any] = {"placement": Placement(**placement)}
 
     check = _checked(world, **changed)
     with refused(world, Invalid) as raised:
@@ -90,7 +90,7 @@ def test_init_containers_and_claims_need_their_flags() -> None:
         "volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": "w"}}],
         "tolerations": [],
     }
-    manifests = [
+    manifests: list[dict[str, Any]] = [
         {"kind": "InferenceService", "spec": {"predictor": predictor}},
         {"kind": "Namespace"},
     ]

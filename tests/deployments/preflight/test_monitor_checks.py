@@ -17,7 +17,7 @@ from tests.deployments.world import World
 from tests.fleet.clusters.test_monitor_selection import prometheus
 
 _RELEASE = {"serviceMonitorSelector": {"matchLabels": {"release": "stack"}}}
-_ALL = {"serviceMonitorNamespaceSelector": {}}
+_ALL: dict[str, Any] = {"serviceMonitorNamespaceSelector": {}}
 _WATCHED = {"serviceMonitorNamespaceSelector": {"matchLabels": {"watched": "yes"}}}
 
 
