@@ -1,6 +1,7 @@
 """Run node agent and gateway for any Kubernetes API server.
 
-`python -m fleet.localcluster.run_agents --kubeconfig FILE --data-dir DIR [--gateway-port PORT]`
+`python -m fleet.localcluster.run_agents --kubeconfig FILE --data-dir DIR [--gateway-port PORT]
+[--pod-tunnel SOCKET]`
 
 They register their nodes, run the pods that a scheduler binds to these, and program Envoy with the
 HTTPRoutes of the Gateway `slipway-gateway/slipway`. Scheduler and controllers run elsewhere.
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from fleet.localcluster.client import kubeconfig
 from fleet.localcluster.client.http_api import HttpClusterApi
+from fleet.localcluster.client.pod_tunnel import pod_tunnel
 from fleet.localcluster.controllers import node_leases
 from fleet.localcluster.controllers.agents import Agents
 from fleet.localcluster.controllers.reconcile import run_once
@@ -36,6 +38,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--context", help="default: the current context of the kubeconfig")
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--gateway-port", type=int)
+    parser.add_argument(
+        "--pod-tunnel",
+        type=Path,
+        help="a Unix socket for the egress selector of the API server, to reach pods",
+    )
     parser.add_argument("--s3-endpoint", default=os.environ.get("SLIPWAY_S3_ENDPOINT_URL"))
     parser.add_argument(
         "--own-envoy", action="store_true", help="run the gateway's Envoy as a child, too"
@@ -61,6 +68,7 @@ def _run(options: argparse.Namespace, stopping: threading.Event) -> None:
     options.data_dir.mkdir(parents=True, exist_ok=True)
     api = HttpClusterApi(kubeconfig.read(options.kubeconfig, options.context), _WATCHED)
     api.start()
+    tunnel = pod_tunnel(api, options.pod_tunnel) if options.pod_tunnel else None
     agents = Agents(
         api,
         data_dir=options.data_dir,
@@ -69,6 +77,8 @@ def _run(options: argparse.Namespace, stopping: threading.Event) -> None:
         has_own_envoy=options.own_envoy,
     )
     try:
+        if tunnel is not None:
+            tunnel.start()
         agents.start()
         agents.heartbeat()
         sys.stdout.write(f"agents ready with the nodes {', '.join(sorted(agents.node_names))}\n")
@@ -77,6 +87,8 @@ def _run(options: argparse.Namespace, stopping: threading.Event) -> None:
             run_once(agents.heartbeat)
     finally:
         agents.stop()
+        if tunnel is not None:
+            tunnel.stop()
 
 
 if __name__ == "__main__":

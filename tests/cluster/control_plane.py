@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.cluster import egress
 from tests.cluster.build import Build
 from tests.cluster.certificates import Authority, write_kubeconfig
 from tests.cluster.processes import Server, free_ports
@@ -86,6 +87,9 @@ class ControlPlane:
         self.url = f"https://{_LOOPBACK}:{port}"
         serving = self.authority.sign("kube-apiserver")
         proxy = self.authority.sign("front-proxy-client")
+        connect = egress.proxy(self.folder)
+        connect.start()
+        stack.callback(connect.stop)
         keys = self.authority.write_service_account_keys()
         server = self.start(
             stack,
@@ -114,6 +118,7 @@ class ControlPlane:
                 "--enable-admission-plugins=NodeRestriction",
                 # The address of the one server is loopback, which no Endpoints object may hold.
                 "--endpoint-reconciler-type=none",
+                f"--egress-selector-config-file={egress.write_selection(self.folder)}",
             ],
         )
         server.wait_until_ready(f"{self.url}/readyz", self.trust())

@@ -40,6 +40,7 @@ def _revision(context: ManifestContext, engine: str) -> list[Manifest]:
     if engine in serving_spec.LLM_ENGINES:
         llm = Llm(hugging_face_id="org/model", gated=True)
         one = dataclasses.replace(one, spec=one.spec.replace(llm=llm))
+        context = dataclasses.replace(context, vllm_image="vllm/vllm-openai:v0.25.0")
     return [*revision.shared(context, one), *revision.own(context, one)]
 
 

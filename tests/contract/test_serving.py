@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,12 @@ from typing import Any
 import pytest
 
 from deployments.changes.services import decisions, requests
-from deployments.delivery.services import reconcile
-from deployments.lifecycle.services import apply_changes, stop
+from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, Rollout
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.quality.selectors import quality
-from deployments.quality.services import golden_requests, golden_runs
+from deployments.quality.services import golden_requests
 from deployments.rollouts.services import actions
-from deployments.rollouts.services import reconcile as rollout_reconcile
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import try_it
 from deployments.serving.services.try_it import Target
@@ -37,6 +34,7 @@ from tests import plain_http
 from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
 from tests.contract import adder, triton_administration
+from tests.contract.sweeps import until
 
 _ROOT = Path(__file__).parents[2]
 pytestmark = [
@@ -69,26 +67,6 @@ def running(s3_store: Any, settings: Any, tmp_path: Path) -> Iterator[tuple[Path
     process.wait(timeout=30)
     process.stdout.close()
     log.close()
-
-
-def _until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 90) -> None:
-    """Run the workers' sweeps until the condition is met."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        Deployment.objects.filter(is_retired=False).exclude(stable_revision=None).update(
-            next_check_at=clock.now()
-        )
-        Rollout.objects.exclude(phase__in=["completed", "aborted"]).update(
-            next_check_at=clock.now()
-        )
-        apply_changes.sweep()
-        reconcile.sweep()
-        golden_runs.sweep()
-        rollout_reconcile.sweep()
-        if done():
-            return
-        time.sleep(0.3)  # bounded polling of real processes
-    raise AssertionError(why())
 
 
 @pytest.mark.parametrize("engine", ["kserve-triton", "triton"])
@@ -144,23 +122,21 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         log = (kubeconfig.parent / "log").read_text()[-3000:]
         return f"{deployment.state}: {deployment.state_reason} {list(events)} {log}"
 
-    _until(lambda: state().startswith("ready"), state)
+    until(lambda: state().startswith("ready"), state)
     url = deployment_selectors.url_of(deployment)
     assert 'name: "first"' in _config_of(kubeconfig.parent, "adder")
     _serves_the_packed_model(url, _config_of(kubeconfig.parent, "large-adder"))
     triton_administration.require_shut(url)
     triton_administration.require_shut_in_the_pod(deployment)
-    _until(
-        lambda: adder.answers(url, 5)[2.0] == 5, lambda: f"{adder.answers(url, 1)} {state()}", 20
-    )
+    until(lambda: adder.answers(url, 5)[2.0] == 5, lambda: f"{adder.answers(url, 1)} {state()}", 20)
 
     steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
     canary = requests.request_canary(
         actor=member, deployment_id=deployment.pk, version_id=two.pk, steps=steps
     )
     decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
-    _until(lambda: _running_since() is not None, state)
-    _until(lambda: adder.answers(url, 20)[3.0] > 0, state, 20)
+    until(lambda: _running_since() is not None, state)
+    until(lambda: adder.answers(url, 20)[3.0] > 0, state, 20)
     answers = adder.answers(url, 400)
     assert answers[2.0] + answers[3.0] == 400
     assert 80 < answers[3.0] < 160, answers
@@ -168,8 +144,8 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     assert adder.answers(url, 20, model="large-adder")[10.0] == 20
 
     actions.abort(actor=member, rollout_id=Rollout.objects.get().pk, reason="enough")
-    _until(lambda: adder.answers(url, 30)[2.0] == 30, state, 30)
-    _until(lambda: Rollout.objects.get().phase == RolloutPhase.ABORTED, state)
+    until(lambda: adder.answers(url, 30)[2.0] == 30, state, 30)
+    until(lambda: Rollout.objects.get().phase == RolloutPhase.ABORTED, state)
     assert adder.answers(url, 20)[2.0] == 20
 
     if engine == "kserve-triton":
@@ -181,21 +157,21 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
             actor=member, deployment_id=deployment.pk, min_replicas=2, max_replicas=2
         )
         decisions.approve(actor=lead, change_id=scale.pk, evidence_hash=scale.evidence_hash)
-        _until(lambda: _state_of(scale) == "done", state)
+        until(lambda: _state_of(scale) == "done", state)
         assert adder.answers(url, 20)[2.0] == 20
 
         stop.stop(actor=member, deployment_id=deployment.pk)
-        _until(lambda: state().startswith("stopped"), state)
+        until(lambda: state().startswith("stopped"), state)
         assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 404
 
         start = requests.request_start(actor=member, deployment_id=deployment.pk)
         decisions.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
-        _until(lambda: _state_of(start) == "done", state)
-        _until(lambda: adder.answers(url, 5)[2.0] == 5, state, 20)
+        until(lambda: _state_of(start) == "done", state)
+        until(lambda: adder.answers(url, 5)[2.0] == 5, state, 20)
 
     retire = requests.request_retire(actor=member, deployment_id=deployment.pk)
     decisions.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
-    _until(lambda: state().startswith("retired"), state)
+    until(lambda: state().startswith("retired"), state)
     assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 404
     clients.forget()
 
@@ -226,7 +202,7 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     )
     decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
 
-    _until(lambda: Rollout.objects.latest("id").phase == RolloutPhase.ABORTED, state)
+    until(lambda: Rollout.objects.latest("id").phase == RolloutPhase.ABORTED, state)
     rollout = Rollout.objects.latest("id")
     assert rollout.change_id == canary.pk
     assert not rollout.events.filter(kind="running").exists()

@@ -82,8 +82,9 @@ def pod_status(
     containers: Sequence[ContainerState],
     *,
     is_initialized: bool,
+    address: str,
 ) -> JsonObject:
-    """Phase and conditions; the pod shares the machine's loopback address."""
+    """Phase and conditions."""
     before = pod.get("status") or {}
     has_started = any(item.state.get("running") or item.last_state for item in containers)
     is_ready = bool(containers) and all(item.is_ready for item in containers)
@@ -104,8 +105,8 @@ def pod_status(
     status: JsonObject = {
         "phase": "Running" if is_initialized and has_started else "Pending",
         "hostIP": "127.0.0.1",
-        "podIP": "127.0.0.1",
-        "podIPs": [{"ip": "127.0.0.1"}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
         "qosClass": before.get("qosClass") or _quality_of_service(pod),
         "startTime": before.get("startTime") or timestamp(),
         "conditions": [*conditions.merge(before.get("conditions"), desired), *others],

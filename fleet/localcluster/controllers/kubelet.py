@@ -3,6 +3,7 @@
 import base64
 import binascii
 import functools
+import ipaddress
 import logging
 import shutil
 import threading
@@ -32,6 +33,9 @@ from fleet.localcluster.objects import DEFAULT_GRACE_PERIOD_SECONDS
 
 logger = logging.getLogger(__name__)
 
+# As a network plugin assigns them; an API server proxies to no loopback address.
+_POD_NETWORK = ipaddress.ip_network("10.244.0.0/16")
+_ADDRESS_PREFIX = "10.244."
 _STOP_SECONDS = 4.0
 _DOWNLOADS, _PROBES = 2, 4
 
@@ -102,10 +106,20 @@ class Kubelet:
                 pod,
                 self._pods_directory / directory_name(pod),
                 installation,
+                address=self._address(pod),
                 downloads=self._downloads,
                 probes=self._probes,
             )
         return self._runners[uid]
+
+    def _address(self, pod: JsonObject) -> str:
+        """Of no real network. A pod keeps its own after a restart of the agent."""
+        own = str((pod.get("status") or {}).get("podIP", ""))
+        if own.startswith(_ADDRESS_PREFIX):
+            return own
+        taken = {(other.get("status") or {}).get("podIP") for other in self._bound_pods()}
+        taken |= {runner.address for runner in self._runners.values()}
+        return next(str(host) for host in _POD_NETWORK.hosts() if str(host) not in taken)
 
     def _install(self) -> triton.Installation:
         if self._installation is None:

@@ -11,7 +11,7 @@ import pynvml
 from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import conditions
 from fleet.localcluster.controllers.ownership import is_same_status
-from fleet.localcluster.errors import JsonObject
+from fleet.localcluster.errors import Conflict, JsonObject
 from fleet.localcluster.kinds import NODE
 
 logger = logging.getLogger(__name__)
@@ -21,6 +21,7 @@ REAL_NODE = "local-gpu"
 _GPU = "nvidia.com/gpu"
 _REGION = "us-east-1"
 _MAX_PODS = "110"
+_STATUS_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,17 @@ def register(api: ClusterApi, real: Machine | None) -> None:
 
 
 def _report_status(api: ClusterApi, node: JsonObject, desired: JsonObject) -> None:
+    """Controllers write to a new node at the same time; the next report comes with the heartbeat."""
+    for _ in range(_STATUS_TRIES):
+        try:
+            _write_status(api, node, desired)
+        except Conflict:
+            node = api.find(NODE, None, node["metadata"]["name"]) or node
+        else:
+            return
+
+
+def _write_status(api: ClusterApi, node: JsonObject, desired: JsonObject) -> None:
     """Other conditions stay: the node lifecycle controller and others write them."""
     before = node.get("status") or {}
     current = before.get("conditions") or ()

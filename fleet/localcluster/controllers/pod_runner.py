@@ -29,9 +29,11 @@ class PodRunner:
         directory: Path,
         installation: triton.Installation,
         *,
+        address: str,
         downloads: Executor,
         probes: Executor,
     ) -> None:
+        self.address = address
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         spec = pod["spec"]
@@ -87,6 +89,7 @@ class PodRunner:
             [item.state for item in self._initializers],
             [item.state for item in self._containers],
             is_initialized=all(item.is_done for item in self._initializers),
+            address=self.address,
         )
 
     def ports(self) -> Mapping[int, int]:

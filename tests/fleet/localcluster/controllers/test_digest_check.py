@@ -67,7 +67,14 @@ def _serve(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> None:
 
 
 def _runner(pod: dict[str, Any], directory: Path, workers: _Synchronous) -> PodRunner:
-    return PodRunner(pod, directory, None, downloads=workers, probes=workers)  # type: ignore[arg-type]  # nothing to start
+    return PodRunner(  # nothing to start
+        pod,
+        directory,
+        None,  # type: ignore[arg-type]
+        address="10.244.0.1",
+        downloads=workers,
+        probes=workers,
+    )
 
 
 def _step(runner: PodRunner, pod: dict[str, Any], count: int = 6) -> dict[str, Any]:
