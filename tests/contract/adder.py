@@ -6,8 +6,11 @@ from collections import Counter
 from typing import Any
 
 import httpx
+import numpy as np
 import onnx
+import tritonclient.grpc as triton_grpc
 from onnx import TensorProto, helper
+from tritonclient.utils import InferenceServerException
 
 from deployments.models import Model, ModelVersion
 from deployments.registry.gateways import object_store
@@ -76,4 +79,21 @@ def answers(url: str, count: int, model: str = "adder") -> Counter[float]:
             answer = client.post(f"{url}/v2/models/{model}/infer", json=body)
             is_good = answer.status_code == 200
             counter[answer.json()["outputs"][0]["data"][0] if is_good else -1.0] += 1
+    return counter
+
+
+def grpc_answers(url: str, count: int, model: str = "adder") -> Counter[float]:
+    """As `answers`, by gRPC."""
+    host, _, deployment = url.partition("://")[2].partition("/")
+    tensor = triton_grpc.InferInput("x", [1], "FP32")
+    tensor.set_data_from_numpy(np.array([1.0], dtype=np.float32))
+    counter: Counter[float] = Counter()
+    with triton_grpc.InferenceServerClient(host) as client:
+        for _ in range(count):
+            try:
+                result = client.infer(model, [tensor], headers={"slipway-deployment": deployment})
+            except InferenceServerException:
+                counter[-1.0] += 1
+            else:
+                counter[float(result.as_numpy("y")[0])] += 1
     return counter

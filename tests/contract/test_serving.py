@@ -140,6 +140,9 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     answers = adder.answers(url, 400)
     assert answers[2.0] + answers[3.0] == 400
     assert 80 < answers[3.0] < 160, answers
+    by_grpc = adder.grpc_answers(url, 400)
+    assert by_grpc[2.0] + by_grpc[3.0] == 400
+    assert 80 < by_grpc[3.0] < 160, by_grpc
     # It rides along: stable and candidate answer it alike.
     assert adder.answers(url, 20, model="large-adder")[10.0] == 20
 
@@ -147,6 +150,9 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     until(lambda: adder.answers(url, 30)[2.0] == 30, state, 30)
     until(lambda: Rollout.objects.get().phase == RolloutPhase.ABORTED, state)
     assert adder.answers(url, 20)[2.0] == 20
+    assert adder.grpc_answers(url, 20)[2.0] == 20
+    # Another deployment's name, or none, reaches no model.
+    assert adder.grpc_answers(f"{url}s", 1)[-1.0] == 1
 
     if engine == "kserve-triton":
         # Once: it costs two more starts of Triton.

@@ -15,7 +15,8 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
-import tritonclient.http as triton
+import tritonclient.grpc as triton_grpc
+import tritonclient.http as triton_http
 from nbclient import NotebookClient
 
 from tests import plain_http
@@ -36,19 +37,20 @@ def test_deployed_model_knows_real_files(kind: str, classifier: Classifier) -> N
     assert classifier.kind_of(FILES[kind].read_bytes()) == kind
 
 
-def test_tritonclient_gets_the_same_answer(
+def test_tritonclient_gets_the_same_answer_over_http_and_grpc(
     demo: DemoProcess, served: dict[str, Any], classifier: Classifier
 ) -> None:
     content = FILES["python"].read_bytes()
-    client = triton.InferenceServerClient(served["url"].removeprefix("http://"))
+    host, _, deployment = served["url"].removeprefix("http://").partition("/")
+    headers = {"slipway-deployment": deployment}
     features = np.array([classifier.features(content)], dtype=np.int32)
-    tensor = triton.InferInput("bytes", features.shape, "INT32")
-    tensor.set_data_from_numpy(features)
 
-    scores = client.infer("filetype", [tensor]).as_numpy("target_label")[0]
-
-    assert classifier.labels[int(scores.argmax())] == "python"
-    client.close()
+    for triton, address in ((triton_http, f"{host}/{deployment}"), (triton_grpc, host)):
+        with triton.InferenceServerClient(address) as client:
+            tensor = triton.InferInput("bytes", features.shape, "INT32")
+            tensor.set_data_from_numpy(features)
+            scores = client.infer("filetype", [tensor], headers=headers).as_numpy("target_label")[0]
+            assert classifier.labels[int(scores.argmax())] == "python"
 
 
 def test_served_bytes_are_the_uploaded_bytes(demo: DemoProcess, version: dict[str, Any]) -> None:

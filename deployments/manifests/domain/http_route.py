@@ -1,4 +1,9 @@
-"""The HTTPRoute of a deployment: a stable address with weighted backends."""
+"""The HTTPRoute of a deployment: a stable address with weighted backends, for HTTP and for gRPC.
+
+The path of a gRPC request names its method, so a header names the deployment. One route holds the
+weights of both: a GRPCRoute beside it would move at another moment, and the Gateway API refuses
+routes of both kinds for one host (ADR 33).
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,8 @@ _SERVICE_SUFFIX: Final = {
     serving_spec.LLM_SERVICE: "-kserve-workload-svc",
 }
 _LLM_SERVICE_PORT: Final = 8000
+_GRPC_PORT: Final = 9000
+GRPC_HEADER: Final = "slipway-deployment"
 _MIRROR: Final = "RequestMirror"
 # The default of a gateway, Envoy's is 15 seconds, would cut a long text. A stream that stops is still
 # ended by the gateway's limit of idle time.
@@ -44,6 +51,11 @@ class Backend:
     api: Api
     is_knative: bool = False
     mirror: int = 0
+
+    @property
+    def has_grpc(self) -> bool:
+        """Triton's own port; a Knative revision has one port only."""
+        return bool(self.api.models) and not self.is_knative
 
     def service_of(self, deployment: str) -> str:
         workload = workload_name(deployment, self.number)
@@ -88,6 +100,8 @@ def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifes
         }
         for path in route_paths.paths_of([backend.api for backend in serving])
     ]
+    if serving and all(backend.has_grpc for backend in [*serving, *mirrored]):
+        rules.append(_grpc_rule(context, serving, mirrored))
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -99,6 +113,35 @@ def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifes
 def _rule_without_backend(context: ManifestContext) -> dict[str, Any]:
     """A route without rules would match every request."""
     return {"matches": [{"path": {"type": "Exact", "value": path_prefix(context)}}]}
+
+
+def grpc_header(context: ManifestContext) -> str:
+    """The value of GRPC_HEADER that names the deployment."""
+    return path_prefix(context).removeprefix("/")
+
+
+def _grpc_rule(
+    context: ManifestContext, serving: Sequence[Backend], mirrored: Sequence[Backend]
+) -> dict[str, Any]:
+    header = {"type": "Exact", "name": GRPC_HEADER, "value": grpc_header(context)}
+    filters = [_mirror_filter(context, backend, _GRPC_PORT) for backend in mirrored]
+    return {
+        # A stream of requests lasts as long as its client likes.
+        "timeouts": dict(_NO_TIMEOUT),
+        "matches": [
+            {"path": {"type": "Exact", "value": method}, "headers": [header]}
+            for method in route_paths.GRPC_METHODS
+        ],
+        **({"filters": filters} if filters else {}),
+        "backendRefs": [
+            {
+                "name": backend.service_of(context.deployment),
+                "port": _GRPC_PORT,
+                "weight": backend.weight,
+            }
+            for backend in serving
+        ],
+    }
 
 
 def _rewritten(
@@ -113,7 +156,7 @@ def _rewritten(
         "matches": [{"path": {"type": kind, "value": f"{path_prefix(context)}{path.value}"}}],
         "filters": [
             {"type": "URLRewrite", "urlRewrite": {"path": change}},
-            *(_mirror_filter(context, backend) for backend in mirrored),
+            *(_mirror_filter(context, backend, _port_of(backend)) for backend in mirrored),
         ],
     }
 
@@ -198,8 +241,8 @@ def problem_with(route: Mapping[str, Any]) -> str | None:
     return "; ".join(c.get("message") or c.get("reason", "refused") for c in bad)
 
 
-def _mirror_filter(context: ManifestContext, backend: Backend) -> dict[str, Any]:
-    to = {"name": backend.service_of(context.deployment), "port": _port_of(backend)}
+def _mirror_filter(context: ManifestContext, backend: Backend, port: int) -> dict[str, Any]:
+    to = {"name": backend.service_of(context.deployment), "port": port}
     return {"type": _MIRROR, "requestMirror": {"backendRef": to, "percent": backend.mirror}}
 
 

@@ -156,6 +156,8 @@ def _triton_model(context: ManifestContext, served: ServedRevision) -> dict[str,
         "volumeMounts": [scratch],
         "ports": [
             {"name": "http1", "containerPort": 8080, "protocol": "TCP"},
+            # KServe marks the port of this name as HTTP/2 without TLS.
+            {"name": "grpc", "containerPort": 9000, "protocol": "TCP"},
             {"name": "metrics", "containerPort": 8002, "protocol": "TCP"},
         ],
         **_probes(served, ready="/v2/health/ready", live="/v2/health/live"),

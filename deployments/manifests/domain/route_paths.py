@@ -13,8 +13,21 @@ from typing import Final
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 
-# The limit of the Gateway API for one HTTPRoute; each rewrite needs a rule of its own.
-MAX_RULES: Final = 16
+# The limit of the Gateway API for one HTTPRoute, less the rule of gRPC; each rewrite needs a rule.
+MAX_RULES: Final = 15
+# Inference, metadata and health of KServe's v2 protocol over gRPC.
+GRPC_METHODS: Final = tuple(
+    f"/inference.GRPCInferenceService/{method}"
+    for method in (
+        "ModelInfer",
+        "ModelMetadata",
+        "ModelReady",
+        "ModelStreamInfer",
+        "ServerLive",
+        "ServerMetadata",
+        "ServerReady",
+    )
+)
 _SERVER: Final = ("/v2", "/v2/health/live", "/v2/health/ready")
 _MODEL: Final = ("", "/ready", "/infer", "/generate", "/generate_stream")
 # The portal stores every model as version 1 of its directory.

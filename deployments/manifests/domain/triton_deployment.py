@@ -61,7 +61,13 @@ def service(context: ManifestContext, served: ServedRevision) -> Manifest:
             "selector": {WORKLOAD_LABEL: name},
             "ports": [
                 {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"},
-                {"name": "grpc", "port": 9000, "targetPort": 9000, "protocol": "TCP"},
+                {
+                    "name": "grpc",
+                    "port": 9000,
+                    "targetPort": 9000,
+                    "protocol": "TCP",
+                    "appProtocol": "kubernetes.io/h2c",
+                },
                 {"name": "metrics", "port": 8002, "targetPort": 8002, "protocol": "TCP"},
             ],
         },

@@ -1,4 +1,6 @@
-"""Code to call a version, with its inputs filled in: tritonclient, curl and a notebook cell."""
+"""Code to call a version, with its inputs filled in: tritonclient over HTTP and gRPC, curl and a
+notebook cell.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +32,7 @@ def render(*, url: str, model: str, signature: Signature) -> list[Snippet]:
     """`url` is the deployment's URL without the /v2 path."""
     return [
         Snippet("python", "Python, tritonclient", _tritonclient(url, model, signature)),
+        Snippet("grpc", "Python, gRPC", _grpc(url, model, signature)),
         Snippet("curl", "curl, KServe v2", _curl(url, model, signature)),
         Snippet("notebook", "Notebook, httpx", _notebook(url, model, signature)),
     ]
@@ -52,8 +55,33 @@ def _tritonclient(url: str, model: str, signature: Signature) -> str:
         "import tritonclient.http as triton",
         "",
         f"client = triton.InferenceServerClient({_address(url)!r}{_tls(url)})",
-        "inputs = []",
+        *_inputs(signature),
+        f"result = client.infer({model!r}, inputs)",
+        *_outputs(signature),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _grpc(url: str, model: str, signature: Signature) -> str:
+    """The path of a gRPC request is its method, so the deployment is named by a header."""
+    host, _, deployment = _address(url).partition("/")
+    if ":" not in host:
+        host += ":443" if url.startswith("https://") else ":80"
+    lines = [
+        "import numpy as np",
+        "import tritonclient.grpc as triton",
+        "",
+        f"client = triton.InferenceServerClient({host!r}{_tls(url)})",
+        *_inputs(signature),
+        f'deployment = {{"slipway-deployment": {deployment!r}}}',
+        f"result = client.infer({model!r}, inputs, headers=deployment)",
+        *_outputs(signature),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _inputs(signature: Signature) -> list[str]:
+    lines = ["inputs = []"]
     for tensor in signature.inputs:
         name, dtype = tensor.name, tensor.protocol_dtype
         lines += [
@@ -61,9 +89,11 @@ def _tritonclient(url: str, model: str, signature: Signature) -> str:
             f"item.set_data_from_numpy({_array(tensor)})",
             "inputs.append(item)",
         ]
-    lines.append(f"result = client.infer({model!r}, inputs)")
-    lines += [f"print(result.as_numpy({tensor.name!r}))" for tensor in signature.outputs]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _outputs(signature: Signature) -> list[str]:
+    return [f"print(result.as_numpy({tensor.name!r}))" for tensor in signature.outputs]
 
 
 def _address(url: str) -> str:

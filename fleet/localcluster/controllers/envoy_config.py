@@ -10,6 +10,8 @@ ROUTES_NAME = "slipway"
 _TYPES = "type.googleapis.com/envoy"
 _HTTP_OPTIONS = f"{_TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = "1s"
+# Of the name of a cluster whose pods speak HTTP/2 without TLS, as gRPC does.
+HTTP2_SUFFIX = "_h2c"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,10 @@ def clusters(names: Sequence[str], *, directory: str) -> JsonObject:
 
 
 def _cluster(name: str, directory: str) -> JsonObject:
+    version = "http2" if name.endswith(HTTP2_SUFFIX) else "http"
     protocol = {
         "@type": _HTTP_OPTIONS,
-        "explicit_http_config": {"http_protocol_options": {}},
+        "explicit_http_config": {f"{version}_protocol_options": {}},
     }
     return {
         "@type": f"{_TYPES}.config.cluster.v3.Cluster",

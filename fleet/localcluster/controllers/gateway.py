@@ -64,6 +64,7 @@ class GatewayController:
             for item in self._api.list(SERVICE)
             if not is_deleted(item)
         }
+        http2 = http_routes.http2_ports(services.values())
         pods = self._api.list(POD)
         routes: list[Route] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
@@ -75,11 +76,11 @@ class GatewayController:
             ]
             if is_deleted(route) or not parents:
                 return
-            backends = http_routes.backends_of(route)
+            backends = http_routes.backends_of(route, http2)
             missing = [_label(item) for item in backends if not _exists(item, services)]
             problem = None
             try:
-                routes.extend(http_routes.routes_of(route))
+                routes.extend(http_routes.routes_of(route, http2))
             except UnsupportedRoute as error:
                 problem = str(error)
             for item in backends:

@@ -1,11 +1,17 @@
 """Translates HTTPRoutes and Services for Envoy, and computes route statuses: pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from fleet.localcluster.controllers import conditions
-from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Mirror, Route
+from fleet.localcluster.controllers.envoy_config import (
+    HTTP2_SUFFIX,
+    Backend,
+    Endpoint,
+    Mirror,
+    Route,
+)
 from fleet.localcluster.controllers.ownership import is_deleted
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
 from fleet.localcluster.errors import JsonObject
@@ -15,6 +21,7 @@ _DURATION = re.compile(r"(\d+)(h|ms|m|s)")
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DEFAULT_TIMEOUT = "60s"
 _MIRROR = "RequestMirror"
+_HTTP2 = "kubernetes.io/h2c"
 _REPLACEMENTS = {
     "ReplacePrefixMatch": "replacePrefixMatch",
     "ReplaceFullPath": "replaceFullPath",
@@ -43,16 +50,32 @@ class BackendService:
     name: str
     port: int
 
+    is_http2: bool = False
+
     @property
     def cluster(self) -> str:
-        return f"{self.namespace}_{self.name}_{self.port}"
+        name = f"{self.namespace}_{self.name}_{self.port}"
+        return f"{name}{HTTP2_SUFFIX}" if self.is_http2 else name
 
 
-def backends_of(route: JsonObject) -> dict[BackendService, None]:
+# Namespace, name and number of Service ports that speak HTTP/2 without TLS.
+Http2Ports = Set[tuple[str, str, int]]
+
+
+def http2_ports(services: Iterable[JsonObject]) -> Http2Ports:
+    return {
+        (service["metadata"]["namespace"], service["metadata"]["name"], int(port["port"]))
+        for service in services
+        for port in service["spec"].get("ports") or ()
+        if port.get("appProtocol") == _HTTP2
+    }
+
+
+def backends_of(route: JsonObject, http2: Http2Ports = frozenset()) -> dict[BackendService, None]:
     """Backends in the order of the route, each once, including those of mirrors."""
     namespace = route["metadata"]["namespace"]
     return {
-        _backend(namespace, item): None
+        _backend(namespace, item, http2): None
         for rule in route["spec"].get("rules") or ()
         for item in (*(rule.get("backendRefs") or ()), *_mirrored(rule))
     }
@@ -63,26 +86,34 @@ def _mirrored(rule: JsonObject) -> list[JsonObject]:
     return [mirror["backendRef"] for mirror in mirrors if mirror]
 
 
-def _backend(namespace: str, reference: JsonObject) -> BackendService:
-    return BackendService(
-        str(reference.get("namespace") or namespace), reference["name"], int(reference["port"])
+def _backend(namespace: str, reference: JsonObject, http2: Http2Ports) -> BackendService:
+    place = (
+        str(reference.get("namespace") or namespace),
+        str(reference["name"]),
+        int(reference["port"]),
     )
+    return BackendService(*place, is_http2=place in http2)
 
 
-def routes_of(route: JsonObject) -> list[Route]:
+def routes_of(route: JsonObject, http2: Http2Ports = frozenset()) -> list[Route]:
     """Raises UnsupportedRoute."""
-    return [item for rule in route["spec"].get("rules") or () for item in _rule_routes(route, rule)]
+    return [
+        item
+        for rule in route["spec"].get("rules") or ()
+        for item in _rule_routes(route, rule, http2)
+    ]
 
 
-def _rule_routes(route: JsonObject, rule: JsonObject) -> list[Route]:
+def _rule_routes(route: JsonObject, rule: JsonObject, http2: Http2Ports) -> list[Route]:
     namespace = route["metadata"]["namespace"]
     backends = tuple(
-        Backend(_backend(namespace, item).cluster, int(item.get("weight", 1)))
+        Backend(_backend(namespace, item, http2).cluster, int(item.get("weight", 1)))
         for item in rule.get("backendRefs") or ()
     )
     filters = rule.get("filters") or ()
     rewrite, replaces_path = _rewrite([item for item in filters if item.get("type") != _MIRROR])
-    mirrors = _mirrors(namespace, [item for item in filters if item.get("type") == _MIRROR])
+    mirroring = [item for item in filters if item.get("type") == _MIRROR]
+    mirrors = _mirrors(namespace, mirroring, http2)
     timeout = _timeout((rule.get("timeouts") or {}).get("request"))
     routes = []
     for match in rule.get("matches") or [{}]:
@@ -125,7 +156,9 @@ def _rewrite(filters: Sequence[JsonObject]) -> tuple[str | None, bool]:
     return replacement, replaces_path
 
 
-def _mirrors(namespace: str, filters: Sequence[JsonObject]) -> tuple[Mirror, ...]:
+def _mirrors(
+    namespace: str, filters: Sequence[JsonObject], http2: Http2Ports
+) -> tuple[Mirror, ...]:
     """A mirror without `percent` copies all requests; one of 0 percent is left out."""
     listed = [item.get("requestMirror") or {} for item in filters]
     if any("fraction" in item or "backendRef" not in item for item in listed):
@@ -133,7 +166,9 @@ def _mirrors(namespace: str, filters: Sequence[JsonObject]) -> tuple[Mirror, ...
             "a RequestMirror needs a backendRef, and takes percent, not fraction"
         )
     mirrors = (
-        Mirror(_backend(namespace, item["backendRef"]).cluster, int(item.get("percent", 100)))
+        Mirror(
+            _backend(namespace, item["backendRef"], http2).cluster, int(item.get("percent", 100))
+        )
         for item in listed
     )
     return tuple(mirror for mirror in mirrors if mirror.percent)

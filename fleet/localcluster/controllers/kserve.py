@@ -158,14 +158,15 @@ def _service(service: JsonObject, container: JsonObject) -> JsonObject:
     ports = [{"name": name, "port": 80, "targetPort": first["containerPort"], "protocol": "TCP"}]
     for item in declared[1:]:
         port = item["containerPort"]
-        ports.append(
-            {
-                "name": item.get("name") or f"port-{port}",
-                "port": port,
-                "targetPort": port,
-                "protocol": "TCP",
-            }
-        )
+        entry = {
+            "name": item.get("name") or f"port-{port}",
+            "port": port,
+            "targetPort": port,
+            "protocol": "TCP",
+        }
+        if "grpc" in entry["name"] or "h2c" in entry["name"]:
+            entry["appProtocol"] = "kubernetes.io/h2c"
+        ports.append(entry)
     metadata = _metadata(service)
     selector = {"app": metadata["labels"]["app"]}
     return {

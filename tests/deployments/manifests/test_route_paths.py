@@ -53,6 +53,8 @@ def _paths(*specs: tuple[serving_spec.ServingSpec, int]) -> list[str]:
     ]
     rows = []
     for rule in http_route.http_route(_CONTEXT, backends)["spec"]["rules"]:
+        if "headers" in rule["matches"][0]:
+            continue  # gRPC has a test of its own.
         (match,) = rule["matches"]
         change = rule["filters"][0]["urlRewrite"]["path"]
         path = match["path"]
@@ -101,6 +103,62 @@ def test_a_canary_of_another_engine_adds_its_paths_once_it_has_weight() -> None:
 
     assert _paths((triton, 90), (vllm, 10)) == [*_OPENAI, *_BELOW_MODELS]
     assert _paths((triton, 100), (vllm, 0)) == [*_SERVER, *_MODEL]
+
+
+def _grpc_rules(*backends: http_route.Backend) -> list[dict[str, Any]]:
+    rules = http_route.http_route(_CONTEXT, backends)["spec"]["rules"]
+    return [rule for rule in rules if "headers" in rule["matches"][0]]
+
+
+def test_grpc_carries_inference_metadata_and_health_of_the_deployment_that_its_header_names() -> (
+    None
+):
+    [rule] = _grpc_rules(
+        http_route.backend_for(1, _spec("kserve-triton"), 90, model="m"),
+        http_route.backend_for(2, _spec("triton"), 10, model="m"),
+        http_route.backend_for(3, _spec("triton"), 0, model="m", mirror=25),
+    )
+
+    assert sorted(match["path"]["value"].rpartition("/")[2] for match in rule["matches"]) == [
+        "ModelInfer",
+        "ModelMetadata",
+        "ModelReady",
+        "ModelStreamInfer",
+        "ServerLive",
+        "ServerMetadata",
+        "ServerReady",
+    ]
+    for match in rule["matches"]:
+        assert match["path"]["type"] == "Exact"
+        assert match["path"]["value"].startswith("/inference.GRPCInferenceService/")
+        assert match["headers"] == [
+            {"type": "Exact", "name": "slipway-deployment", "value": "vision/detector"}
+        ]
+    assert [(ref["name"], ref["port"], ref["weight"]) for ref in rule["backendRefs"]] == [
+        ("detector-r1-predictor", 9000, 90),
+        ("detector-r2", 9000, 10),
+    ]
+    mirror = rule["filters"][0]["requestMirror"]
+    assert (mirror["backendRef"], mirror["percent"]) == ({"name": "detector-r3", "port": 9000}, 25)
+
+
+@pytest.mark.parametrize(
+    ("engine", "data"),
+    [
+        ("kserve-vllm", {"llm": _LLM}),
+        ("llm-inference-service", {"llm": _LLM}),
+        ("kserve-triton", {"scaling": {"kind": "knative"}}),
+    ],
+)
+def test_no_request_by_grpc_is_sent_to_a_revision_without_its_port(
+    engine: str, data: dict[str, Any]
+) -> None:
+    without = http_route.backend_for(1, _spec(engine, **data), 50, model="m")
+    triton = http_route.backend_for(2, _spec("triton"), 50, model="m")
+
+    assert _grpc_rules(without) == []
+    assert _grpc_rules(triton, without) == []
+    assert len(_grpc_rules(triton)) == 1
 
 
 def test_only_answers_of_tokens_have_no_time_limit() -> None:

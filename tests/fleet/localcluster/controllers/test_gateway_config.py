@@ -29,6 +29,25 @@ def test_a_route_becomes_weights_a_rewrite_and_a_timeout() -> None:
     assert "5xx" not in route_config["route"]["retry_policy"]["retry_on"]
 
 
+def test_a_service_port_marked_as_h2c_gets_http2() -> None:
+    service = {
+        "metadata": {"namespace": "vision", "name": "one-predictor"},
+        "spec": {"ports": [{"port": 80, "appProtocol": "kubernetes.io/h2c"}, {"port": 8002}]},
+    }
+    http2 = http_routes.http2_ports([service])
+    route = manifests.route({"one": 90, "two": 10})
+
+    clusters = [item.cluster for item in http_routes.backends_of(route, http2)]
+
+    assert clusters == ["vision_one-predictor_80_h2c", "vision_two-predictor_80"]
+    assert [
+        next(iter(cluster["typed_extension_protocol_options"].values()))["explicit_http_config"]
+        for cluster in envoy_config.clusters(clusters, directory="/d")["resources"]
+    ] == [{"http2_protocol_options": {}}, {"http_protocol_options": {}}]
+    weighted = _only_route(http_routes.routes_of(route, http2))["route"]["weighted_clusters"]
+    assert [item["name"] for item in weighted["clusters"]] == clusters
+
+
 @pytest.mark.parametrize(
     ("prefix", "replacement", "path", "result"),
     [
