@@ -49,7 +49,9 @@ def test_tritonclient_gets_the_same_answer_over_http_and_grpc(
         with triton.InferenceServerClient(address) as client:
             tensor = triton.InferInput("bytes", features.shape, "INT32")
             tensor.set_data_from_numpy(features)
-            scores = client.infer("filetype", [tensor], headers=headers).as_numpy("target_label")[0]
+            # The client over HTTP adds headers of its own to the dict that it is given.
+            answer = client.infer("filetype", [tensor], headers=dict(headers))
+            scores = answer.as_numpy("target_label")[0]
             assert classifier.labels[int(scores.argmax())] == "python"
 
 
