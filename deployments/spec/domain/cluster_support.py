@@ -23,6 +23,7 @@ _JOB_QUEUES: Final[Mapping[str, Any]] = {
     "redis": {"address": "redis:6379", "list": "jobs"},
 }
 _ONLY_KEDA: Final = ("office_hours", "max_latency_ms", "max_gpu_memory_percent", *_JOB_QUEUES)
+_NEEDS_KEDA: Final = "it needs KEDA."
 # A value of each setting that depends on others, to learn whether the spec accepts it.
 _TRIED: Final[Mapping[str, Any]] = {
     "scaling.can_scale_to_zero": True,
@@ -85,9 +86,9 @@ def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, 
     for path, value in _TRIED.items():
         if path not in result:
             result |= _refusal(base, path, value)
-    no_keda = result.get(_key("scaling.kind", KEDA), "")
-    if no_keda:
-        result |= {f"scaling.{name}": no_keda for name in _ONLY_KEDA}
+    if _key("scaling.kind", KEDA) in result:
+        # Why KEDA cannot be chosen stands at the choice.
+        result |= {f"scaling.{name}": _NEEDS_KEDA for name in _ONLY_KEDA}
     return result
 
 

@@ -27,7 +27,15 @@ def test_what_is_not_installed_is_off_with_its_name() -> None:
 
     assert problems["scaling.kind=keda"].startswith("KEDA is not installed")
     assert problems["scaling.can_scale_to_zero"] == problems["scaling.kind=keda"]
-    assert problems["scaling.office_hours"] == problems["scaling.kind=keda"]
+    for name in (
+        "office_hours",
+        "sqs",
+        "kafka",
+        "redis",
+        "max_latency_ms",
+        "max_gpu_memory_percent",
+    ):
+        assert problems[f"scaling.{name}"] == "it needs KEDA."
     assert problems["network.strict_mtls"].startswith("Istio is not installed")
     assert problems["storage.model_cache=cluster"].startswith("LocalModelCache is not installed")
     assert "scaling.kind=fixed" not in problems
