@@ -20,7 +20,7 @@ demo-reset: $(STAMP)
 # Four workers on two cores, because those with the demo and with local clusters mostly wait; in a new
 # clone each of the four would compile every file.
 test: $(STAMP)
-	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet
+	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet client/src
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q -rs --durations=10 $(ARGS)
 
 # The portal on a real control plane with KServe, built from Go modules into a cache; see CONTRIBUTING.md.

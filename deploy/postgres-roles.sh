@@ -12,6 +12,8 @@ REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT CONNECT ON DATABASE :"database" TO slipway, slipway_owner;
 GRANT USAGE, CREATE ON SCHEMA public TO slipway_owner;
 GRANT USAGE ON SCHEMA public TO slipway;
+-- Parts of words are searched by an index where the server has the extension.
+SELECT 'CREATE EXTENSION pg_trgm' FROM pg_available_extensions WHERE name = 'pg_trgm' \gexec
 ALTER DEFAULT PRIVILEGES FOR ROLE slipway_owner IN SCHEMA public
   GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO slipway;
 ALTER DEFAULT PRIVILEGES FOR ROLE slipway_owner IN SCHEMA public

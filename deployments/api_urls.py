@@ -2,10 +2,13 @@
 
 from django.urls import URLPattern, path
 
+from deployments.advice.api import views as advice
 from deployments.approvals.api import rules
 from deployments.changes.api import emergency_reviews, plan_figures, requests
 from deployments.changes.api.changes import urlpatterns as changes
-from deployments.delivery.api import drift
+from deployments.delivery.api import drift, logs
+from deployments.imports.api.imports import urlpatterns as imports
+from deployments.imports.api.mlflow import urlpatterns as mlflow
 from deployments.lifecycle.api import deployments
 from deployments.pipelines.api.urls import urlpatterns as pipelines
 from deployments.plans.api import auto_promotion, templates
@@ -37,6 +40,7 @@ _deployments: list[URLPattern] = [
         deployments.DeploymentEventsView.as_view(),
         name="deployment-events",
     ),
+    path("deployments/<int:deployment_id>/logs", logs.LogsView.as_view(), name="deployment-logs"),
     path("deployments/<int:deployment_id>/drift", drift.DriftView.as_view(), name="drift"),
     path(
         "deployments/<int:deployment_id>/drift/re-apply",
@@ -97,6 +101,11 @@ _deployments: list[URLPattern] = [
     ),
     path("rollouts/<int:rollout_id>/pause", rollouts.PauseView.as_view(), name="pause"),
     path("rollouts/<int:rollout_id>/unpause", rollouts.UnpauseView.as_view(), name="unpause"),
+    path(
+        "rollouts/<int:rollout_id>/finish-watch",
+        rollouts.FinishWatchView.as_view(),
+        name="finish-watch",
+    ),
     path("rollouts/<int:rollout_id>/abort", rollouts.AbortView.as_view(), name="abort"),
 ]
 
@@ -124,4 +133,23 @@ _quality: list[URLPattern] = [
 ]
 
 
-urlpatterns = [*_deployments, *changes, *_quality, *pipelines, *registry]
+_ITEM = "advice/<int:item_id>"
+
+_advice: list[URLPattern] = [
+    path("advice", advice.AdviceView.as_view(), name="advice"),
+    path(f"{_ITEM}/request", advice.RequestAdviceView.as_view(), name="request-advice"),
+    path(f"{_ITEM}/snooze", advice.SnoozeView.as_view(), name="snooze-advice"),
+    path(f"{_ITEM}/dismiss", advice.DismissView.as_view(), name="dismiss-advice"),
+    path(f"{_ITEM}/reopen", advice.ReopenView.as_view(), name="reopen-advice"),
+]
+
+urlpatterns = [
+    *_deployments,
+    *_advice,
+    *changes,
+    *_quality,
+    *pipelines,
+    *registry,
+    *imports,
+    *mlflow,
+]

@@ -16,6 +16,21 @@ class VersionState(StrEnum):
     FAILED = "failed"
 
 
+class ImportKind(StrEnum):
+    S3 = "s3"
+    URL = "url"
+    MLFLOW = "mlflow"
+    HUGGING_FACE = "huggingface"
+
+
+class ImportState(StrEnum):
+    RUNNING = "running"
+    # Nothing is lost: it can be resumed until its version expires.
+    FAILED = "failed"
+    CANCELED = "canceled"
+    DONE = "done"
+
+
 class ChangeState(StrEnum):
     DRAFT = "draft"
     SUBMITTED = "submitted"
@@ -82,13 +97,15 @@ class RolloutPhase(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     PROMOTING = "promoting"
+    # The candidate is stable; the old revision stays warm without traffic.
+    WATCHING = "watching"
     COMPLETED = "completed"
     ABORTING = "aborting"
     ABORTED = "aborted"
 
 
-# Phases of a step: its evidence is read.
-STEP_PHASES: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+# Phases whose evidence is read.
+JUDGED_PHASES: Final = (RolloutPhase.RUNNING, RolloutPhase.PAUSED, RolloutPhase.WATCHING)
 
 
 VERSION: Final[Mapping[VersionState, frozenset[VersionState]]] = {
@@ -97,10 +114,23 @@ VERSION: Final[Mapping[VersionState, frozenset[VersionState]]] = {
         {VersionState.READY, VersionState.QUARANTINED, VersionState.FAILED}
     ),
     # A version with a new declaration is verified again.
-    VersionState.READY: frozenset({VersionState.ARCHIVED, VersionState.VERIFYING}),
-    VersionState.QUARANTINED: frozenset({VersionState.READY, VersionState.ARCHIVED}),
+    # A changed scanner may say something else about a file.
+    VersionState.READY: frozenset(
+        {VersionState.ARCHIVED, VersionState.VERIFYING, VersionState.QUARANTINED}
+    ),
+    # A released version that has no serving repository yet continues its verification.
+    VersionState.QUARANTINED: frozenset(
+        {VersionState.READY, VersionState.VERIFYING, VersionState.ARCHIVED}
+    ),
     VersionState.ARCHIVED: frozenset({VersionState.READY}),
     VersionState.FAILED: frozenset(),
+}
+
+IMPORT: Final[Mapping[ImportState, frozenset[ImportState]]] = {
+    ImportState.RUNNING: frozenset({ImportState.FAILED, ImportState.CANCELED, ImportState.DONE}),
+    ImportState.FAILED: frozenset({ImportState.RUNNING, ImportState.CANCELED}),
+    ImportState.CANCELED: frozenset(),
+    ImportState.DONE: frozenset(),
 }
 
 CHANGE: Final[Mapping[ChangeState, frozenset[ChangeState]]] = {
@@ -172,10 +202,40 @@ ROLLOUT: Final[Mapping[RolloutPhase, frozenset[RolloutPhase]]] = {
             RolloutPhase.ABORTING,
         }
     ),
-    RolloutPhase.PROMOTING: frozenset({RolloutPhase.COMPLETED, RolloutPhase.ABORTING}),
+    RolloutPhase.PROMOTING: frozenset(
+        {RolloutPhase.WATCHING, RolloutPhase.COMPLETED, RolloutPhase.ABORTING}
+    ),
+    RolloutPhase.WATCHING: frozenset({RolloutPhase.COMPLETED, RolloutPhase.ABORTING}),
     RolloutPhase.ABORTING: frozenset({RolloutPhase.ABORTED}),
     RolloutPhase.COMPLETED: frozenset(),
     RolloutPhase.ABORTED: frozenset(),
+}
+
+
+class AdviceState(StrEnum):
+    """An item of advice. OPEN again: its snooze expired, someone took it up again, or its request ended."""
+
+    OPEN = "open"
+    SNOOZED = "snoozed"
+    DISMISSED = "dismissed"
+    # A change request carries it; what it promised is frozen.
+    REQUESTED = "requested"
+    APPLIED = "applied"
+    # A month after it was applied.
+    CHECKED = "checked"
+
+
+ADVICE: Final[Mapping[AdviceState, frozenset[AdviceState]]] = {
+    AdviceState.OPEN: frozenset(
+        {AdviceState.SNOOZED, AdviceState.DISMISSED, AdviceState.REQUESTED}
+    ),
+    AdviceState.SNOOZED: frozenset(
+        {AdviceState.OPEN, AdviceState.DISMISSED, AdviceState.REQUESTED}
+    ),
+    AdviceState.DISMISSED: frozenset({AdviceState.OPEN}),
+    AdviceState.REQUESTED: frozenset({AdviceState.OPEN, AdviceState.APPLIED}),
+    AdviceState.APPLIED: frozenset({AdviceState.CHECKED}),
+    AdviceState.CHECKED: frozenset(),
 }
 
 

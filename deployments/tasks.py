@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from deployments.advice.services import refresh as advice_refresh
 from deployments.delivery.services import reconcile, serving_watch
+from deployments.imports.services import advance
 from deployments.lifecycle.services import apply_changes
 from deployments.pipelines.services import reconcile as pipeline_reconcile
 from deployments.quality.services import golden_runs
 from deployments.registry.services import verification
+from deployments.registry.services.scans import rescan
 from deployments.rollouts.services import prometheus_readings
 from deployments.rollouts.services import reconcile as rollout_reconcile
 
@@ -19,6 +22,11 @@ _MAX_BATCHES = 4
 @shared_task(name="deployments.sweep_changes", time_limit=120)
 def sweep_changes() -> None:
     apply_changes.sweep()
+
+
+@shared_task(name="deployments.sweep_advice", time_limit=600)
+def sweep_advice() -> None:
+    advice_refresh.sweep()
 
 
 @shared_task(name="deployments.sweep_deployments", time_limit=120)
@@ -81,6 +89,21 @@ def sweep_versions() -> None:
         verification.advance(version_id)
 
 
+@shared_task(name="deployments.sweep_scans", time_limit=1800)
+def sweep_scans() -> None:
+    rescan.sweep()
+
+
 @shared_task(name="deployments.sweep_serving_bytes", time_limit=120)
 def sweep_serving_bytes() -> None:
     serving_watch.sweep()
+
+
+@shared_task(name="deployments.advance_import", time_limit=1800)
+def advance_import(import_id: int) -> None:
+    advance.advance(import_id)
+
+
+@shared_task(name="deployments.sweep_imports", time_limit=60)
+def sweep_imports() -> None:
+    advance.sweep()

@@ -2,9 +2,12 @@
 
 from django.urls import URLPattern, path
 
+from deployments.advice.web import pages as advice
+from deployments.advice.web import what_if
 from deployments.changes.web import canary, new_deployment
 from deployments.changes.web import requests as change_requests
 from deployments.delivery.web import drift
+from deployments.imports.web import imports, mlflow
 from deployments.pages.web import (
     approvals,
     decision_link,
@@ -20,15 +23,29 @@ from deployments.pipelines.web import pages, short_requests
 from deployments.pipelines.web import requests as pipeline_requests
 from deployments.plans.web import auto_promotion, templates
 from deployments.quality.web import golden_requests
-from deployments.registry.web import model_list, reference, signature, upload, version
+from deployments.registry.web import (
+    model_list,
+    quarantined_in_use,
+    reference,
+    signature,
+    source_code,
+    upload,
+    version,
+)
 
 _MODEL = "models/<slug:team>/<slug:name>"
 _VERSION = f"{_MODEL}/<int:number>"
 
 _registry: list[URLPattern] = [
     path("models", model_list.models, name="models"),
+    path("models/quarantined-in-use", quarantined_in_use.uses, name="quarantined-in-use"),
     path("upload", upload.upload, name="upload"),
     path("register", reference.register, name="register-reference"),
+    path("import", imports.new_import, name="new-import"),
+    path("import/mlflow/<slug:server>", mlflow.choose, name="import-from-mlflow"),
+    path("imports/<int:import_id>", imports.import_page, name="import"),
+    path("imports/<int:import_id>/cancel", imports.cancel, name="cancel-import"),
+    path("imports/<int:import_id>/resume", imports.resume, name="resume-import"),
     path(_MODEL, model.model_page, name="model"),
     path(f"{_MODEL}/compare", model.compare, name="compare-versions"),
     path(f"{_MODEL}/golden-requests", golden_requests.save_answer, name="save-golden"),
@@ -42,6 +59,7 @@ _registry: list[URLPattern] = [
     path(_VERSION, version.version_page, name="version"),
     path(f"{_VERSION}/checks", version.checks, name="version-checks"),
     path(f"{_VERSION}/config.pbtxt", signature.config_file, name="version-config"),
+    path(f"{_VERSION}/code", source_code.code_page, name="version-code"),
     path(f"{_VERSION}/stop", upload.stop_verification, name="version-stop"),
     path(f"{_VERSION}/discard", upload.discard, name="version-discard"),
     path(f"{_VERSION}/metadata", version.edit_metadata, name="version-metadata"),
@@ -98,4 +116,15 @@ _deployments: list[URLPattern] = [
 ]
 
 
-urlpatterns = [*_registry, *_deployments]
+_ITEM = "advice/<int:item_id>"
+
+_advice: list[URLPattern] = [
+    path("advice", advice.advice_page, name="advice"),
+    path(f"{_ITEM}/request", advice.request_change, name="request-advice"),
+    path(f"{_ITEM}/snooze", advice.snooze, name="snooze-advice"),
+    path(f"{_ITEM}/dismiss", advice.dismiss, name="dismiss-advice"),
+    path(f"{_ITEM}/reopen", advice.reopen, name="reopen-advice"),
+    path("what-if", what_if.what_if_page, name="what-if"),
+]
+
+urlpatterns = [*_registry, *_deployments, *_advice]

@@ -3,8 +3,8 @@ from django.urls import URLPattern, path
 from fleet.capacity.api import views as capacity_views
 from fleet.clusters.api import views as cluster_views
 from fleet.costs.api import views
-from fleet.gpus.api import views as gpu_views
 from fleet.observation.api import views as observation_views
+from fleet.prices.api import views as gpu_views
 
 urlpatterns: list[URLPattern] = [
     path("clusters", cluster_views.ClustersView.as_view(), name="clusters"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from fleet.budgets.services import alerts
 from fleet.costs.services import ledger
 from fleet.observation.services import sweep
+from fleet.prices.services import refresh as price_refresh
 from fleet.telemetry.services import poll, rollups
 
 
@@ -29,6 +31,16 @@ def meter() -> None:
     ledger.seal_due()
     ledger.correct_late()
     ledger.price_late()
+
+
+@shared_task(name="fleet.sweep_budgets", time_limit=120)
+def sweep_budgets() -> None:
+    alerts.sweep()
+
+
+@shared_task(name="fleet.refresh_prices", time_limit=600)
+def refresh_prices() -> None:
+    price_refresh.refresh_due()
 
 
 @shared_task(name="fleet.thin_samples", time_limit=300)

@@ -30,8 +30,13 @@ task_routes = {
     "notifications.*": {"queue": "notifications"},
     "deployments.verify_version": {"queue": "artifacts"},
     "deployments.sweep_versions": {"queue": "artifacts"},
+    "deployments.advance_import": {"queue": "artifacts"},
+    "deployments.sweep_imports": {"queue": "artifacts"},
     "deployments.sweep_serving_bytes": {"queue": "artifacts"},
+    "deployments.sweep_scans": {"queue": "artifacts"},
     "deployments.sweep_prometheus": {"queue": "notifications"},
+    # It reads weeks of hours: not beside what a rollout waits for.
+    "deployments.sweep_advice": {"queue": "artifacts"},
 }
 
 
@@ -41,16 +46,21 @@ def _every(task: str, seconds: float) -> dict[str, Any]:
 
 beat_schedule = {
     "sweep versions": _every("deployments.sweep_versions", 5),
+    "sweep scans": _every("deployments.sweep_scans", 60),
+    "sweep imports": _every("deployments.sweep_imports", 5),
     "sweep serving bytes": _every("deployments.sweep_serving_bytes", 60),
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
     "sweep pipelines": _every("deployments.sweep_pipelines", 3),
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
+    "sweep advice": _every("deployments.sweep_advice", 900),
     "sweep prometheus": _every("deployments.sweep_prometheus", 3),
     "sweep notifications": _every("notifications.sweep", 5),
     "observe clusters": _every("fleet.observe_clusters", 5),
     "poll metrics": _every("fleet.poll_metrics", 5),
     "meter and seal": _every("fleet.meter", 30),
+    "sweep budgets": _every("fleet.sweep_budgets", 300),
+    "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
     "thin samples": _every("fleet.thin_samples", 600),
 }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
+
+_SERVER_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
 class BadEnvironment(Exception):
@@ -70,6 +73,41 @@ def names(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
 
 
+def addresses(name: str) -> dict[str, str]:
+    """Read servers by name: prod=https://mlflow.example.com,lab=http://10.0.0.7:5000."""
+    servers: dict[str, str] = {}
+    for item in names(name):
+        key, equals, url = (part.strip() for part in item.partition("="))
+        if not _SERVER_NAME.fullmatch(key) or not equals or not _is_plain_address(url):
+            raise BadEnvironment(
+                f"{name}: {key[:40]!r} cannot be read. Write name=https://host, names in lowercase, the "
+                "address without user, password and query."
+            )
+        if key in servers:
+            raise BadEnvironment(f"{name} names {key} twice.")
+        servers[key] = url
+    return servers
+
+
+def secrets_by_name(name: str) -> dict[str, str]:
+    """Read NAME, or the file that NAME_FILE points to: a line "name=secret" each."""
+    lines = [line.strip() for line in optional_secret(name).splitlines()]
+    pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
+    if not all(key.strip() and equals and value.strip() for key, equals, value in pairs):
+        raise BadEnvironment(f"{name}: a line cannot be read. Write name=secret, one a line.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _is_plain_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port != 0
+    except ValueError:
+        return False
+    is_bare = not (parts.username or parts.password or parts.query or parts.fragment)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_bare and has_port
+
+
 def networks(name: str) -> list[IPv4Network | IPv6Network]:
     """Read a comma-separated list of addresses and networks: 10.0.0.0/8,192.0.2.7."""
     try:
@@ -101,7 +139,7 @@ def database(name: str) -> dict[str, object]:
     if url.scheme in {"postgres", "postgresql"}:
         _refuse_given_twice(name, url, options)
         return {
-            "ENGINE": "django.db.backends.postgresql",
+            "ENGINE": "portal.core.postgresql",
             "NAME": unquote(url.path[1:]) or options.pop("dbname", ""),
             "USER": unquote(url.username or "") or options.pop("user", ""),
             "PASSWORD": unquote(url.password or "") or options.pop("password", ""),

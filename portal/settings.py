@@ -7,23 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deployments.approvals.domain.rules import RequiredRole
-from deployments.guards.domain.answer_metrics import Kind as ObservationKind
-from deployments.guards.domain.evidence import Verdict
-from deployments.pipelines.domain.pipeline_spec import NodeKind
-from deployments.plans.domain.rollout_plan import PlanKind
-from deployments.sizing.domain.memory import BITS
-from deployments.spec.domain.model_settings import PRECISIONS
-from deployments.spec.domain.scaling import SCALING_KINDS
-from deployments.states import (
-    ChangeKind,
-    ChangeState,
-    DeploymentState,
-    Environment,
-    PipelineChangeKind,
-    VersionState,
-)
-from portal import env
+from portal import default_images, enum_names, env, logging_config
+from portal.accounts.oidc import providers as oidc_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -40,12 +25,16 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "django.contrib.postgres",
     "django_htmx",
     "lucide",
     "csp",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    # Their parts are called by portal.accounts.oidc; their pages have no addresses.
+    "allauth.account",
+    "allauth.socialaccount",
     "portal.apps.PortalConfig",
     "portal.accounts.apps.AccountsConfig",
     "portal.audit.apps.AuditConfig",
@@ -65,6 +54,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -106,11 +96,18 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
+# Roles from claims are read at sign-in, so a session must not outlive a working day by much.
+SESSION_COOKIE_AGE = env.integer("SLIPWAY_SESSION_HOURS", 12) * 3600
+SLIPWAY_OIDC = oidc_providers.read(env.names("SLIPWAY_OIDC"))
+ACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_STORE_TOKENS = False
+# Seconds, of each request to a provider.
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
 
 SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL")
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "portal.core.cache.Cache",
         "LOCATION": SLIPWAY_REDIS_URL,
         # A cache that hangs must not delay a sign-in.
         "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
@@ -129,25 +126,40 @@ SLIPWAY_S3_ENDPOINT_URL = env.text("SLIPWAY_S3_ENDPOINT_URL", "")
 SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
     "SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL
 )
+# Of one file, and of all files of a version.
+# On-demand and spot prices of the clusters' regions, read once a day.
+SLIPWAY_AWS_PRICES = env.flag("SLIPWAY_AWS_PRICES", default=False)
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
+SLIPWAY_MAX_VERSION_BYTES = env.integer("SLIPWAY_MAX_VERSION_BYTES", 5 * 2**40)
 # Of one team at a time, and altogether; promised bytes count from the start of an upload.
 SLIPWAY_TEAM_OPEN_UPLOADS = env.integer("SLIPWAY_TEAM_OPEN_UPLOADS", 20)
-SLIPWAY_TEAM_STORAGE_BYTES = env.integer("SLIPWAY_TEAM_STORAGE_BYTES", 2 * 2**40)
+SLIPWAY_TEAM_STORAGE_BYTES = env.integer("SLIPWAY_TEAM_STORAGE_BYTES", 10 * 2**40)
+# Buckets and prefixes that models can be imported from. {team} becomes the team's short name.
+SLIPWAY_IMPORT_S3 = env.names("SLIPWAY_IMPORT_S3")
+# Hosts inside the network that URLs may name; HTTP without TLS is for these only.
+SLIPWAY_IMPORT_PRIVATE_HOSTS = env.names("SLIPWAY_IMPORT_PRIVATE_HOSTS")
+# The hub or a mirror with its API; empty switches it off. One token for all teams.
+SLIPWAY_IMPORT_HUGGINGFACE = env.text("SLIPWAY_IMPORT_HUGGINGFACE", "https://huggingface.co")
+SLIPWAY_IMPORT_HUGGINGFACE_TOKEN = env.optional_secret("SLIPWAY_IMPORT_HUGGINGFACE_TOKEN")
+# MLflow tracking servers by name, and for each that needs one "user:password" or a token, a line each.
+SLIPWAY_IMPORT_MLFLOW = env.addresses("SLIPWAY_IMPORT_MLFLOW")
+SLIPWAY_IMPORT_MLFLOW_CREDENTIALS = env.secrets_by_name("SLIPWAY_IMPORT_MLFLOW_CREDENTIALS")
 # What one examination of an uploaded file may use before the file's own size is added.
 SLIPWAY_EXAMINATION_MEMORY_MIB = env.integer("SLIPWAY_EXAMINATION_MEMORY_MIB", 1024)
 SLIPWAY_EXAMINATION_CPU_SECONDS = env.integer("SLIPWAY_EXAMINATION_CPU_SECONDS", 30)
-SLIPWAY_TRITON_IMAGE = env.text("SLIPWAY_TRITON_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-py3")
-SLIPWAY_TRITON_VLLM_IMAGE = env.text(
-    "SLIPWAY_TRITON_VLLM_IMAGE", "nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3"
-)
-SLIPWAY_VLLM_IMAGE = env.text("SLIPWAY_VLLM_IMAGE", "vllm/vllm-openai:v0.11.0")
+# The program that loads a version in a Triton of the worker's machine; empty: load tests are not tried.
+SLIPWAY_LOAD_TEST_COMMAND = env.text("SLIPWAY_LOAD_TEST_COMMAND", "")
+SLIPWAY_LOAD_TEST_MAX_MIB = env.integer("SLIPWAY_LOAD_TEST_MAX_MIB", 2048)
+SLIPWAY_LOAD_TEST_SECONDS = env.integer("SLIPWAY_LOAD_TEST_SECONDS", 120)
+SLIPWAY_TRITON_IMAGE = env.text("SLIPWAY_TRITON_IMAGE", default_images.TRITON)
+SLIPWAY_TRITON_VLLM_IMAGE = env.text("SLIPWAY_TRITON_VLLM_IMAGE", default_images.TRITON_VLLM)
+SLIPWAY_VLLM_IMAGE = env.text("SLIPWAY_VLLM_IMAGE", default_images.VLLM)
+SLIPWAY_SGLANG_IMAGE = env.text("SLIPWAY_SGLANG_IMAGE", default_images.SGLANG)
 SLIPWAY_STORAGE_INITIALIZER_IMAGE = env.text(
-    "SLIPWAY_STORAGE_INITIALIZER_IMAGE", "kserve/storage-initializer:v0.20.0"
+    "SLIPWAY_STORAGE_INITIALIZER_IMAGE", default_images.STORAGE_INITIALIZER
 )
 # What teams may name as an image (fleet.clusters.domain.images has the forms), and as a priority class.
-SLIPWAY_ALLOWED_IMAGES = env.text(
-    "SLIPWAY_ALLOWED_IMAGES", "nvcr.io/nvidia/tritonserver, vllm/vllm-openai, kserve/*"
-)
+SLIPWAY_ALLOWED_IMAGES = env.text("SLIPWAY_ALLOWED_IMAGES", default_images.ALLOWED)
 SLIPWAY_PRIORITY_CLASSES = env.text("SLIPWAY_PRIORITY_CLASSES", "")
 # What pods may reach by HTTPS. A bucket's addresses change, so all but link-local ones by default.
 SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
@@ -159,8 +171,7 @@ SLIPWAY_SCALING_PROMETHEUS_URL = env.text(
 )
 # The LocalModelNodeGroup of the clusters whose nodes cache models.
 SLIPWAY_MODEL_CACHE_NODE_GROUP = env.text("SLIPWAY_MODEL_CACHE_NODE_GROUP", "gpu")
-# The IAM role with which pods of a team on EKS read its models (IRSA): {team} becomes the team's
-# short name. Empty leaves service accounts without one.
+# The IAM role with which pods of a team on EKS read its models (IRSA), with {team}. Empty is none.
 SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")
 if SLIPWAY_SERVING_ROLE_ARN and "{team}" not in SLIPWAY_SERVING_ROLE_ARN:
     raise env.BadEnvironment(
@@ -250,6 +261,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "portal.api.schema.ProblemSchema",
     "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "URL_FORMAT_OVERRIDE": None,  # `format` is that of a model; answers are JSON only
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Slipway API",
@@ -263,38 +275,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {
-        "VersionState": [state.value for state in VersionState],
-        "ChangeState": [state.value for state in ChangeState],
-        "DeploymentState": [state.value for state in DeploymentState],
-        "StepState": ["done", "current", "ahead"],
-        "NumberFormat": list(BITS),
-        "ChangeKind": [kind.value for kind in ChangeKind],
-        "Environment": [environment.value for environment in Environment],
-        "Verdict": [verdict.value for verdict in Verdict],
-        "MemberRole": "portal.accounts.models.Role",
-        "ApproverRole": [role.value for role in RequiredRole],
-        "ObservationKind": [kind.value for kind in ObservationKind],
-        "PlanKind": [kind.value for kind in PlanKind],
-        "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],
-        "PipelineNodeKind": [kind.value for kind in NodeKind],
-        "ScalingKind": list(SCALING_KINDS),
-        "ModelPrecision": list(PRECISIONS),
-    },
+    "ENUM_NAME_OVERRIDES": enum_names.OVERRIDES,
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
-        "nowhere": {"class": "logging.NullHandler"},
-    },
-    # Apprise names addresses of channels, which are secrets, in what it logs.
-    "loggers": {
-        "apprise": {"handlers": ["nowhere"], "propagate": False},
-        "urllib3": {"level": "INFO"},
-    },
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-}
+LOGGING = logging_config.LOGGING

@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from portal.api import health, views
 from portal.api.schema_view import SchemaView
+from portal.ui import single_sign_on
 from portal.ui.sign_in import SignIn
 
 api_v1: list[URLPattern | URLResolver] = [
@@ -23,6 +24,13 @@ urlpatterns = [
     path("healthz", health.is_running, name="healthz"),
     path("readyz", health.is_ready, name="readyz"),
     path("sign-in", SignIn.as_view(), name="sign-in"),
+    # allauth looks the addresses up by these names.
+    path("sign-in/with/<str:provider_id>", single_sign_on.begin, name="openid_connect_login"),
+    path(
+        "sign-in/with/<str:provider_id>/callback",
+        single_sign_on.callback,
+        name="openid_connect_callback",
+    ),
     path("sign-out", auth_views.LogoutView.as_view(), name="sign-out"),
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),

@@ -4,13 +4,15 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import expect
 
+from tests.waiting import PATIENCE_MS
+
 pytest_plugins = ["tests.fixtures.database", "tests.fixtures.prometheus", "tests.fixtures.s3"]
 
 # How long an example takes says how busy the machine is; each test has a time limit anyway.
 settings.register_profile("slipway", deadline=None)
 settings.load_profile("slipway")
 # So does how long a page takes.
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=PATIENCE_MS)
 
 # Modules that take longest, longest first: begun last, they would run on while other workers idle.
 _FIRST = (
@@ -34,7 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place_in_order)
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_module(item)))
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    """The modules with an MLflow server share it: its start takes as long as all of their tests."""
+    return "mlflow" if "mlflow_registry" in getattr(item, "fixturenames", ()) else _module(item)
 
 
 def _module(item: pytest.Item) -> str:

@@ -9,4 +9,4 @@ from __future__ import annotations
 import httpx
 
 # A kept connection would fail once its server was killed on purpose.
-client = httpx.Client(verify=False, timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
+client = httpx.Client(verify=False, timeout=120, limits=httpx.Limits(max_keepalive_connections=0))

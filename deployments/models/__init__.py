@@ -1,8 +1,10 @@
+from deployments.models.advice import AdviceItem
 from deployments.models.approvals import ApprovalRule
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.git import GitDelivery, GitExport
+from deployments.models.imports import Import, ImportedFile
 from deployments.models.pipelines import Pipeline
 from deployments.models.plan_templates import RolloutTemplate
 from deployments.models.prometheus import PrometheusReading
@@ -13,14 +15,17 @@ from deployments.models.quality import (
     GoldenRun,
     QualityObservation,
 )
-from deployments.models.registry import Alias, Model, ModelVersion
+from deployments.models.registry import Alias, ArtifactFile, Model, ModelVersion
+from deployments.models.registry_search import VersionDocument, VersionLabel, VersionMetric
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
 from deployments.models.synthetic_requests import SyntheticRequest
 
 __all__ = [
+    "AdviceItem",
     "Alias",
     "Approval",
     "ApprovalRule",
+    "ArtifactFile",
     "ChangeRequest",
     "Deployment",
     "DeploymentEvent",
@@ -31,6 +36,8 @@ __all__ = [
     "GoldenRequest",
     "GoldenResult",
     "GoldenRun",
+    "Import",
+    "ImportedFile",
     "Model",
     "ModelVersion",
     "Pipeline",
@@ -43,4 +50,7 @@ __all__ = [
     "RolloutTemplate",
     "RolloutVerdict",
     "SyntheticRequest",
+    "VersionDocument",
+    "VersionLabel",
+    "VersionMetric",
 ]

@@ -14,7 +14,7 @@ class PrometheusReading(Leased):
     rollout = models.OneToOneField(
         Rollout, on_delete=models.CASCADE, related_name="prometheus_reading"
     )
-    # The step of `state`: RolloutProgress.step_key. Another step starts with an empty state.
+    # The step of `state`: RolloutProgress.step_key. Another step keeps the capital of its tests only.
     step = models.CharField(max_length=60, blank=True, default="")
     # deployments.guards.domain.prometheus_state.State
     state = models.JSONField(default=dict)

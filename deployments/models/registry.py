@@ -30,10 +30,9 @@ class Model(models.Model):
 
 
 class ModelVersion(Leased):
-    """An artifact and what is known of it. Identified by bucket, key, S3 VersionId and SHA-256.
+    """An artifact of one or many files (ArtifactFile) and what is known of it.
 
-    While `state` is uploading, `upload_id` names the open multipart upload and `declared_*` say
-    what the client promised; the worker's own digest over the stored object decides.
+    `sha256` identifies it (deployments.registry.domain.artifacts.files.identity).
     `deadline_at` ends uploading and verifying; on a released version it ends the release.
     Everything about the bytes is frozen once the version is ready.
 
@@ -51,29 +50,38 @@ class ModelVersion(Leased):
 
     source_uri = models.CharField(max_length=300, blank=True, default="")
 
+    # What people call the artifact: the name of its one file, or of the folder.
     filename = models.CharField(max_length=200)
     format = models.CharField(max_length=20, blank=True, default="")
+    # The sum over all files.
     declared_size_bytes = models.BigIntegerField()
-    declared_sha256 = models.CharField(max_length=64, blank=True, default="")
-    upload_id = models.CharField(max_length=300, blank=True, default="")
-    part_size_bytes = models.BigIntegerField(default=0)
     # The client sends a SHA-256 with every part; S3 rejects a part that does not match.
     has_part_checksums = models.BooleanField(default=False)
 
     bucket = models.CharField(max_length=63)
-    key = models.CharField(max_length=400)
-    s3_version_id = models.CharField(max_length=200, blank=True, default="")
+    # The prefix of the uploaded files, unique for each upload; ends with "/".
+    upload_prefix = models.CharField(max_length=200, blank=True, default="")
     size_bytes = models.BigIntegerField(null=True)
     sha256 = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    # Of the archive that the files were unpacked from.
+    archive_sha256 = models.CharField(max_length=64, blank=True, default="", db_index=True)
 
     # deployments.registry.domain.signatures.Signature, with the parts of
     # deployments.sizing.domain.onnx.VramEstimate as "vram_parts_mib".
     signature = models.JSONField(default=dict)
-    # Well-known keys have a type (deployments.registry.services.metadata); the size of external weights
-    # is read by deployments.sizing.domain.declared_size. Others are free.
+    # deployments.registry.domain.metadata.version_metadata; the size of external weights is read by
+    # deployments.sizing.domain.declared_size.
     metadata = models.JSONField(default=dict)
+    # Markdown. Not part of what is approved.
+    readme = models.TextField(blank=True, default="")
     # deployments.registry.domain.verification_steps.VerificationStep, in order.
     checks = models.JSONField(default=list)
+    # deployments.registry.domain.scanning.verdicts.ScanReport; empty before the first scan.
+    scan = models.JSONField(default=dict)
+    # The engines of that scan, to select what must be scanned again when one changes.
+    scan_engines = models.CharField(max_length=200, blank=True, default="", db_index=True)
+    # deployments.registry.domain.scanning.releases.Release; empty if it was never released.
+    release = models.JSONField(default=dict)
     vram_estimate_mib = models.PositiveIntegerField(null=True)
     # Deaths of the reader process; the second one fails the version.
     examination_deaths = models.PositiveSmallIntegerField(default=0)
@@ -118,11 +126,55 @@ class ModelVersion(Leased):
         return f"{self.model.name}:{self.number}"
 
     @property
+    def model_name(self) -> str:
+        return self.model.name
+
+    @property
+    def team_slug(self) -> str:
+        return self.model.team.slug
+
+    @property
+    def creator(self) -> str:
+        return self.created_by.username
+
+    @property
     def storage_uri(self) -> str:
         """What serving reads: the parent of the Triton model directory, ending with "/"; of a
         version by reference, where its weights are.
         """
         return self.source_uri or f"s3://{self.bucket}/{self.repository_prefix}"
+
+
+class ArtifactFile(models.Model):
+    """A file of a version, uploaded as a multipart upload of its own.
+
+    `upload_id` names the open multipart upload; empty before the first part is signed and after the
+    parts were assembled. `s3_version_id` is empty until then. `declared_sha256` is the client's
+    promise, `sha256` the worker's own digest over the stored object, which decides.
+    """
+
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="files")
+    # Relative to the artifact, with "/" (deployments.registry.domain.artifacts.files).
+    path = models.CharField(max_length=512)
+    size_bytes = models.BigIntegerField()
+    part_size_bytes = models.BigIntegerField(default=0)
+    declared_sha256 = models.CharField(max_length=64, blank=True, default="")
+    upload_id = models.CharField(max_length=300, blank=True, default="")
+    s3_version_id = models.CharField(max_length=200, blank=True, default="")
+    sha256 = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        ordering = ["path"]
+        constraints = [
+            models.UniqueConstraint(fields=["version", "path"], name="one_file_per_path"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.version.label}/{self.path}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.version.upload_prefix}{self.path}"
 
 
 class Alias(models.Model):

@@ -31,8 +31,10 @@ class Rollout(Leased):
     step_started_at = models.DateTimeField(null=True)
     # deployments.rollouts.domain.step_observation.StepObservation, of the present step.
     observed = models.JSONField(default=dict)
-    # deployments.rollouts.services.counter_readings.CounterReadings, of the present step.
+    # deployments.rollouts.services.counter_readings.CounterReadings.
     tests = models.JSONField(default=dict)
+    # deployments.guards.domain.reference.Reference; empty while stable gets requests.
+    reference = models.JSONField(default=dict)
     # Last analysis: deployments.guards.domain.evidence.GuardResult, a list.
     evidence = models.JSONField(default=list)
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
@@ -42,6 +44,8 @@ class Rollout(Leased):
     deadline_at = models.DateTimeField()
     # Since when the route sends no requests to the revision that is to be removed.
     drain_started_at = models.DateTimeField(null=True)
+    # While it is watched after promotion; a person may end it earlier.
+    watch_until = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
     class Meta:

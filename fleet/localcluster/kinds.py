@@ -63,6 +63,14 @@ SERVICE_ACCOUNT = Kind(
 CONFIG_MAP = Kind(
     "", "v1", "ConfigMap", "configmaps", namespaced=True, short_names=("cm",), has_status=False
 )
+CLAIM = Kind(
+    "",
+    "v1",
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    namespaced=True,
+    short_names=("pvc",),
+)
 RESOURCE_QUOTA = Kind(
     "", "v1", "ResourceQuota", "resourcequotas", namespaced=True, short_names=("quota",)
 )
@@ -160,6 +168,7 @@ KINDS: tuple[Kind, ...] = (
     SECRET,
     SERVICE_ACCOUNT,
     CONFIG_MAP,
+    CLAIM,
     RESOURCE_QUOTA,
     LIMIT_RANGE,
     DEPLOYMENT,

@@ -7,6 +7,7 @@ from typing import Any
 from fleet.localcluster import table_cells as cells
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.kinds import (
+    CLAIM,
     CONFIG_MAP,
     CRD,
     DEPLOYMENT,
@@ -109,6 +110,13 @@ _COLUMNS: Mapping[Kind, Sequence[Column]] = {
     SECRET: (
         Column("Type", _path("type", default="Opaque")),
         Column("Data", cells.count("data"), "integer"),
+        _AGE,
+    ),
+    CLAIM: (
+        Column("Status", _path("status", "phase", default="Pending")),
+        Column("Volume", _path("spec", "volumeName", default="")),
+        Column("Capacity", _path("status", "capacity", "storage", default="")),
+        Column("StorageClass", _path("spec", "storageClassName", default="")),
         _AGE,
     ),
     CONFIG_MAP: (Column("Data", cells.count("data"), "integer"), _AGE),

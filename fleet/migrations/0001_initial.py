@@ -47,6 +47,23 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='BudgetAlert',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('month', models.DateField()),
+                ('threshold', models.CharField(max_length=10)),
+                ('budget_amount', models.DecimalField(decimal_places=2, max_digits=12)),
+                ('spent_amount', models.DecimalField(decimal_places=2, max_digits=14)),
+                ('forecast_amount', models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                ('at', models.DateTimeField()),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.team')),
+            ],
+            options={
+                'ordering': ['-id'],
+                'constraints': [models.UniqueConstraint(fields=('team', 'month', 'threshold', 'budget_amount'), name='one_alert_for_each_threshold')],
+            },
+        ),
+        migrations.CreateModel(
             name='InstancePrice',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -63,6 +80,7 @@ class Migration(migrations.Migration):
                 ('allocatable_cpu', models.CharField(max_length=20)),
                 ('allocatable_memory', models.CharField(max_length=20)),
                 ('source', models.CharField(max_length=200)),
+                ('origin', models.CharField(choices=[('catalogue', 'shipped catalogue'), ('aws', 'AWS'), ('person', 'entered here')], default='catalogue', max_length=10)),
                 ('valid_from', models.DateField()),
             ],
             options={
@@ -146,6 +164,7 @@ class Migration(migrations.Migration):
                 ('memory_bytes', models.PositiveBigIntegerField(default=0)),
                 ('scheduled_at', models.DateTimeField(null=True)),
                 ('ready_at', models.DateTimeField(null=True)),
+                ('start_seconds', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField()),
                 ('ended_at', models.DateTimeField(blank=True, null=True)),
                 ('gone_at', models.DateTimeField(blank=True, null=True)),
@@ -184,6 +203,7 @@ class Migration(migrations.Migration):
                 ('gpu_utilisation', models.FloatField(null=True)),
                 ('running_requests', models.BigIntegerField(null=True)),
                 ('kv_cache_usage', models.FloatField(null=True)),
+                ('first_token_times', models.JSONField(null=True)),
                 ('pod', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='samples', to='fleet.pod')),
             ],
             options={

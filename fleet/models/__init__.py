@@ -1,3 +1,4 @@
+from fleet.models.budgets import BudgetAlert
 from fleet.models.clusters import Cluster, ClusterKind, Node, Pod, Workload
 from fleet.models.metering import (
     GPU_PPM,
@@ -5,6 +6,7 @@ from fleet.models.metering import (
     InstancePrice,
     LedgerKind,
     LedgerRow,
+    PriceOrigin,
     SealedHour,
     UnpricedHour,
 )
@@ -12,6 +14,7 @@ from fleet.models.telemetry import MetricSample, WorkloadHour, WorkloadMinute
 
 __all__ = [
     "GPU_PPM",
+    "BudgetAlert",
     "Cluster",
     "ClusterKind",
     "GpuLease",
@@ -21,6 +24,7 @@ __all__ = [
     "MetricSample",
     "Node",
     "Pod",
+    "PriceOrigin",
     "SealedHour",
     "UnpricedHour",
     "Workload",

@@ -145,6 +145,9 @@ class Pod(models.Model):
     scheduled_at = models.DateTimeField(null=True)
     # The first time; `is_ready` is the current state.
     ready_at = models.DateTimeField(null=True)
+    # Seconds of each step of the first start (fleet.observation.domain.pod_start.STEPS); empty
+    # until then, and when a container was restarted before.
+    start_seconds = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     # When it released its GPUs: its containers ended, or it was deleted.
     ended_at = models.DateTimeField(null=True, blank=True)

@@ -43,8 +43,14 @@ class GpuLease(models.Model):
         return f"{self.pod_name} {self.share_ppm / GPU_PPM:g} GPU"
 
 
+class PriceOrigin(models.TextChoices):
+    CATALOGUE = "catalogue", "shipped catalogue"
+    AWS = "aws", "AWS"
+    PERSON = "person", "entered here"
+
+
 class InstancePrice(models.Model):
-    """List price of an instance type, valid from a day on. New prices are new rows."""
+    """Price of an instance type, valid from a day on. New prices are new rows."""
 
     instance_type = models.CharField(max_length=40)
     region = models.CharField(max_length=30)
@@ -59,6 +65,10 @@ class InstancePrice(models.Model):
     allocatable_cpu = models.CharField(max_length=20)
     allocatable_memory = models.CharField(max_length=20)
     source = models.CharField(max_length=200)
+    # What a person entered is not replaced by what AWS lists.
+    origin = models.CharField(
+        max_length=10, choices=[(o.value, o.label) for o in PriceOrigin], default="catalogue"
+    )
     valid_from = models.DateField()
 
     class Meta:

@@ -46,6 +46,8 @@ class MetricSample(Counters):
     # Of vLLM: requests in its batch, and the used part of its KV cache, 0..1.
     running_requests = models.BigIntegerField(null=True)
     kv_cache_usage = models.FloatField(null=True)
+    # Its cumulative histogram of seconds until the first token, as [upper bound or null, count].
+    first_token_times = models.JSONField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["pod", "-at"])]
@@ -58,8 +60,8 @@ class Rollup(Counters):
     """Increases over one period, corrected for counter resets.
 
     `observed_ms` is the pod time that the increases cover; 0 requests with 0 observed_ms means
-    not known, not idle. `gpu_busy_ms` is the time a model executed (compute_infer) or, where
-    measured, GPU utilisation x time; `gpu_busy_source` says which: "triton", "vllm", "dcgm", "nvml".
+    not known, not idle. `gpu_busy_ms` is the time a model executed (compute_infer, once a batch) or, where
+    measured, GPU utilisation x time; `gpu_busy_source` says which: "triton", "llm", "dcgm", "nvml".
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="+")

@@ -56,6 +56,8 @@ class Team(models.Model):
     monthly_budget_amount = models.DecimalField(
         max_digits=12, decimal_places=2, default=Decimal("0.00")
     )
+    # A request that would exceed the budget in a full month is refused, instead of left to the approver.
+    is_budget_binding = models.BooleanField(default=False)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -69,6 +71,8 @@ class Membership(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices)
+    # The OIDC provider whose claims gave the role; empty: a person gave it.
+    provider = models.CharField(max_length=40, blank=True, default="")
 
     class Meta:
         constraints = [
@@ -78,6 +82,29 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} {self.role} of {self.team_id}"
+
+
+class Identity(models.Model):
+    """A person as an OIDC provider knows them: the issuer's subject, which never changes or is reused."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    # The provider's name in the settings, for display.
+    provider = models.CharField(max_length=40)
+    issuer = models.CharField(max_length=500)
+    subject = models.CharField(max_length=255)
+    # Claims made the person a platform admin, so claims take it back.
+    gives_platform_admin = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+    signed_in_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="one_person_per_subject"),
+            models.UniqueConstraint(fields=["user", "issuer"], name="one_subject_per_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.issuer}"
 
 
 class Delegation(models.Model):

@@ -6,14 +6,16 @@ object raises Forbidden and names the rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Generic, Protocol
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet
 
 from portal.accounts.models import Delegation, Membership, Role, Team, User
 from portal.core import clock
+from portal.core.compiled_queries import CompiledQuery, M, Parameter
 from portal.core.errors import Forbidden, NotFound
 
 
@@ -85,7 +87,7 @@ def role_in(actor: Actor, team: Team) -> str | None:
         return None
     if actor.is_platform_admin:
         return _ADMIN
-    return Membership.objects.filter(user=actor, team=team).values_list("role", flat=True).first()
+    return next((role for (role,) in _ROLE.rows(member=actor.pk, team=team.pk)), None)
 
 
 def require(
@@ -161,9 +163,43 @@ def require_platform_admin(actor: Actor, action: Action = Action.MANAGE_PLATFORM
 
 def visible_teams(actor: Actor) -> QuerySet[Team]:
     """The teams that the actor may see: all for admins and the system."""
-    if isinstance(actor, System) or actor.is_platform_admin:
-        return Team.objects.all()
-    return Team.objects.filter(memberships__user=actor)
+    return Team.objects.all() if _sees_all(actor) else _teams_of(actor)
+
+
+def _sees_all(actor: Actor) -> bool:
+    return isinstance(actor, System) or actor.is_platform_admin
+
+
+def _teams_of(member: Any) -> QuerySet[Team]:
+    return Team.objects.filter(memberships__user=member)
+
+
+_MEMBER = Parameter("member", BigIntegerField())
+_ROLE = CompiledQuery(
+    lambda: Membership.objects.filter(
+        user=_MEMBER, team=Parameter("team", BigIntegerField())
+    ).values_list("role")
+)
+
+
+class VisibleQuery(Generic[M]):
+    """A compiled query of objects in the teams that an actor may see, which `build` gets.
+
+    Roles are read with each run: a change of them counts at once.
+    """
+
+    def __init__(self, build: Callable[[QuerySet[Team]], QuerySet[M]]) -> None:
+        self._of_all = CompiledQuery(lambda: build(Team.objects.all()))
+        self._of_member = CompiledQuery(lambda: build(_teams_of(_MEMBER)))
+
+    def objects(self, actor: Actor, **values: Any) -> list[M]:
+        if isinstance(actor, System) or _sees_all(actor):
+            return self._of_all.objects(**values)
+        return self._of_member.objects(member=actor.pk, **values)
+
+    def first(self, actor: Actor, **values: Any) -> M | None:
+        """Of a query that finds at most one object."""
+        return next(iter(self.objects(actor, **values)), None)
 
 
 def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:

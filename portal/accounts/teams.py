@@ -6,13 +6,15 @@ import re
 from decimal import Decimal
 
 from django.db import transaction
+from django.db.models import CharField
 
 from portal.accounts import policy
 from portal.accounts.models import SLUG, Membership, Role, Team, User
-from portal.accounts.policy import Action, Actor
+from portal.accounts.policy import Action, Actor, VisibleQuery
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
+from portal.core.compiled_queries import Parameter
 from portal.core.errors import Conflict, Invalid, NotFound
 
 CREATED = register("team.created", "created team")
@@ -26,10 +28,17 @@ _RESERVED = re.compile(
 
 
 MAX_GPUS = 100_000
+_BY_SLUG = VisibleQuery(lambda teams: teams.filter(slug=Parameter("slug", CharField())).order_by())
 
 
 def create(
-    *, actor: Actor, slug: str, name: str, quota_gpus: int, monthly_budget_amount: Decimal
+    *,
+    actor: Actor,
+    slug: str,
+    name: str,
+    quota_gpus: int,
+    monthly_budget_amount: Decimal,
+    is_budget_binding: bool = False,
 ) -> Team:
     """Raises Invalid for a slug that is no valid namespace or is reserved, Conflict for a taken one."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
@@ -53,6 +62,7 @@ def create(
             name=name,
             quota_gpus=quota_gpus,
             monthly_budget_amount=monthly_budget_amount,
+            is_budget_binding=is_budget_binding,
             created_at=clock.now(),
         )
         trail.record(actor=actor, action=CREATED, obj=team, label=slug, team_slug=slug)
@@ -60,18 +70,30 @@ def create(
 
 
 def set_limits(
-    *, actor: Actor, team: Team, quota_gpus: int, monthly_budget_amount: Decimal
+    *,
+    actor: Actor,
+    team: Team,
+    quota_gpus: int,
+    monthly_budget_amount: Decimal,
+    is_budget_binding: bool = False,
 ) -> None:
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     _check_quota(quota_gpus)
     before = {
         "quota_gpus": team.quota_gpus,
         "monthly_budget_amount": str(team.monthly_budget_amount),
+        "is_budget_binding": team.is_budget_binding,
     }
-    after = {"quota_gpus": quota_gpus, "monthly_budget_amount": str(monthly_budget_amount)}
+    after = {
+        "quota_gpus": quota_gpus,
+        "monthly_budget_amount": str(monthly_budget_amount),
+        "is_budget_binding": is_budget_binding,
+    }
     with transaction.atomic():
         Team.objects.filter(pk=team.pk).update(
-            quota_gpus=quota_gpus, monthly_budget_amount=monthly_budget_amount
+            quota_gpus=quota_gpus,
+            monthly_budget_amount=monthly_budget_amount,
+            is_budget_binding=is_budget_binding,
         )
         trail.record(
             actor=actor,
@@ -106,6 +128,12 @@ def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Members
         )
     with transaction.atomic():
         old = Membership.objects.filter(user=user, team=team).first()
+        if old and old.provider:
+            raise Conflict(
+                f"The sign-in provider {old.provider} gave {username} the role {old.role}, and would set it "
+                "again at the next sign-in. Change the person's groups there.",
+                code="role_by_provider",
+            )
         membership, _ = Membership.objects.update_or_create(
             user=user, team=team, defaults={"role": role}
         )
@@ -137,7 +165,7 @@ def remove_member(*, actor: Actor, team: Team, username: str) -> None:
 
 
 def get_visible(*, actor: Actor, slug: str) -> Team:
-    team = policy.visible_teams(actor).filter(slug=slug).first()
+    team = None if "\0" in slug else _BY_SLUG.first(actor, slug=slug)
     if team is None:
         raise NotFound(f"Team {slug} does not exist, or you are not in it.")
     return team

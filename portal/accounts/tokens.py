@@ -8,17 +8,31 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import CharField, DateTimeField
 
 from portal.accounts.models import ApiToken, User
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
+from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Invalid, NotFound
 
 CREATED = register("token.made", "created an API token")
 REVOKED = register("token.revoked", "revoked an API token")
 _PREFIX = "slp_"
 _MAX_DAYS = 365
+_VALID = CompiledQuery(
+    lambda: (
+        ApiToken.objects.select_related("user")
+        .filter(
+            digest=Parameter("digest", CharField()),
+            expires_at__gt=Parameter("at", DateTimeField()),
+            revoked_at=None,
+            user__is_active=True,
+        )
+        .order_by()
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +81,7 @@ def revoke(*, actor: User, token_id: int) -> None:
 def user_of(plain: str) -> User | None:
     """The active owner of a valid token, or None. Updates the last use at most once a minute."""
     at = clock.now()
-    row = (
-        ApiToken.objects.select_related("user")
-        .filter(digest=_digest(plain), revoked_at=None, expires_at__gt=at, user__is_active=True)
-        .first()
-    )
+    row = _VALID.first(digest=_digest(plain), at=at)
     if row is None:
         return None
     if row.last_used_at is None or at - row.last_used_at > timedelta(minutes=1):

@@ -9,6 +9,7 @@ from typing import Any
 from django.http import QueryDict
 from rest_framework import serializers
 
+from portal.api import representation
 from portal.api.pagination import CursorPage
 from portal.core.definitions import unknown_names
 
@@ -32,6 +33,9 @@ class Serializer(serializers.Serializer[Any]):
         if unknown:
             raise serializers.ValidationError(unknown)
         return values
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        return representation.represent(self, instance)
 
 
 def _unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, str]:

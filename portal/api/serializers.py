@@ -47,6 +47,7 @@ class TeamSerializer(Serializer):
     name = serializers.CharField()
     quota_gpus = serializers.IntegerField()
     monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2)
+    is_budget_binding = serializers.BooleanField()
     created_at = serializers.DateTimeField()
 
 
@@ -57,11 +58,15 @@ class NewTeamSerializer(Serializer):
     monthly_budget_amount = serializers.DecimalField(
         max_digits=12, decimal_places=2, min_value=0, default=Decimal(0)
     )
+    is_budget_binding = serializers.BooleanField(default=False)
 
 
 class LimitsSerializer(Serializer):
     quota_gpus = serializers.IntegerField(min_value=0)
     monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2, min_value=0)
+    is_budget_binding = serializers.BooleanField(
+        default=False, help_text="refuse requests that would exceed the budget in a full month"
+    )
 
 
 class MemberSerializer(Serializer):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.cache import cache
 from redis.exceptions import RedisError
@@ -34,16 +35,13 @@ def count(limit: Limit, *subject: str) -> bool:
 
     Counting before comparing limits concurrent events too.
     """
-    key = _key(limit, subject)
+    counter: Any = cache
     try:
-        cache.add(key, 0, timeout=limit.window_seconds)
-        return int(cache.incr(key)) <= limit.max_count
-    except ValueError:
-        # The key expired between the two calls.
-        return True
+        number: int = counter.count(_key(limit, subject), seconds=limit.window_seconds)
     except (RedisError, OSError) as error:
         logger.warning("%s was not counted: %s", limit.name, error)
         return True
+    return number <= limit.max_count
 
 
 def undo(limit: Limit, *subject: str) -> None:

@@ -1,4 +1,4 @@
-"""Redact the tokens of decision links in logs, which many people can read."""
+"""Redact the tokens of decision links and the codes of sign-ins in logs, which many people can read."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import logging
 import re
 from typing import Any, Final
 
-_TOKEN: Final = re.compile(r"(/decide/)[\w%-]+")
+_SECRET: Final = re.compile(r"(/decide/|/sign-in/with/[\w%-]+/callback\?)[^\s\"']+")
+_MARKS: Final = ("/decide/", "/callback?")
 
 
 def redact(text: str) -> str:
-    return _TOKEN.sub(r"\1[redacted]", text)
+    return _SECRET.sub(r"\1[redacted]", text)
 
 
 def install() -> None:
@@ -28,7 +29,7 @@ def install() -> None:
         except (TypeError, ValueError, KeyError):
             # The handler reports the malformed record.
             return record
-        if "/decide/" in text:
+        if any(mark in text for mark in _MARKS):
             record.msg, record.args = redact(text), None
         return record
 

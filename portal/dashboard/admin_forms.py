@@ -16,6 +16,7 @@ from portal.core import clock
 class Limits(TypedDict):
     quota_gpus: int
     monthly_budget_amount: Decimal
+    is_budget_binding: bool
 
 
 class NewTeam(Limits):
@@ -41,8 +42,14 @@ class LimitsForm(forms.Form):
         min_value=0,
         max_digits=12,
         decimal_places=2,
-        help_text="Change requests that would exceed it show a warning. They are not blocked.",
+        help_text="Change requests that would exceed it show a warning. The team is notified at 50, 80 and 100%, "
+        "and when the forecast is above it.",
         widget=forms.NumberInput(attrs={"data-unit": "$ / month", "step": "0.01"}),
+    )
+    is_budget_binding = forms.BooleanField(
+        label="Refuse requests over budget",
+        required=False,
+        help_text="Only requests that cost more than what they replace are refused.",
     )
 
     @classmethod
@@ -51,13 +58,16 @@ class LimitsForm(forms.Form):
             initial={
                 "quota_gpus": team.quota_gpus,
                 "monthly_budget_amount": team.monthly_budget_amount,
+                "is_budget_binding": team.is_budget_binding,
             }
         )
 
     def values(self) -> Limits:
         data = self.cleaned_data
         return Limits(
-            quota_gpus=data["quota_gpus"], monthly_budget_amount=data["monthly_budget_amount"]
+            quota_gpus=data["quota_gpus"],
+            monthly_budget_amount=data["monthly_budget_amount"],
+            is_budget_binding=data["is_budget_binding"],
         )
 
 
@@ -68,7 +78,7 @@ class TeamForm(LimitsForm):
         help_text="Also its Kubernetes namespace. Lowercase letters, digits and '-'. Can't be changed later.",
     )
     name = forms.CharField(max_length=80)
-    field_order = ("slug", "name", "quota_gpus", "monthly_budget_amount")
+    field_order = ("slug", "name", "quota_gpus", "monthly_budget_amount", "is_budget_binding")
 
     def values(self) -> NewTeam:
         limits = super().values()

@@ -6,8 +6,8 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from deployments.delivery.web import admin_git
 from fleet.clusters.web import admin_clusters, admin_serving
-from fleet.gpus.web import admin_prices
-from portal.dashboard import account, admin, audit, channels, delegates, frame, jump, slots
+from fleet.prices.web import admin_prices
+from portal.dashboard import account, admin, audit, channels, delegates, frame, jump, people, slots
 
 slots.fill()
 
@@ -31,6 +31,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "admin/teams/<str:slug>/delivery/test",
         admin_git.test_delivery,
         name="admin-team-delivery-test",
+    ),
+    path("admin/people", people.people_list, name="admin-people"),
+    path("admin/people/<str:username>", people.person_page, name="admin-person"),
+    path("admin/people/<str:username>/connect", people.connect, name="admin-person-connect"),
+    path(
+        "admin/people/<str:username>/deactivate",
+        people.deactivate,
+        name="admin-person-deactivate",
+    ),
+    path(
+        "admin/people/<str:username>/reactivate",
+        people.reactivate,
+        name="admin-person-reactivate",
     ),
     path("admin/clusters", admin_clusters.cluster_page, name="admin-clusters"),
     path("admin/clusters/new", admin_clusters.new_cluster, name="admin-cluster-new"),
@@ -56,7 +69,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="admin-cluster-delete",
     ),
     path("admin/prices", admin_prices.price_page, name="admin-prices"),
+    path("admin/prices.csv", admin_prices.export_prices, name="admin-prices-csv"),
     path("admin/prices/load", admin_prices.load_prices, name="admin-prices-load"),
+    path("admin/prices/import", admin_prices.import_prices, name="admin-prices-import"),
+    path("admin/prices/refresh", admin_prices.refresh_prices, name="admin-prices-refresh"),
+    path("admin/prices/enter", admin_prices.enter_price, name="admin-price-enter"),
+    path(
+        "admin/prices/<int:price_id>/remove", admin_prices.remove_price, name="admin-price-remove"
+    ),
+    path(
+        "admin/prices/of/<str:instance_type>",
+        admin_prices.history_page,
+        name="admin-price-history",
+    ),
     path("admin/teams/<str:slug>/notifications", channels.of_team, name="team-channels"),
     path("account/notifications", channels.of_person, name="my-channels"),
     path("channels/<int:channel_id>", channels.change, name="channel-change"),

@@ -75,6 +75,12 @@ def _checks() -> list[Check]:
             (_tool("lint-imports"),),
             "Move the code so that imports follow docs/architecture.md.",
         ),
+        Check(
+            "imports of client",
+            (_tool("lint-imports"), "--config", "client/pyproject.toml"),
+            "The client imports nothing of the portal; its layers are in client/pyproject.toml.",
+            {"PYTHONPATH": "client/src"},
+        ),
         Check("djLint", (_tool("djlint"), *templates), "djlint --reformat templates"),
         Check("migrations", migrations, "manage.py makemigrations", _TEST_SETTINGS),
         Check("deploy settings", deploy, "Fix portal/settings.py.", production),

@@ -1,4 +1,5 @@
-"""Makes the virtual environment and installs exactly what requirements.lock names, by its hashes.
+"""Makes the virtual environment, installs exactly what requirements.lock names, by its hashes, and
+links the client of this repository into it.
 
 `python3 -m portal.management.install FOLDER` runs before anything is installed, so it uses the
 standard library only, and the Pythons that it refuses must be able to read it.
@@ -14,6 +15,7 @@ from pathlib import Path
 from portal.management import interpreters
 
 LOCK = "requirements.lock"
+CLIENT = Path("client/src")
 INSTALLER_LOCK = "portal/management/installer.lock"
 COMPOSE = "Use docker-compose.yml instead: docker compose up --build"
 
@@ -30,6 +32,7 @@ def main() -> None:
     has_uv = subprocess.run([*pip, "-r", INSTALLER_LOCK], check=False).returncode == 0
     if not (has_uv and install_with_uv(python)):
         run([*pip, "-r", LOCK], hint="See the output of pip above.")
+    link_client(python)
 
 
 VENV_HINT = (
@@ -103,6 +106,17 @@ def uv_environment(python: Path) -> "dict[str, str]":
     }
     # What the person set for uv itself wins.
     return {**{name: value for name, value in variables.items() if value}, **os.environ}
+
+
+def link_client(python: Path) -> None:
+    """Make `slipway` and `import slipway_client` work from the sources, without a build and its tools."""
+    command = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    path_file = Path(answer.stdout.strip()) / "slipway-client.pth"
+    path_file.write_text(f"{CLIENT.resolve()}\n")
+    script = python.with_name("slipway")
+    script.write_text(f"#!{python.absolute()}\nfrom slipway_client.cli.main import run\n\nrun()\n")
+    script.chmod(0o755)
 
 
 def run(command: "list[str]", *, hint: str) -> None:

@@ -7,7 +7,6 @@ a public host, or a host that the operator allows.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from portal.core.errors import Invalid
+from portal.core.public_addresses import is_public
 from portal.notifications.models import ChannelKind
 
 _SLACK: Final = re.compile(
@@ -28,13 +28,6 @@ _SLACK: Final = re.compile(
 _TEAMS: Final = re.compile(
     r"https://[a-z0-9.-]+\.(logic\.azure\.com|powerplatform\.com)(:443)?/[A-Za-z0-9/_-]*"
     r"workflows/[A-Za-z0-9-]+/triggers/manual/paths/invoke/?\?[\x21-\x7e]+"
-)
-# Global unicast. Excludes ::127.0.0.1 and 64:ff9b::10.0.0.1, which embed IPv4 hosts, and site-local
-# addresses.
-_UNICAST: Final = ipaddress.ip_network("2000::/3")
-# Teredo, 6to4 and its relays embed IPv4 hosts.
-_HIDING: Final = tuple(
-    ipaddress.ip_network(net) for net in ("2001::/23", "2002::/16", "192.88.99.0/24")
 )
 _PORTS: Final = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
 _MODES: Final = {"smtps": "ssl", "smtp": "starttls", "smtp+plain": "insecure"}
@@ -116,25 +109,11 @@ def _check_host(url: SplitResult) -> None:
     if host in settings.SLIPWAY_NOTIFY_PRIVATE_HOSTS:
         return
     resolved = {str(info[4][0]) for info in socket.getaddrinfo(host, url.port or 443)}
-    if not all(_is_public(address) for address in resolved):
+    if not all(is_public(address) for address in resolved):
         raise _bad(
             f"{host} is inside the portal's own network. A platform admin can allow it in "
             "SLIPWAY_NOTIFY_PRIVATE_HOSTS."
         )
-
-
-def _is_public(address: str) -> bool:
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return _is_public(str(ip.ipv4_mapped))
-        if ip not in _UNICAST:
-            return False
-    return (
-        ip.is_global
-        and not ip.is_multicast
-        and not any(ip.version == net.version and ip in net for net in _HIDING)
-    )
 
 
 def _mail(to: str) -> str:

@@ -27,6 +27,10 @@ ROLLOUT_ALARM: Final = Event(
     "rollout.alarm", "Rollout needs attention: metrics disagree or are missing"
 )
 DEPLOYMENT_FAILING: Final = Event("deployment.failing", "Deployment failing or drifted")
+BUDGET_REACHED: Final = Event(
+    "budget.reached", "Monthly budget at 50, 80 or 100%, or forecast above it"
+)
+ADVICE_IDLE: Final = Event("advice.idle", "Deployment without requests for a week")
 # Sent to one channel only, by its test button.
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
@@ -41,6 +45,8 @@ CATALOGUE: Final = (
     ROLLOUT_FINISHED,
     ROLLOUT_ALARM,
     DEPLOYMENT_FAILING,
+    BUDGET_REACHED,
+    ADVICE_IDLE,
 )
 _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
 

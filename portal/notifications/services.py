@@ -24,10 +24,17 @@ _LONGEST_SUBJECT: Final = 200
 
 
 def notify(
-    *, team: Team, event: str, subject: str, message: str, path: str, data: Mapping[str, Any]
+    *,
+    team: Team,
+    event: str,
+    subject: str,
+    message: str,
+    path: str,
+    data: Mapping[str, Any],
+    is_for_admins: bool = False,
 ) -> None:
-    """Queue a notice for the channels of the team and of its members. Call inside the event's
-    transaction.
+    """Queue a notice for the channels of the team and of its members, with `is_for_admins` also for those of
+    the platform admins. Call inside the event's transaction.
 
     `event` is a code of portal.notifications.events, `path` the page that the message links to. With
     `data={"decide": links.DecisionRequest(…).to_json()}` users who may decide get a single-use link.
@@ -51,7 +58,7 @@ def notify(
         at=at,
         digest=digest,
     )
-    send_to(notice=notice, channels=_subscribed_channels(team, event))
+    send_to(notice=notice, channels=_subscribed_channels(team, event, with_admins=is_for_admins))
 
 
 def send_to(*, notice: Notice, channels: Iterable[Channel]) -> None:
@@ -69,11 +76,11 @@ def send_to(*, notice: Notice, channels: Iterable[Channel]) -> None:
         wake("notifications.send", delivery.pk)
 
 
-def _subscribed_channels(team: Team, event: str) -> list[Channel]:
-    of_team_or_member = Q(team=team) | Q(user__memberships__team=team, user__is_active=True)
-    channels = (
-        Channel.objects.filter(of_team_or_member, is_on=True).select_related("user").distinct()
-    )
+def _subscribed_channels(team: Team, event: str, *, with_admins: bool) -> list[Channel]:
+    recipients = Q(team=team) | Q(user__memberships__team=team, user__is_active=True)
+    if with_admins:
+        recipients |= Q(user__is_platform_admin=True, user__is_active=True)
+    channels = Channel.objects.filter(recipients, is_on=True).select_related("user").distinct()
     return [channel for channel in channels if not channel.events or event in channel.events]
 
 

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -59,7 +60,12 @@ def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBas
     kept = kept_input.sealed(request) if is_keeping else ""
     if not kept:
         return redirect_to_login(_page_of_form(request))
-    context = {"form": SignInForm(request), "next": request.get_full_path(), "kept": kept}
+    context = {
+        "form": SignInForm(request),
+        "next": request.get_full_path(),
+        "kept": kept,
+        "providers": settings.SLIPWAY_OIDC,
+    }
     response = render(request, "ui/sign_in.html", context, status=HTTPStatus.UNAUTHORIZED)
     response["Cache-Control"] = "no-store"
     return response

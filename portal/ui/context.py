@@ -47,6 +47,7 @@ _RAIL = (
     ("/approvals", "Approvals", "check"),
     ("/fleet", "Fleet", "gpu"),
     ("/costs", "Costs", "circle-dollar-sign"),
+    ("/advice", "Advice", "trending-down"),
     ("/audit", "Audit", "scroll-text"),
     ("/admin", "Admin", "settings"),
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Final
 
 NOT_KNOWN = "not known"
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SOON = timedelta(seconds=5)
 _CENT = Decimal("0.01")
+_MOST_PLACES: Final = 8
 
 
 def span(seconds: float) -> str:
@@ -18,6 +20,20 @@ def span(seconds: float) -> str:
         if whole >= size:
             return f"{whole // size} {name}"
     return "0 s"
+
+
+def duration(seconds: float) -> str:
+    """The two largest units: "40 s", "2 min 10 s", "3 h 5 min"."""
+    whole = round(abs(seconds))
+    parts = []
+    for size, name in _UNITS:
+        if whole >= size:
+            parts.append(f"{whole // size} {name}")
+            whole %= size
+        elif parts:
+            # Only neighbouring units: 1 h 5 s says less than 1 h.
+            break
+    return " ".join(parts[:2]) or "0 s"
 
 
 def since(at: datetime, now: datetime) -> str:
@@ -40,6 +56,17 @@ def money(amount: Decimal) -> str:
     if size == 0 or size >= _CENT:
         return f"{sign}${size.quantize(_CENT, rounding=ROUND_HALF_EVEN)}"
     return f"{sign}${_significant(size)}"
+
+
+def unit_price(amount: Decimal) -> str:
+    """Dollars of one unit: three digits that count below a dollar, because $0.01 may be $0.0138."""
+    size = abs(amount)
+    if size >= 1 or size == 0:
+        return money(amount)
+    sign = "\N{MINUS SIGN}" if amount < 0 else ""
+    places = min(_MOST_PLACES, 2 - size.adjusted())
+    text = f"{size:.{places}f}"
+    return f"{sign}${text}" if Decimal(text) else f"{sign}$<{Decimal(1).scaleb(-_MOST_PLACES):f}"
 
 
 def _significant(size: Decimal) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -9,15 +10,24 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.core.exceptions import ValidationError
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 
 from portal.accounts import sign_ins
 from portal.accounts.sign_ins import Attempt
+from portal.core import clock
 from portal.core.client_address import client_network
 from portal.ui import kept_input
 
 _TOO_MANY = "too_many_failures"
 _BUSY_SECONDS = 10
+
+
+def limit_session(request: HttpRequest) -> None:
+    """End the new session a fixed time after the sign-in, whatever is kept in it meanwhile: a session that
+    grew older with each use would keep roles that claims gave long ago.
+    """
+    lifetime = timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    request.session.set_expiry(clock.now() + lifetime)
 
 
 class SignInForm(AuthenticationForm):
@@ -61,12 +71,17 @@ class SignIn(LoginView):
     authentication_form = SignInForm
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"kept": self.request.POST.get("kept", "")}
+        kept = self.request.POST.get("kept", "")
+        return super().get_context_data(**kwargs) | {
+            "kept": kept,
+            "providers": settings.SLIPWAY_OIDC,
+        }
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Restore kept form input. The form's own page checks that this user may see it."""
         kept = kept_input.opened(self.request.POST.get("kept", ""))
         response = super().form_valid(form)
+        limit_session(self.request)
         if kept is not None:
             kept_input.store(self.request, kept)
         if isinstance(form, SignInForm):

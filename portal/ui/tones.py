@@ -5,8 +5,18 @@ from __future__ import annotations
 OK, WARN, BAD, RUN, BUSY, WAIT = "ok", "warn", "bad", "run", "busy", "wait"
 
 _TONES = {
-    OK: ("ready", "done", "approved", "completed", "pass", "running", "active", "succeeded"),
-    WARN: ("degraded", "paused", "expired", "warning"),
+    OK: (
+        "ready",
+        "done",
+        "approved",
+        "completed",
+        "pass",
+        "running",
+        "active",
+        "succeeded",
+        "clean",
+    ),
+    WARN: ("degraded", "paused", "expired", "warning", "not known"),
     BAD: (
         "failed",
         "quarantined",
@@ -16,8 +26,10 @@ _TONES = {
         "error",
         "crashloopbackoff",
         "unreachable",
+        "code",
+        "unreadable",
     ),
-    RUN: ("canary", "promoting"),
+    RUN: ("canary", "promoting", "watching"),
     BUSY: (
         "uploading",
         "verifying",

@@ -142,6 +142,12 @@
 
   document.addEventListener("htmx:load", refreshTimes);
 
+  // Forms that are rendered again at each change: the answer to an earlier change would undo this one.
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest('form[hx-trigger^="change"]');
+    if (form) globalThis.htmx?.trigger(form, "htmx:abort");
+  });
+
   // The first wrong field of a form that came back.
   document.querySelector("main [aria-invalid='true']")?.focus();
 })();

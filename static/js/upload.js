@@ -1,220 +1,200 @@
-/* Sends a file in parts straight to the object store. The server signs each part and counts what arrived;
-   which upload belongs to which file is kept here, so that a closed tab can go on. */
+/* The upload page: files, a folder or an archive become a version.
 
-const PARALLEL = 3;
-const ATTEMPTS = 6;
-const HASH_WHOLE_UP_TO = 256 * 2 ** 20;
-const SPEED_WINDOW_MS = 8000;
-const HEAD_BYTES = 4096;
+The modules in static/js/upload/ do the work; this one joins them to the page. */
+import { ConnectionLost, Problem, Stopped, api } from "./upload/api.js";
+import * as choosing from "./upload/choosing.js";
+import { fileDigest, hasPartDigests } from "./upload/digests.js";
+import { clearAtFields, declarationOf, metadataOf, showAtFields, suggestName } from "./upload/fields.js";
+import { FileList } from "./upload/list.js";
+import { digest, draftFiles, preview } from "./upload/preview.js";
+import { Progress } from "./upload/progress.js";
+import { count, size } from "./upload/text.js";
+import { Transfer, isGone } from "./upload/transfer.js";
 
 const form = document.querySelector("#upload");
 const at = (id) => document.getElementById(id);
-const canHash = Boolean(globalThis.crypto?.subtle);
 
-class Problem extends Error {
-  constructor(status, body) {
-    super(body.detail ?? `The server returned HTTP ${status}.`);
-    this.status = status;
-    this.code = body.code ?? "";
-    this.errors = body.errors ?? [];
-  }
-}
+const run = { entries: [], name: "", total: 0, version: null, transfer: null, preview: null, stop: null, isBusy: false, isRefused: false, isOffline: false };
 
-class Paused extends Error {}
+const note = (text) => { at("file-note").textContent = text; };
 
-const run = { file: null, version: null, plan: null, isPaused: false, isBusy: false, requests: new Set(), done: 0, live: new Map(), samples: [] };
-
-/* The API, as this person. */
-const api = async (method, path, body) => {
-  const headers = { "X-CSRFToken": form.dataset.csrf, Accept: "application/json" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await fetch(`/api/v1/${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
-  const data = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Problem(answer.status, data);
-  return data;
-};
-
-/* Remembering. A browser that refuses storage only loses the way back after a closed tab. */
-const keyOf = (file) => `slipway.upload:${file.name}:${file.size}:${file.lastModified}`;
-const recall = (file) => {
-  try {
-    const kept = JSON.parse(localStorage.getItem(keyOf(file)));
-    if (kept?.id) return kept.id;
-  } catch { /* the list below the form may still know it */ }
-  const row = [...document.querySelectorAll("#unfinished li")].find(
-    (item) => item.dataset.filename === file.name && Number(item.dataset.size) === file.size);
-  return row ? Number(row.dataset.version) : null;
-};
-const remember = (file, id) => {
-  try { localStorage.setItem(keyOf(file), JSON.stringify({ id })); } catch { /* see above */ }
-};
-const forget = (file) => {
-  try { localStorage.removeItem(keyOf(file)); } catch { /* see above */ }
-};
-
-/* Words. */
-const size = (bytes) => {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let value = bytes;
-  while (value >= 1024 && units.length > 1) { value /= 1024; units.shift(); }
-  return `${value.toFixed(value < 10 && units[0] !== "B" ? 1 : 0)} ${units[0]}`;
-};
-const duration = (seconds) => {
-  if (!Number.isFinite(seconds)) return "";
-  if (seconds < 60) return `${Math.ceil(seconds)} s left`;
-  return seconds < 5400 ? `${Math.ceil(seconds / 60)} min left` : `${(seconds / 3600).toFixed(1)} h left`;
-};
-const say = (text) => { at("progress-text").textContent = text; };
-
+/* Problems. */
 const clearProblems = () => {
-  at("problem").hidden = true;
-  at("anyway").hidden = true;
-  form.querySelectorAll("[data-refusal]").forEach((element) => element.remove());
-  form.querySelectorAll("[aria-invalid]").forEach((element) => element.removeAttribute("aria-invalid"));
+  ["problem", "anyway", "formats"].forEach((id) => { at(id).hidden = true; });
+  clearAtFields(form);
 };
-const showProblem = (error) => {
+const showProblem = (error, { isOfFormat = false } = {}) => {
   at("problem").hidden = false;
   at("problem-text").textContent = error.message;
+  at("formats").hidden = !isOfFormat;
   at("anyway").hidden = error.code !== "same_bytes";
-  const inputOf = (field) => form.elements[field.replace(/^(metadata|declared)\./, "").split(".")[0]] ??
-    (field.startsWith("metadata.") ? form.elements.more : null);
-  const named = (error.errors ?? []).map(({ field, detail }) => [inputOf(field), detail]).filter(([input]) => input);
-  named.forEach(([input, detail]) => {
-    const note = document.createElement("span");
-    note.className = "err";
-    note.dataset.refusal = "";
-    note.textContent = detail;
-    input.setAttribute("aria-invalid", "true");
-    input.closest(".field")?.append(note);
-  });
-  (named[0]?.[0] ?? at("problem")).focus();
+  (showAtFields(form, error.errors ?? []) ?? at("problem")).focus();
 };
 
-/* Progress: what the store has, plus what is on its way. */
-const showProgress = () => {
-  const onTheWay = [...run.live.values()].reduce((sum, bytes) => sum + bytes, 0);
-  const sent = Math.min(run.done + onTheWay, run.file.size);
-  const now = performance.now();
-  run.samples.push([now, sent]);
-  while (run.samples.length > 2 && now - run.samples[0][0] > SPEED_WINDOW_MS) run.samples.shift();
-  const [since, before] = run.samples[0];
-  const speed = now > since ? Math.max(0, sent - before) / ((now - since) / 1000) : 0;
-  at("bar").value = (100 * sent) / run.file.size;
-  const parts = [`${size(sent)} of ${size(run.file.size)}`];
-  if (speed > 0) parts.push(`${size(speed)}/s`, duration((run.file.size - sent) / speed));
-  say(parts.filter(Boolean).join(" · "));
+const setBusy = (isBusy) => {
+  run.isBusy = isBusy;
+  at("send").disabled = isBusy || !run.entries.length || run.isRefused;
+  ["file", "folder", "choose-folder", "add-files"].forEach((id) => { at(id).disabled = isBusy; });
+  at("pause").textContent = isBusy ? "Pause" : "Resume";
+  list.lock(isBusy || Boolean(run.version));
 };
 
-/* Digests. */
-const hex = (buffer) => [...new Uint8Array(buffer)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-const base64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)));
-const digestOf = async (blob) => crypto.subtle.digest("SHA-256", await blob.arrayBuffer());
+/* Choosing. */
+const nameOf = ({ files, folder }) => (folder ? `${folder}/` : files.length === 1 ? files[0].path : count(files.length, "file"));
+const limitProblem = () => {
+  const [mostFile, mostAll] = [Number(form.dataset.mostBytes), Number(form.dataset.mostVersionBytes)];
+  const large = run.entries.find(({ file }) => file.size > mostFile);
+  if (large) return `${large.path} is ${size(large.file.size)}; the limit of a file is ${size(mostFile)}.`;
+  return run.total > mostAll ? `The files are ${size(run.total)} together; the limit is ${size(mostAll)}.` : "";
+};
 
-/* One part. */
-const bytesOf = (number) => Math.min(run.plan.part_size, run.file.size - (number - 1) * run.plan.part_size);
-const put = ({ url, headers }, blob, number) => new Promise((resolve, reject) => {
-  const request = new XMLHttpRequest();
-  run.requests.add(request);
-  const end = (act, value) => { run.requests.delete(request); run.live.delete(number); act(value); };
-  request.open("PUT", url);
-  Object.entries(headers).forEach(([name, value]) => request.setRequestHeader(name, value));
-  request.upload.onprogress = (event) => { run.live.set(number, event.loaded); showProgress(); };
-  request.onload = () => (request.status < 300
-    ? end(resolve)
-    : end(reject, new Error(`Object storage returned HTTP ${request.status}.`)));
-  request.onerror = () => end(reject, new Error("The connection to object storage was lost."));
-  request.onabort = () => end(reject, new Paused());
-  request.send(blob);
-});
-const wait = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
-const mayRetry = (error) => !(error instanceof Paused) &&
-  !(error instanceof Problem && error.status < 500 && error.status !== 429);
+const choose = async (read, { isAdded = false } = {}) => {
+  if (run.isBusy) return;
+  clearProblems();
+  note("Reading the list of files…");
+  let choice;
+  try {
+    choice = await read();
+  } catch (error) {
+    run.isRefused = true;
+    take([], "No files chosen", []);
+    note("Choose again.");
+    showProblem(error);
+    return;
+  }
+  const kept = isAdded ? run.entries.filter(({ path }) => !choice.files.some((file) => file.path === path)) : [];
+  const entries = [...kept, ...choice.files];
+  if (!entries.length) {
+    note(choice.ignored.length ? `Only ${choice.ignored.join(", ")} in there: nothing to upload.` : "The folder is empty.");
+    return;
+  }
+  take(entries, kept.length ? count(entries.length, "file") : nameOf(choice), choice.ignored);
+  suggestName(form, choice.folder || (choice.files.length === 1 ? choice.files[0].path : ""));
+  await examine();
+};
 
-const sendPart = async (number) => {
-  const start = (number - 1) * run.plan.part_size;
-  const blob = run.file.slice(start, start + bytesOf(number));
-  const checksums = canHash ? { [number]: base64(await digestOf(blob)) } : {};
-  for (let attempt = 1; ; attempt += 1) {
-    if (run.isPaused) throw new Paused();
-    try {
-      const [signed] = await api("POST", `versions/${run.version.id}/parts`, { numbers: [number], checksums });
-      await put(signed, blob, number);
-      run.done += blob.size;
-      showProgress();
-      return;
-    } catch (error) {
-      if (attempt >= ATTEMPTS || !mayRetry(error)) throw error;
-      await wait(Math.min(30_000, 500 * 2 ** attempt) * (0.75 + Math.random() / 2));
-    }
+const take = (entries, name, ignored) => {
+  Object.assign(run, { entries, name, ignored, version: null, preview: null });
+  run.total = entries.reduce((sum, { file }) => sum + file.size, 0);
+  at("file-name").textContent = name;
+  at("progress").hidden = true;
+  at("more-files").hidden = !entries.length;
+  list.show(entries);
+};
+
+const describeFiles = () => [
+  ...(run.entries.length > 1 ? [count(run.entries.length, "file")] : []), size(run.total),
+  ...(run.ignored.length ? [`skipped ${run.ignored.join(", ")}`] : []),
+].join(" · ");
+
+/* Ask the server what this is; say so, or why it cannot be a model. */
+const examine = async () => {
+  note(describeFiles());
+  const problem = limitProblem();
+  run.isRefused = Boolean(problem);
+  setBusy(false);
+  if (problem) {
+    showProblem(new Error(problem));
+    return;
+  }
+  const { entries } = run;
+  await findUnfinished();
+  if (!run.version && run.entries === entries) note(describeFiles());
+  if (run.version || run.entries !== entries) return;
+  run.preview = askPreview(entries);
+  await run.preview;
+};
+
+const askPreview = async (entries) => {
+  try {
+    const answer = await preview(entries, { team: form.elements.team.value, model: form.elements.model.value.trim() });
+    if (run.entries !== entries || run.version) return answer;
+    run.isRefused = Boolean(answer.problem);
+    if (answer.format_name) note(`${answer.format_name} · ${describeFiles()}`);
+    setBusy(run.isBusy);
+    if (answer.problem) showProblem(new Error(answer.problem), { isOfFormat: true });
+    return answer;
+  } catch {
+    // Starting the upload says the same again.
+    return { same_sizes: [] };
   }
 };
 
-const sendMissing = async () => {
-  run.plan = await api("GET", `versions/${run.version.id}/parts`);
-  const queue = [...run.plan.missing];
-  run.done = run.file.size - queue.reduce((sum, number) => sum + bytesOf(number), 0);
-  run.samples = [];
-  showProgress();
-  const worker = async () => {
-    while (queue.length) await sendPart(queue.shift());
-  };
-  const results = await Promise.allSettled(Array.from({ length: PARALLEL }, worker));
-  const failed = results.find((result) => result.status === "rejected");
-  if (failed) throw failed.reason;
+/* By path and size, and by digest where the upload has one. */
+const isSame = async (entries, files) => {
+  const known = new Map(files.map((file) => [file.path, file]));
+  if (known.size !== entries.length || !entries.every(({ path, file }) => known.get(path)?.size_bytes === file.size)) return false;
+  note("Comparing with an unfinished upload…");
+  for (const entry of entries) {
+    const { sha256 } = known.get(entry.path);
+    if (!sha256) continue;
+    entry.sha256 ??= await fileDigest(entry.file, { workerUrl: form.dataset.digestWorker, signal: new AbortController().signal });
+    if (entry.sha256 !== sha256) return false;
+  }
+  return true;
 };
 
-/* The whole way. */
-const fieldsOf = () => {
-  const value = (name) => form.elements[name].value.trim();
-  const metadata = {};
-  ["accuracy", "dataset_version", "trained_at", "framework", "commit", "run_url", "tags"].forEach((name) => {
-    if (value(name)) metadata[name] = value(name);
-  });
-  value("more").split("\n").forEach((line) => {
-    const [key, ...rest] = line.split("=");
-    const text = rest.join("=").trim();
-    if (rest.length) metadata[key.trim()] = text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
-  });
-  return metadata;
+/* An unfinished upload of this person with the same files, started anywhere. */
+const findUnfinished = async () => {
+  const { entries, total } = run;
+  try {
+    const { results } = await api("GET", "versions?state=uploading");
+    const mine = results.filter((version) => version.created_by === document.body.dataset.user && version.declared_size_bytes === total);
+    for (const version of mine) {
+      const files = await api("GET", `versions/${version.id}/files`);
+      if (!await isSame(entries, files)) continue;
+      if (run.entries === entries) propose(version);
+      return;
+    }
+  } catch (error) {
+    if (run.entries === entries) showProblem(error);
+  }
 };
 
-/* The server knows a file by its beginning, before any of it is sent. */
-const headOf = async () => base64(await run.file.slice(0, HEAD_BYTES).arrayBuffer());
+const propose = (version) => {
+  run.version = version;
+  form.elements.team.value = version.team;
+  form.elements.model.value = version.model;
+  note(`${describeFiles()}. Already partly uploaded as ${version.model}:${version.number}.`);
+  at("progress").hidden = false;
+  progress.say("Select Upload to resume.");
+  setBusy(false);
+};
 
-/* One input a line: image = 1 x 3 x 960 x 960. Other text is sent as it is; the server refuses it with a message. */
-const declared = () => {
-  const value = (name) => form.elements[name].value.trim();
-  const sizes = {};
-  value("largest_inputs").split("\n").filter((line) => line.trim()).forEach((line) => {
-    const cut = line.lastIndexOf("=");
-    sizes[line.slice(0, Math.max(cut, 0)).trim()] = line.slice(cut + 1).trim().split(/[\sx×*,]+/).map(
-      (word) => (/^-?\d+$/.test(word) ? Number(word) : word));
-  });
-  const takes = { yes: true, no: false }[value("takes_batches")] ?? null;
-  return { takes_batches: takes, largest_batch: Number(value("largest_batch") || 32), largest_inputs: sizes };
+/* Sending. */
+const digestAll = async (sameSizes) => {
+  const name = sameSizes.length ? `Comparing with version ${sameSizes[0].number}` : "Computing SHA-256";
+  at("skip").hidden = !sameSizes.length;
+  try {
+    await digest(run.entries, sameSizes, {
+      workerUrl: form.dataset.digestWorker, signal: run.stop.signal,
+      onProgress: (bytes) => progress.say(`${name}: ${size(bytes)} of ${size(run.total)}`),
+    });
+  } catch (error) {
+    if (!(error instanceof Stopped) || !run.isSkipping) throw error;
+  } finally {
+    at("skip").hidden = true;
+    run.isSkipping = false;
+  }
 };
 
 const start = async (isDuplicateAllowed) => {
-  const name = form.elements.model.value.trim();
-  if (!name) {
+  const model = form.elements.model.value.trim();
+  const team = form.elements.team.value;
+  if (!model) {
     const detail = "Enter a model name.";
     throw new Problem(0, { detail, errors: [{ field: "model", detail }] });
   }
-  let sha256 = "";
-  if (canHash && run.file.size <= HASH_WHOLE_UP_TO) {
-    say("Computing SHA-256…");
-    sha256 = hex(await digestOf(run.file));
-  }
-  const team = encodeURIComponent(form.elements.team.value);
-  const model = encodeURIComponent(name);
-  return api("POST", `models/${team}/${model}/versions`, {
-    filename: run.file.name,
-    size_bytes: run.file.size,
-    sha256,
-    head: await headOf(),
-    metadata: fieldsOf(),
-    declared: declared(),
-    part_checksums: canHash,
+  progress.say("Checking the files…");
+  const { same_sizes: sameSizes } = await askPreview(run.entries);
+  if (run.isRefused) throw new Stopped();
+  await digestAll(sameSizes);
+  return api("POST", `models/${encodeURIComponent(team)}/${encodeURIComponent(model)}/versions`, {
+    files: draftFiles(run.entries),
+    metadata: metadataOf(form),
+    readme: form.elements.readme.value,
+    declared: declarationOf(form),
+    part_checksums: hasPartDigests,
     allow_duplicate: isDuplicateAllowed,
   });
 };
@@ -224,134 +204,116 @@ const showVerification = (version) => {
   globalThis.htmx.ajax("GET", `/models/${team}/${model}/${version.number}/checks?links`, { target: "#verification", swap: "outerHTML" });
 };
 
-const complete = async () => {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await api("POST", `versions/${run.version.id}/complete`);
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== "parts_missing" || attempt > 2) throw error;
-      await sendMissing();
-    }
-  }
-};
+/* Two tabs that send the same upload would only get in each other's way. */
+const alone = (id, work) => (navigator.locks
+  ? navigator.locks.request(`slipway.upload.${id}`, { ifAvailable: true }, (lock) => {
+    if (!lock) throw new Error("Another tab is sending this upload. Close it there, or wait for it to finish.");
+    return work();
+  })
+  : work());
 
-const setBusy = (isBusy) => {
-  run.isBusy = isBusy;
-  at("send").disabled = isBusy || !run.file;
-  at("file").disabled = isBusy;
-  at("pause").textContent = isBusy ? "Pause" : "Resume";
+const send = async () => {
+  run.transfer = new Transfer(run.version, run.entries, (entry) => {
+    list.update(entry);
+    progress.show(run.transfer.sentBytes);
+  });
+  progress.begin(run.total);
+  const version = await alone(run.version.id, () => run.transfer.run());
+  take([], "Drop the next model here, or choose one", []);
+  note("Uploaded");
+  showVerification(version);
 };
 
 const go = async ({ isDuplicateAllowed = false } = {}) => {
-  if (run.isBusy || !run.file) return;
+  if (run.isBusy || !run.entries.length || run.isRefused) return;
   clearProblems();
-  run.isPaused = false;
+  run.stop = new AbortController();
+  run.isOffline = false;
   setBusy(true);
   at("progress").hidden = false;
   at("drop").scrollIntoView({ block: "nearest" });
   try {
-    if (!run.version) {
-      run.version = await start(isDuplicateAllowed);
-      remember(run.file, run.version.id);
-    }
-    await sendMissing();
-    say("Assembling the parts…");
-    const version = await complete();
-    forget(run.file);
-    at("progress").hidden = true;
-    at("file-note").textContent = "Uploaded";
-    Object.assign(run, { file: null, version: null });
-    showVerification(version);
+    run.version ??= await start(isDuplicateAllowed);
+    list.lock(true);
+    await send();
   } catch (error) {
-    if (error instanceof Paused) say("Paused. Sent parts are kept for 24 hours.");
-    else await stopped(error);
+    stopped(error);
   } finally {
+    run.transfer = null;
     setBusy(false);
   }
 };
 
-const stopped = async (error) => {
-  run.requests.forEach((request) => request.abort());
-  const isGone = ["upload_gone", "wrong_state", "not_found"].includes(error.code);
-  if (run.version && isGone) {
-    forget(run.file);
-    run.version = null;
-  }
+const stopped = (error) => {
+  if (run.version && isGone(error)) run.version = null;
   at("progress").hidden = !run.version;
-  if (run.version) say("Upload stopped. Sent parts are kept; select Resume to continue.");
+  if (error instanceof Stopped) {
+    progress.announce(run.isRefused ? "" : "Paused. Sent parts are kept for 24 hours.");
+    return;
+  }
+  if (run.version) progress.announce("Upload stopped. Sent parts are kept for 24 hours; select Resume to continue.");
+  // A network that returns resumes it (see below).
+  run.isOffline = error instanceof ConnectionLost;
   showProblem(error);
 };
 
-const choose = async (file) => {
-  if (run.isBusy || !file) return;
-  clearProblems();
-  Object.assign(run, { file, version: null, done: 0, samples: [] });
-  at("file-name").textContent = file.name;
-  at("file-note").textContent = size(file.size);
-  at("progress").hidden = true;
-  if (file.size > Number(form.dataset.mostBytes)) {
-    run.file = null;
-    showProblem(new Error(`The file is ${size(file.size)}; the limit is ${size(Number(form.dataset.mostBytes))}.`));
-  } else {
-    suggestName(file);
-    await findUnfinished(file);
-  }
-  at("send").disabled = !run.file;
-};
-
-const suggestName = (file) => {
-  const input = form.elements.model;
-  if (input.value) return;
-  input.value = file.name.replace(/\.[^.]*$/, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^[^a-z]+/, "").slice(0, 40).replace(/-+$/, "");
-};
-
-const findUnfinished = async (file) => {
-  const id = recall(file);
-  if (!id) return;
-  try {
-    const version = await api("GET", `versions/${id}`);
-    if (version.state !== "uploading" || version.declared_size_bytes !== file.size) {
-      forget(file);
-      return;
-    }
-    run.version = version;
-    form.elements.team.value = version.team;
-    form.elements.model.value = version.model;
-    at("file-note").textContent = `${size(file.size)}. Already partly uploaded as ${version.model}:${version.number}.`;
-    at("progress").hidden = false;
-    at("pause").textContent = "Resume";
-    say("Select Upload to resume.");
-  } catch (error) {
-    if (error instanceof Problem && error.status === 404) forget(file);
-    else showProblem(error);
-  }
+const pause = () => {
+  run.stop?.abort();
+  run.transfer?.stop();
 };
 
 const abandon = async () => {
+  pause();
   if (!run.version) return;
-  run.isPaused = true;
-  run.requests.forEach((request) => request.abort());
   try {
     await api("POST", `versions/${run.version.id}/abandon`);
-    forget(run.file);
     run.version = null;
     at("progress").hidden = true;
-    at("file-note").textContent = "Upload canceled. Sent parts were deleted.";
+    note("Upload canceled. Sent parts were deleted.");
+    setBusy(false);
   } catch (error) {
     showProblem(error);
   }
 };
 
+const most = () => Number(form.dataset.mostFiles);
+const progress = form && new Progress({ bar: at("bar"), text: at("progress-text"), status: at("progress-status") });
+const list = form && new FileList(at("files"), {
+  onRemove: (removed) => {
+    const entries = run.entries.filter((entry) => entry !== removed);
+    Object.assign(run, { entries, name: count(entries.length, "file"), total: run.total - removed.file.size });
+    at("file-name").textContent = entries.length === 1 ? entries[0].path : run.name;
+    clearProblems();
+    examine();
+  },
+});
+
 if (form) {
-  at("file").addEventListener("change", (event) => choose(event.target.files[0]));
+  let isAdded = false;
+  const fromInput = ({ target }) => {
+    const files = [...target.files];
+    // So that the same files can be chosen again.
+    target.value = "";
+    if (files.length) choose(() => choosing.ofInput(files, most()), { isAdded });
+    isAdded = false;
+  };
+  ["file", "folder"].forEach((id) => at(id).addEventListener("change", fromInput));
+  at("drop").addEventListener("click", () => { isAdded = false; });
+  at("choose-folder").addEventListener("click", () => { isAdded = false; at("folder").click(); });
+  // The click on the input reaches #drop, too.
+  at("add-files").addEventListener("click", () => { at("file").click(); isAdded = true; });
   form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
   at("anyway").addEventListener("click", () => go({ isDuplicateAllowed: true }));
   at("abandon").addEventListener("click", abandon);
-  at("pause").addEventListener("click", () => {
-    if (!run.isBusy) { go(); return; }
-    run.isPaused = true;
-    run.requests.forEach((request) => request.abort());
-  });
-  ["dragover", "drop"].forEach((name) => at("drop").addEventListener(name, (event) => event.preventDefault()));
-  at("drop").addEventListener("drop", (event) => choose(event.dataTransfer.files[0]));
+  at("skip").addEventListener("click", () => { run.isSkipping = true; run.stop.abort(); run.stop = new AbortController(); });
+  at("pause").addEventListener("click", () => (run.isBusy ? pause() : go()));
+  ["dragover", "dragleave", "drop"].forEach((name) => at("drop").addEventListener(name, (event) => {
+    event.preventDefault();
+    at("drop").classList.toggle("over", name === "dragover");
+  }));
+  at("drop").addEventListener("drop", ({ dataTransfer }) => choose(() => choosing.ofDrop(dataTransfer, most())));
+  window.addEventListener("offline", () => { if (run.isBusy) progress.announce("Offline. Continues when the connection returns."); });
+  const resume = () => { if (run.isOffline && run.version && !run.isBusy && navigator.onLine) go(); };
+  window.addEventListener("online", resume);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) resume(); });
 }

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("portal", "deployments", "fleet")
+PACKAGES = ("portal", "deployments", "fleet", "client/src")
 _LONGEST_FILE = 300
 _LONGEST_FUNCTION = 48
+_MOST_FILES = 25
+# Not part of the product, and not yet divided.
+_LOCAL_CLUSTER = ROOT / "fleet" / "localcluster"
 
 
 def sources() -> Iterator[Path]:
@@ -45,6 +50,18 @@ def test_imports_follow_the_arrows() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_the_client_imports_nothing_of_the_portal_and_follows_its_arrows() -> None:
+    tool = Path(sysconfig.get_path("scripts")) / "lint-imports"
+    command = [str(tool), "--config", "client/pyproject.toml"]
+    environment = {**os.environ, "PYTHONPATH": "client/src"}
+
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
 def test_no_module_is_longer_than_a_reader_can_hold() -> None:
     long = {
         str(path.relative_to(ROOT)): count
@@ -53,6 +70,16 @@ def test_no_module_is_longer_than_a_reader_can_hold() -> None:
     }
 
     assert long == {}
+
+
+def test_no_folder_of_the_product_is_a_corridor() -> None:
+    folders = Counter(path.parent for path in sources() if not path.is_relative_to(_LOCAL_CLUSTER))
+
+    assert {
+        str(folder.relative_to(ROOT)): count
+        for folder, count in folders.items()
+        if count > _MOST_FILES
+    } == {}
 
 
 def test_no_function_is_longer_than_a_screen() -> None:

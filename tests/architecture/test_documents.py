@@ -11,7 +11,9 @@ import pytest
 from tests.portal.management.test_compose import variables_read
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "client").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+)
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 _NOT_OURS = {"migrate", "createsuperuser", "collectstatic", "shell", "check", "makemigrations"}
 
@@ -87,7 +89,8 @@ def test_decisions_are_short_and_numbered_without_gaps() -> None:
         assert len(path.read_text().splitlines()) <= 40, path.name
 
 
-def test_notebook_is_kept_without_its_output() -> None:
-    notebook = json.loads((ROOT / "docs" / "notebooks" / "quickstart.ipynb").read_text())
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=ids)
+def test_notebook_is_kept_without_its_output(path: Path) -> None:
+    notebook = json.loads(path.read_text())
 
     assert not any(cell.get("outputs") for cell in notebook["cells"])

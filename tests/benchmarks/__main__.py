@@ -12,7 +12,19 @@ import sys
 from tests import benchmarks
 from tests.benchmarks.result import Result
 
-_NOT_BENCHMARKS = {"__main__", "result", "scene"}
+_NOT_BENCHMARKS = {
+    *(
+        "__main__",
+        "lanes_twin",
+        "mlflow_server",
+        "percentile_streams",
+        "registry_scene",
+        "result",
+        "rules",
+        "scene",
+    ),
+    *("waiting", "worlds"),
+}
 
 
 def names() -> list[str]:

@@ -135,7 +135,7 @@ def _lay_out(team: Team, user: User) -> ModelVersion:
     )
     prefix = f"repositories/{team.slug}/detector/1/{'ab' * 6}/"
     for key in (
-        object_keys.model_file_key(prefix, "detector"),
+        object_keys.model_file_key(prefix, "detector", "model.onnx"),
         object_keys.config_key(prefix, "detector"),
     ):
         object_store.store().put(key, _CONTENT, content_type="application/octet-stream")
@@ -150,8 +150,7 @@ def _lay_out(team: Team, user: User) -> ModelVersion:
         declared_size_bytes=len(_CONTENT),
         size_bytes=len(_CONTENT),
         bucket=_BUCKET,
-        key="uploads/1",
-        s3_version_id="v1",
+        upload_prefix="uploads/1/",
         sha256="1" * 64,
         repository_prefix=prefix,
         laid_out=recorded.rows_of(object_store.store(), prefix),

@@ -144,15 +144,16 @@ def _upload(files: Iterator[HostileFile]) -> Iterator[tuple[str, int]]:
 
 def _store(model: Model, number: int, file: HostileFile) -> int:
     """The row as a completed upload leaves it."""
-    from deployments.models import ModelVersion
+    from deployments.models import ArtifactFile, ModelVersion
     from deployments.registry.domain import object_keys
     from deployments.registry.gateways import object_store
     from deployments.states import VersionState
     from portal.core import clock
 
     store = object_store.store()
-    key = object_keys.upload_key(team="vision", model="hostile", token=secrets.token_urlsafe(12))
-    return ModelVersion.objects.create(
+    token = secrets.token_urlsafe(12)
+    prefix = object_keys.upload_prefix(team="vision", model="hostile", token=token)
+    version = ModelVersion.objects.create(
         model=model,
         number=number,
         state=VersionState.VERIFYING,
@@ -160,12 +161,20 @@ def _store(model: Model, number: int, file: HostileFile) -> int:
         declared_size_bytes=len(file.body),
         size_bytes=len(file.body),
         bucket=store.bucket,
-        key=key,
-        s3_version_id=store.put(key, file.body, content_type="application/octet-stream"),
+        upload_prefix=prefix,
         created_by=model.created_by,
         created_at=clock.now(),
         next_check_at=clock.now(),
-    ).pk
+    )
+    ArtifactFile.objects.create(
+        version=version,
+        path=file.filename,
+        size_bytes=len(file.body),
+        s3_version_id=store.put(
+            f"{prefix}{file.filename}", file.body, content_type="application/octet-stream"
+        ),
+    )
+    return version.pk
 
 
 def _verify(name: str, version_id: int) -> Verified:
@@ -198,7 +207,8 @@ def _not_loaded(done: Sequence[Verified], folder: Path) -> list[str]:
     for one in (deployment for deployment in done if deployment.state == "ready"):
         version = ModelVersion.objects.get(pk=one.version_id)
         path = folder / f"{one.version_id}.onnx"
-        path.write_bytes(b"".join(store.read(version.key, version.s3_version_id)))
+        file = version.files.get()
+        path.write_bytes(b"".join(store.read(file.key, file.s3_version_id)))
         names[str(path)] = one.name
     answer = subprocess.run(
         [sys.executable, "-c", _LOAD, *names], capture_output=True, text=True, check=True

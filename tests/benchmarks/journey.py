@@ -22,8 +22,9 @@ from typing import Any
 import httpx
 
 from tests.benchmarks.result import Result
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Classifier, Person
+from tests.waiting import wait_for
 
 ROUNDS = 3
 # What the portal may add to the bare calls, in seconds, all three together.
@@ -79,7 +80,10 @@ class Journey:
     def _put_and_hash(self, file: Path) -> None:
         started = self._member.post(
             "models/vision/bare/versions",
-            {"filename": file.name, "size_bytes": file.stat().st_size, "allow_duplicate": True},
+            {
+                "files": [{"path": file.name, "size_bytes": file.stat().st_size}],
+                "allow_duplicate": True,
+            },
         )
         (part,) = self._member.post(f"versions/{started['id']}/parts", {"numbers": [1]})
         content = file.read_bytes()
@@ -98,7 +102,7 @@ class Journey:
         wait_for("object", lambda: self._has_object(name))
         there = time.monotonic() - began
         url = self._member.get(f"deployments/{change['deployment_id']}")["url"]
-        wait_for("first answer", lambda: self._answers(url), seconds=120)
+        wait_for("first answer", lambda: self._answers(url))
         answered = time.monotonic() - began
         started = self._start_bare_triton(name, url)
         self._retire(change["deployment_id"])
@@ -127,7 +131,7 @@ class Journey:
         )
         victim.kill()
         began = time.monotonic()
-        wait_for("answer after the restart", lambda: self._answers(url), seconds=120)
+        wait_for("answer after the restart", lambda: self._answers(url))
         return time.monotonic() - began
 
     def _retire(self, deployment_id: int) -> None:

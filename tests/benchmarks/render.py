@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from deployments.manifests.domain import bucket_files, revision
+from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -23,6 +23,7 @@ from deployments.manifests.domain.metadata import (
     digest_of,
     to_yaml,
 )
+from deployments.manifests.domain.model_files import bucket_files
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain.serving_spec import ServingSpec
 from tests.benchmarks.result import Result
@@ -39,6 +40,7 @@ _ENGINES: tuple[dict[str, Any], ...] = (
     {"engine": "kserve-triton"},
     {"engine": "triton"},
     {"engine": "kserve-vllm", "llm": {"hugging_face_id": "org/model"}},
+    {"engine": "kserve-sglang", "llm": {"hugging_face_id": "org/model"}},
     {"engine": "triton-vllm", "llm": {"hugging_face_id": "org/model"}},
     {"engine": "llm-inference-service", "llm": {"hugging_face_id": "org/model"}},
 )
@@ -102,6 +104,7 @@ def build(number: int, row: dict[str, Any]) -> list[Manifest]:
         s3_region="us-east-1",
         role_arn="arn:aws:iam::111122223333:role/models",
         vllm_image="vllm/vllm-openai:v0.11.0",
+        sglang_image="lmsysorg/sglang:v0.5.23",
         prometheus_url="http://prometheus-operated.monitoring:9090",
     )
     served = ServedRevision(

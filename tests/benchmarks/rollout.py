@@ -20,9 +20,10 @@ from typing import Any, Final
 
 from tests.benchmarks.result import Result
 from tests.e2e.canaries import Scene, is_share_inside_band
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Person
 from tests.fixtures.onnx_models import Kind
+from tests.waiting import wait_for
 
 LEAST_REQUESTS: Final = 20_000
 RATE: Final = 150.0
@@ -57,7 +58,6 @@ def promote_a_good_one(scene: Scene) -> None:
         wait_for(
             f"{LEAST_REQUESTS} requests",
             lambda: load.counted.sent >= LEAST_REQUESTS,
-            seconds=600,
         )
     print(f"  v2 promoted, v2b aborted by hand: {load.counted.sent:,} requests sent,")
     print(f"  {load.counted.answered:,} answered, failures {dict(load.counted.failures)}")
@@ -95,7 +95,7 @@ def stop_before_traffic(scene: Scene) -> None:
     scene.save_golden_request()
     version = scene.upload("drifting", Kind(rounds=STABLE.rounds, drift=0.2, note="v6"))
     with scene.load(20) as load:
-        ended = scene.wait_for_phase(scene.start(version, steps(25)), "aborted", seconds=180)
+        ended = scene.wait_for_phase(scene.start(version, steps(25)), "aborted")
     print(f"  drifting: stopped before traffic: {ended['phase_reason']}")
     assert ended["candidate_requests"] in {None, 0}
     assert load.counted.failed == 0
@@ -106,7 +106,7 @@ def seconds_of_failures(scene: Scene) -> float:
     version = scene.upload("broken", Kind(rounds=STABLE.rounds, fails_on_mark=True, note="v7"))
     with scene.load(50, marked_share=1.0) as load:
         rollout_id = scene.start(version, steps(25))
-        scene.wait_for_phase(rollout_id, "aborted", seconds=180)
+        scene.wait_for_phase(rollout_id, "aborted")
         last = load.counted.last_failure_at
         assert load.counted.first_failure_at
         assert last
@@ -119,7 +119,7 @@ def main() -> Result:
         demo.start()
         try:
             people = Person(demo, "member"), Person(demo, "lead")
-            value = _run(lambda name: Scene(demo, *people, Path(folder), name))
+            value = _run(lambda name: Scene(demo, *people, Path(folder), name, most_in_flight=64))
         finally:
             demo.stop()
     return Result("rollout", round(value, 2), BOUND_SECONDS, "s")

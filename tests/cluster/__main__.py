@@ -21,17 +21,19 @@ _TESTS = ("tests/cluster", "tests/contract")
 def main() -> int:
     started = time.monotonic()
     try:
-        control_plane, serving = build.build_all((build.CONTROL_PLANE, build.KSERVE))
+        control_plane, *releases = build.build_all(
+            (build.CONTROL_PLANE, build.KSERVE), optional=build.OLDER_KSERVE
+        )
     except Unavailable as error:
         print(f"The tests on a real control plane are SKIPPED. {error}")
         return 0
-    with running(control_plane, serving) as cluster:
+    with running(control_plane, releases[0]) as cluster:
         print(f"The cluster is ready after {time.monotonic() - started:.0f} s.", flush=True)
         journeys = cluster.control_plane.folder / "journeys"
         status = _run_tests(cluster, journeys, sys.argv[1:] or list(_TESTS))
         if status:
             print(cluster.control_plane.logs())
-        print(report.describe(cluster, [control_plane, serving], journeys))
+        print(report.describe(cluster, [control_plane, *releases], journeys))
     print(f"{'FAILED' if status else 'Passed'} after {time.monotonic() - started:.0f} s.")
     return status
 

@@ -79,29 +79,45 @@ CONTROL_PLANE = Artifact(
     },
     stamps_version=True,
 )
-KSERVE = Artifact(
-    name="kserve",
-    release_of=_KSERVE,
-    programs={
-        "kserve-manager": f"{_KSERVE}/cmd/manager",
-        "kserve-llmisvc": f"{_KSERVE}/cmd/llmisvc",
-    },
-    manifests={
-        # Schemas of the kinds that KServe's controllers use, of the versions that it is built with.
-        "schemas": (
-            ("sigs.k8s.io/gateway-api", "config/crd/standard"),
-            ("sigs.k8s.io/lws", "config/crd/bases"),
-            ("github.com/kedacore/keda/v2", "config/crd/bases"),
-        ),
-        "kserve": (
-            (_KSERVE, "config/default"),
-            (_KSERVE, "config/crd/full/localmodel"),
-            (_KSERVE, "config/configmap"),
-        ),
-        "llmisvc": ((_KSERVE, "config/llmisvc"),),
-        "runtimes": ((_KSERVE, "config/clusterresources"),),
-    },
+
+
+def _kserve(release: str, programs: Sequence[str], sources: Sequence[str]) -> Artifact:
+    """Controllers of a release of KServe, and what it ships: `sources` are kustomizations of its module."""
+    return Artifact(
+        name=f"kserve-{release}",
+        release_of=_KSERVE,
+        programs={f"kserve-{name}": f"{_KSERVE}/cmd/{name}" for name in programs},
+        manifests={
+            # Schemas of the kinds that KServe's controllers use, of the versions that it is built with.
+            "schemas": (
+                ("sigs.k8s.io/gateway-api", "config/crd/standard"),
+                ("sigs.k8s.io/lws", "config/crd/bases"),
+                ("github.com/kedacore/keda/v2", "config/crd/bases"),
+            ),
+            "kserve": tuple((_KSERVE, f"config/{source}") for source in sources),
+            "runtimes": ((_KSERVE, "config/clusterresources"),),
+        },
+    )
+
+
+_ALL = ("manager", "llmisvc", "localmodel")
+_SOURCES = ("default", "llmisvc", "localmodels", "configmap")
+KSERVE = _kserve("0.20", _ALL, _SOURCES)
+# Before 0.18 the portal uses neither LLMInferenceService nor LocalModelCache: their controllers are
+# left out.
+# The newest first, which are built first.
+OLDER_KSERVE = (
+    _kserve("0.19", _ALL, _SOURCES),
+    _kserve(
+        "0.17", ("manager",), ("default", "configmap", "crd/full/llmisvc", "crd/full/localmodel")
+    ),
+    _kserve("0.16", ("manager",), ("default",)),
 )
+KSERVE_RELEASES = (KSERVE, *OLDER_KSERVE)
+
+
+# Supported releases that are not run, because the module proxy of our builds does not serve them.
+NOT_RUN = frozenset({(0, 18)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +148,28 @@ def cache_folder() -> Path:
     return Path(base) / "slipway" / "cluster"
 
 
-def build_all(artifacts: Sequence[Artifact]) -> list[Build]:
-    """Raises Unavailable where Go or its modules cannot be had and the cache lacks a build."""
+def build_all(artifacts: Sequence[Artifact], *, optional: Sequence[Artifact] = ()) -> list[Build]:
+    """Those of `optional` that there is no time for are left out, with a message. Raises Unavailable where
+    Go or its modules cannot be had and the cache lacks one of `artifacts`.
+    """
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     go = go_toolchain.find(cache)
     minutes = float(os.environ.get(_LONGEST_MINUTES) or "inf")
     ends_at = time.monotonic() + minutes * 60
-    return [_build_once(cache, artifact, go, ends_at) for artifact in artifacts]
+    builds = [_build_once(cache, artifact, go, ends_at) for artifact in artifacts]
+    for artifact in optional:
+        try:
+            builds.append(_build_once(cache, artifact, go, ends_at))
+        except Unavailable as error:
+            print(f"{artifact.release_of} {artifact.release} is SKIPPED. {error}", flush=True)
+    return builds
+
+
+def cached(artifact: Artifact) -> Build | None:
+    cache = cache_folder()
+    folder = _place(cache, artifact, go_toolchain.find(cache))
+    return Build(artifact, folder, 0.0) if folder.is_dir() else None
 
 
 def _build_once(cache: Path, artifact: Artifact, go: Go, ends_at: float) -> Build:

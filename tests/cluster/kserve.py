@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,50 +36,69 @@ _CONFIGURATION = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """`kinds` is a part of the paths of its webhooks; the manager has those of all other kinds."""
+
+    program: str
+    deployment: str
+    kinds: str
+
+
+_CONTROLLERS = (
+    Controller("kserve-llmisvc", "llmisvc-controller-manager", "llminferenceservice"),
+    Controller("kserve-localmodel", "kserve-localmodel-controller-manager", "localmodel"),
+    Controller("kserve-manager", "kserve-controller-manager", ""),
+)
+
+
 class KServe:
     def __init__(self, build: Build, control_plane: ControlPlane) -> None:
         self._build = build
         self._control_plane = control_plane
         self._admin = Kubectl(control_plane.admin)
-        self._default = build.manifests("kserve")
-        self._llmisvc = build.manifests("llmisvc")
-        self._ports = dict(zip(("kserve", "llmisvc"), free_ports(2), strict=True))
+        self._shipped = build.manifests("kserve")
+        self._ports = dict(zip((item.program for item in _CONTROLLERS), free_ports(3), strict=True))
 
     def install(self, stack: ExitStack, other_schemas: Path | None) -> None:
         """`other_schemas`: a folder of CRDs of kinds that KServe's modules lack."""
         self._admin.apply([_namespace()])
         self._install_kinds(other_schemas)
-        both = [*self._default, *self._llmisvc]
-        self._admin.apply(
-            [*(item for item in both if item["kind"] in _ACCESS), self._configuration()]
-        )
-        self._start(stack, "kserve-manager", "kserve", self._default)
-        self._start(stack, "kserve-llmisvc", "llmisvc", self._llmisvc)
-        self._admin.apply(self._webhooks("kserve", self._default))
-        self._admin.apply(self._webhooks("llmisvc", self._llmisvc))
+        access = [item for item in self._shipped if item["kind"] in _ACCESS]
+        self._admin.apply([*access, self._configuration()])
+        for controller in _CONTROLLERS:
+            if controller.program in self._build.artifact.programs:
+                self._start(stack, controller)
+        self._admin.apply(self._webhooks())
         self._admin.apply(_in_namespace(self._build.manifests("runtimes")))
 
     def _install_kinds(self, other_schemas: Path | None) -> None:
-        own = [*self._default, *self._llmisvc, *self._build.manifests("schemas")]
+        own = [*self._shipped, *self._build.manifests("schemas")]
         kinds = {item["metadata"]["name"]: item for item in _other_kinds(other_schemas)}
         kinds |= {item["metadata"]["name"]: item for item in own if item["kind"] == _CRD}
         for kind in kinds.values():
             conversion = kind["spec"].get("conversion", {})
             if "webhook" in conversion:
-                conversion["webhook"]["clientConfig"] = self._client_config("llmisvc", "/convert")
+                client = self._client_config("kserve-llmisvc", "/convert")
+                conversion["webhook"]["clientConfig"] = client
         self._admin.apply(kinds.values())
         self._admin.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
     def _configuration(self) -> Manifest:
-        (shipped,) = [item for item in self._default if item["kind"] == "ConfigMap"]
+        (shipped,) = [item for item in self._shipped if item["kind"] == "ConfigMap"]
         data = {key: value for key, value in shipped["data"].items() if key != "_example"}
         for key, changes in _CONFIGURATION.items():
             data[key] = json.dumps(json.loads(data[key]) | changes)
         return {**shipped, "data": data}
 
-    def _start(self, stack: ExitStack, program: str, part: str, manifests: list[Manifest]) -> None:
+    def _start(self, stack: ExitStack, controller: Controller) -> None:
         """The controller runs with the permissions of its own service account."""
-        (deployment,) = [item for item in manifests if item["kind"] == "Deployment"]
+        program = controller.program
+        (deployment,) = [
+            item
+            for item in self._shipped
+            if (item["kind"], item["metadata"]["name"]) == ("Deployment", controller.deployment)
+        ]
         self._admin.apply([_versioned(deployment, self._build.artifact.release)])
         account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
         plane = self._control_plane
@@ -91,7 +111,7 @@ class KServe:
             [
                 self._build.program(program),
                 f"--kubeconfig={kubeconfig}",
-                f"--webhook-port={self._ports[part]}",
+                f"--webhook-port={self._ports[program]}",
                 f"--metrics-addr=127.0.0.1:{metrics}",
                 f"--health-probe-addr=127.0.0.1:{health}",
                 "--leader-elect=false",
@@ -100,19 +120,23 @@ class KServe:
             TMPDIR=str(temporary),
         )
         server.wait_until_ready(f"http://127.0.0.1:{health}/healthz")
-        server.wait_until_listening(self._ports[part])
+        server.wait_until_listening(self._ports[program])
 
-    def _webhooks(self, part: str, manifests: Iterable[Manifest]) -> Iterator[Manifest]:
-        for item in manifests:
-            if item["kind"] in _WEBHOOKS:
-                item["metadata"].pop("annotations", None)
-                for webhook in item["webhooks"]:
-                    path = webhook["clientConfig"]["service"]["path"]
-                    webhook["clientConfig"] = self._client_config(part, path)
+    def _webhooks(self) -> Iterator[Manifest]:
+        """Those of the controllers that run here."""
+        for item in self._shipped:
+            if item["kind"] not in _WEBHOOKS:
+                continue
+            item["metadata"].pop("annotations", None)
+            for webhook in item["webhooks"]:
+                path = webhook["clientConfig"]["service"]["path"]
+                program = next(one.program for one in _CONTROLLERS if one.kinds in path)
+                webhook["clientConfig"] = self._client_config(program, path)
+            if program in self._build.artifact.programs:
                 yield item
 
-    def _client_config(self, part: str, path: str) -> Manifest:
-        url = f"https://127.0.0.1:{self._ports[part]}{path}"
+    def _client_config(self, program: str, path: str) -> Manifest:
+        url = f"https://127.0.0.1:{self._ports[program]}{path}"
         return {"url": url, "caBundle": self._control_plane.authority.bundle}
 
 

@@ -12,10 +12,11 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.waiting import PATIENCE_SECONDS
+
 # Of util-linux: a child is killed when its parent is gone, however that ended. An API server whose
 # etcd is gone would never end by SIGTERM.
 _END_WITH_PARENT = ("setpriv", "--pdeathsig", "SIGKILL")
-_START_SECONDS = 120
 _STOP_SECONDS = 15
 _LOG_TAIL = 4000
 
@@ -48,7 +49,7 @@ class Server:
         self._wait_until(lambda: _listens(port))
 
     def _wait_until(self, is_done: Callable[[], bool]) -> None:
-        end = time.monotonic() + _START_SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
             if self._process.poll() is not None:
                 raise AssertionError(f"{self.name} ended.\n{self.log_tail()}")

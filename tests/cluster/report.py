@@ -22,7 +22,7 @@ def describe(cluster: Cluster, builds: Sequence[Build], journeys: Path) -> str:
             f"  the API server says {_version(cluster)}",
             "What was sent by server-side apply",
             *(f"  {line}" for line in _describe_objects(cluster)),
-            "Journeys",
+            "Journeys and releases",
             *(f"  {line}" for line in _lines(journeys)),
         ]
     )

@@ -23,10 +23,11 @@ from tests.cluster.external_metrics import ExternalMetrics
 from tests.cluster.kubectl import Kubectl
 from tests.contract.conftest import served
 from tests.fixtures.prometheus import RealPrometheus
+from tests.waiting import PATIENCE_SECONDS
 
-_SECONDS = 90
 _TARGET = "detector-r1"
 _QUEUE = "nv_inference_pending_request_count"
+_WAITING = "vllm:num_requests_waiting"
 
 
 @pytest.fixture
@@ -37,14 +38,18 @@ def adapter(
         yield metrics
 
 
-def _manifests(context: ManifestContext, scaling: Mapping[str, Any]) -> list[Manifest]:
+def _manifests(
+    context: ManifestContext, scaling: Mapping[str, Any], engine: str = serving_spec.TRITON
+) -> list[Manifest]:
+    is_language_model = engine in serving_spec.LLM_ENGINES
     data = {
-        "engine": serving_spec.TRITON,
+        "engine": engine,
+        "llm": {"hugging_face_id": "org/model"} if is_language_model else None,
         "instance_type": "g5.xlarge",
         "max_replicas": 5,
         "scaling": {"cooldown_seconds": 0, **scaling},
     }
-    one = replace(served(serving_spec.TRITON), spec=ServingSpec.from_json(data))
+    one = replace(served(engine), spec=ServingSpec.from_json(data))
     return [*revision.shared(context, one), *revision.own(context, one)]
 
 
@@ -82,7 +87,7 @@ def _keda_hpa(scaled: Manifest, adapter: ExternalMetrics) -> Manifest:
 def _wait_for_replicas(admin: Kubectl, namespace: str, count: int) -> None:
     """Meanwhile every pod becomes ready, as a kubelet would report it."""
     where = f"--namespace={namespace}"
-    end = time.monotonic() + _SECONDS
+    end = time.monotonic() + PATIENCE_SECONDS
     while admin.get("deployment", _TARGET, where)["spec"].get("replicas") != count:
         assert time.monotonic() < end, admin.run("describe", "hpa", where)
         _make_ready(admin, where)
@@ -100,7 +105,12 @@ def _make_ready(admin: Kubectl, where: str) -> None:
             admin.run("patch", "pod", name, where, "--subresource=status", "--type=merge", patch)
 
 
+@pytest.mark.parametrize(
+    ("engine", "name"), [(serving_spec.TRITON, _QUEUE), (serving_spec.TRITON_VLLM, _WAITING)]
+)
 def test_an_hpa_adds_a_replica_for_every_five_waiting_requests_and_removes_them_again(
+    engine: str,
+    name: str,
     cluster_id: int,
     context: ManifestContext,
     admin: Kubectl,
@@ -108,10 +118,10 @@ def test_an_hpa_adds_a_replica_for_every_five_waiting_requests_and_removes_them_
     adapter: ExternalMetrics,
     journey: Callable[[str], None],
 ) -> None:
-    series = f'{_QUEUE}{{namespace="{context.namespace}",service="{_TARGET}",pod="%s"}}'
+    series = f'{name}{{namespace="{context.namespace}",service="{_TARGET}",pod="%s"}}'
     prometheus.show({series % "a": 0, series % "b": 0})
     scaling = {"kind": "hpa", "metric": "queue", "target": 5}
-    objects.apply(cluster_id=cluster_id, manifests=_manifests(context, scaling))
+    objects.apply(cluster_id=cluster_id, manifests=_manifests(context, scaling, engine))
     _wait_for_replicas(admin, context.namespace, 1)
 
     prometheus.show({series % "a": 9, series % "b": 3})
@@ -119,7 +129,7 @@ def test_an_hpa_adds_a_replica_for_every_five_waiting_requests_and_removes_them_
     prometheus.show({series % "a": 0, series % "b": 0})
     _wait_for_replicas(admin, context.namespace, 1)
 
-    journey("HPA on an external metric: a queue of 12 made 3 replicas, an empty one 1")
+    journey(f"HPA on the external metric {name}: a queue of 12 made 3 replicas, an empty one 1")
 
 
 def _rising(prometheus: RealPrometheus, series: Mapping[str, float]) -> None:
@@ -143,6 +153,13 @@ _LATENCY = {
 _GATEWAY = (
     f'reporter="source",destination_service_namespace="%(ns)s",destination_service_name="{_TARGET}"'
 )
+
+
+_FIRST_TOKENS = {
+    f'vllm:time_to_first_token_seconds_bucket{{{_POD},engine="{engine}",le="{le}"}}': count
+    for engine in (0, 1)
+    for le, count in (("0.5", 90.0), ("2.0", 100.0), ("+Inf", 100.0))
+}
 
 
 @pytest.mark.parametrize(
@@ -178,8 +195,38 @@ _GATEWAY = (
             },
             2,
         ),
+        # Two copies of a model in the pod: the fullest cache counts.
+        (
+            {"metric": "kv-cache", "target": 50},
+            _gauges,
+            {
+                f'vllm:kv_cache_usage_perc{{{_POD},engine="0"}}': 0.1,
+                f'vllm:kv_cache_usage_perc{{{_POD},engine="1"}}': 0.9,
+            },
+            2,
+        ),
+        (
+            {"metric": "kv-cache", "target": 50},
+            _gauges,
+            {f"vllm:gpu_cache_usage_perc{{{_POD}}}": 0.9},
+            2,
+        ),
+        # Of 200 first tokens 90 % came within 0.5 s and all within 2 s: the 95th percentile is 1.25 s.
+        ({"metric": "first-token", "target": 1000}, _rising, _FIRST_TOKENS, 2),
+        (
+            {"metric": "queue", "target": 4},
+            _gauges,
+            {
+                f'{_WAITING}{{{_POD},engine="0"}}': 5.0,
+                f'{_WAITING}{{{_POD},engine="1"}}': 7.0,
+            },
+            3,
+        ),
     ],
-    ids=["queue", "latency", "gateway-latency", "gpu", "gpu-honor", "latency-limit", "gpu-memory"],
+    ids=[
+        *("queue", "latency", "gateway-latency", "gpu", "gpu-honor", "latency-limit", "gpu-memory"),
+        *("kv-cache", "kv-cache-before-0.11", "first-token", "waiting"),
+    ],
 )
 def test_each_trigger_of_keda_on_prometheus_adds_replicas_when_its_metric_rises(
     scaling: Mapping[str, Any],
@@ -195,7 +242,9 @@ def test_each_trigger_of_keda_on_prometheus_adds_replicas_when_its_metric_rises(
 ) -> None:
     named = {name % {"ns": context.namespace}: value for name, value in series.items()}
     context = replace(context, prometheus_url=prometheus.url)
-    manifests = _manifests(context, {"kind": "keda", **scaling})
+    is_language_model = any(name.startswith("vllm:") for name in series)
+    engine = serving_spec.TRITON_VLLM if is_language_model else serving_spec.TRITON
+    manifests = _manifests(context, {"kind": "keda", **scaling}, engine)
     [scaled] = [manifest for manifest in manifests if manifest["kind"] == "ScaledObject"]
     objects.apply(
         cluster_id=cluster_id,

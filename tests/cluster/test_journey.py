@@ -1,5 +1,6 @@
-"""The whole way of a model on a real control plane: real KServe makes its pods, real Triton answers
-through real Envoy, a canary is promoted, and nothing is left when the deployment is retired.
+"""The whole way of a model on a real control plane: it is uploaded and examined, real KServe makes its
+pods, real Triton answers HTTP and gRPC through real Envoy, a canary is promoted, and nothing is left when
+the deployment is retired.
 
 Node agent and gateway are clients of the API server in a process of their own.
 """
@@ -15,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
+from django.test import Client
 
 from deployments.changes.services import decisions, requests
-from deployments.models import ChangeRequest, Deployment, Model, Rollout
+from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.services import actions
@@ -32,21 +33,20 @@ from fleet.models import Cluster
 from fleet.observation.services import sweep
 from fleet.telemetry.services import poll
 from portal.accounts.models import Role
-from portal.core import clock
 from portal.core.errors import Conflict
 from tests import plain_http
 from tests.accounts import make_membership, make_team, make_user
 from tests.cluster.egress import POD_TUNNEL
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.processes import free_ports
+from tests.cluster.uploads import upload
 from tests.contract import adder
 from tests.contract.sweeps import until
+from tests.rollout_plans import AT_ONCE
 
 _ROOT = Path(__file__).parents[2]
 _GPU_TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
 _STOP_SECONDS = 20
-_SECONDS = 90
-pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +101,17 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
     agents: Agents,
     namespace: str,
     admin: Kubectl,
-    settings: Any,
+    client: Client,
     journey: Callable[[str], None],
 ) -> None:
     team = make_team(slug=namespace, quota_gpus=2)
     member, lead = make_user(username="member"), make_user(username="lead")
     make_membership(user=member, team=team, role=Role.MEMBER)
     make_membership(user=lead, team=team, role=Role.LEAD)
-    at = clock.now()
-    model = Model.objects.create(
-        team=team, name="adder", created_by=member, created_at=at, changed_at=at
-    )
-    s3 = boto3.client("s3", endpoint_url=settings.SLIPWAY_S3_ENDPOINT_URL)
+    client.force_login(member)
     one, two = (
-        adder.version(model, number, settings.SLIPWAY_S3_BUCKET, s3, member) for number in (1, 2)
+        upload(client, team=team.slug, model="adder", body=adder.onnx_file(number))
+        for number in (1, 2)
     )
 
     def approve(change: ChangeRequest) -> None:
@@ -139,7 +136,8 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
 
     until(lambda: state() == "ready", why)
     url = deployment_selectors.url_of(deployment)
-    until(lambda: adder.answers(url, 5)[2.0] == 5, why, 20)
+    until(lambda: adder.answers(url, 5)[2.0] == 5, why)
+    until(lambda: adder.grpc_answers(url, 5)[2.0] == 5, why)
     (pod,) = admin.get("pods", f"--namespace={namespace}")["items"]
     assert pod["metadata"]["labels"]["serving.kserve.io/inferenceservice"]
     labels = admin.get("namespace", namespace)["metadata"]["labels"]
@@ -148,14 +146,14 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
     steps = [{"weight": 50, "soak_seconds": 0, "min_requests": 0}]
     approve(
         requests.request_canary(
-            actor=member, deployment_id=deployment.pk, version_id=two.pk, steps=steps
+            actor=member, deployment_id=deployment.pk, version_id=two.pk, steps=steps, plan=AT_ONCE
         )
     )
     until(lambda: _phase() == RolloutPhase.RUNNING, why)
-    until(lambda: adder.answers(url, 20)[3.0] > 0, why, 20)
-    answers = adder.answers(url, 200)
-    assert answers[2.0] + answers[3.0] == 200
-    assert 60 < answers[3.0] < 140, answers
+    until(lambda: adder.answers(url, 20)[3.0] > 0, why)
+    for answers in (adder.answers(url, 200), adder.grpc_answers(url, 200)):
+        assert answers[2.0] + answers[3.0] == 200
+        assert 60 < answers[3.0] < 140, answers
 
     def shown() -> Any:
         rollout = rollouts.get_visible(actor=lead, rollout_id=Rollout.objects.get().pk)
@@ -167,7 +165,8 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
         """
         sweep.observe(cluster_id=served_cluster.pk)
         poll.poll()
-        adder.answers(url, 20)
+        adder.answers(url, 10)
+        adder.grpc_answers(url, 10)
         view = shown()
         if not view.is_promotable or not view.candidate_requests:
             return False
@@ -178,15 +177,18 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
             return True
         return False
 
-    until(is_promoted, lambda: f"{shown()} {why()}", _SECONDS)
+    until(is_promoted, lambda: f"{shown()} {why()}")
     until(lambda: _phase() == RolloutPhase.COMPLETED, why)
-    assert adder.answers(url, 20)[3.0] == 20
+    assert adder.answers(url, 20)[3.0] == adder.grpc_answers(url, 20)[3.0] == 20
 
     approve(requests.request_retire(actor=member, deployment_id=deployment.pk))
     until(lambda: state() == "retired", why)
     until(lambda: not admin.get("pods", f"--namespace={namespace}")["items"], why)
     assert plain_http.client.get(f"{url}/v2/health/ready").status_code == 404
-    journey("kserve-triton: approved, served by Triton through Envoy, canary promoted, retired")
+    journey(
+        "kserve-triton: uploaded, examined, approved, served by Triton through Envoy over HTTP and gRPC, "
+        "canary promoted, retired"
+    )
 
 
 def _phase() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,34 +12,28 @@ from deployments.manifests.domain import resource_limits, revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.engines import TRITON_ENGINES
-from deployments.spec.domain.serving_spec import Llm
+from deployments.spec.domain.serving_spec import Llm, Placement, Storage
 from fleet.kube.domain import resource_types
 from fleet.kube.services import clients, objects
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.nodes import ready_node
+from tests.cluster.waiting import wait_until
 from tests.contract.conftest import served
 
-_SECONDS = 60
 
-
-def _pods(cluster_id: int, namespace: str) -> list[dict[str, Any]]:
+def pods_of(cluster_id: int, namespace: str) -> list[dict[str, Any]]:
     client = clients.client_for(cluster_id)
     return client.list_all(resource_types.POD, namespace=namespace).items
 
 
-def _until(done: Callable[[], bool], why: Callable[[], object]) -> None:
-    end = time.monotonic() + _SECONDS
-    while not done():
-        assert time.monotonic() < end, why()
-        time.sleep(0.1)  # bounded polling of real processes
-
-
-def _revision(context: ManifestContext, engine: str) -> list[Manifest]:
+def revision_of(context: ManifestContext, engine: str) -> list[Manifest]:
     one = served(engine)
     if engine in serving_spec.LLM_ENGINES:
         llm = Llm(hugging_face_id="org/model", gated=True)
         one = dataclasses.replace(one, spec=one.spec.replace(llm=llm))
-        context = dataclasses.replace(context, vllm_image="vllm/vllm-openai:v0.25.0")
+        context = dataclasses.replace(
+            context, vllm_image="vllm/vllm-openai:v0.25.0", sglang_image="lmsysorg/sglang:v0.5.23"
+        )
     return [*revision.shared(context, one), *revision.own(context, one)]
 
 
@@ -53,16 +46,16 @@ def test_a_revision_becomes_a_pod_that_restricted_takes_on_a_node_with_gpus(
     engine: str,
 ) -> None:
     with ready_node(admin, f"gpu-{context.namespace}"[:60]) as node:
-        objects.apply(cluster_id=cluster_id, manifests=_revision(context, engine))
+        objects.apply(cluster_id=cluster_id, manifests=revision_of(context, engine))
 
-        _until(
+        wait_until(
             lambda: (
-                [pod["spec"].get("nodeName") for pod in _pods(cluster_id, context.namespace)]
+                [pod["spec"].get("nodeName") for pod in pods_of(cluster_id, context.namespace)]
                 == [node]
             ),
             lambda: admin.run("get", "events,pods", f"--namespace={context.namespace}"),
         )
-        (pod,) = _pods(cluster_id, context.namespace)
+        (pod,) = pods_of(cluster_id, context.namespace)
 
     labels = admin.get("namespace", context.namespace)["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -72,6 +65,89 @@ def test_a_revision_becomes_a_pod_that_restricted_takes_on_a_node_with_gpus(
     journey(f"{engine}: applied, admitted under restricted, scheduled on a node with GPUs")
 
 
+def test_models_on_a_shared_claim_are_admitted_and_wait_for_their_volume(
+    cluster_id: int, context: ManifestContext, admin: Kubectl, journey: Callable[[str], None]
+) -> None:
+    storage = Storage(model_cache="volume", volume_claim="models")
+    one = served(serving_spec.TRITON)
+    one = dataclasses.replace(one, spec=one.spec.replace(storage=storage))
+    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    with ready_node(admin, f"gpu-{context.namespace}"[:60]) as node:
+        objects.apply(cluster_id=cluster_id, manifests=manifests)
+        wait_until(
+            lambda: any(
+                'persistentvolumeclaim "models" not found' in condition.get("message", "")
+                for pod in pods_of(cluster_id, context.namespace)
+                for condition in pod["status"].get("conditions") or []
+            ),
+            lambda: admin.run("get", "events,pods", f"--namespace={context.namespace}"),
+        )
+        admin.apply(_shared_volume(context.namespace))
+        wait_until(
+            lambda: (
+                [pod["spec"].get("nodeName") for pod in pods_of(cluster_id, context.namespace)]
+                == [node]
+            ),
+            lambda: admin.run("get", "events,pods,pvc", f"--namespace={context.namespace}"),
+        )
+        (pod,) = pods_of(cluster_id, context.namespace)
+        admin.run("delete", "persistentvolume", f"models-{context.namespace}", "--wait=false")
+
+    assert [item["name"] for item in pod["spec"]["initContainers"]] == ["storage-initializer"]
+    assert pod["spec"]["securityContext"]["fsGroup"] == 1000
+    journey("shared volume: admitted under restricted, scheduled once its claim was bound")
+
+
+def _shared_volume(namespace: str) -> list[Manifest]:
+    name = f"models-{namespace}"
+    common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                **common,
+                "capacity": {"storage": "1Gi"},
+                "claimRef": {"namespace": namespace, "name": "models"},
+                "nfs": {"server": "files.example", "path": "/"},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "models", "namespace": namespace},
+            "spec": {
+                **common,
+                "volumeName": name,
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+    ]
+
+
+def test_images_are_kept_on_every_node_of_the_instance_type(
+    cluster_id: int, context: ManifestContext, admin: Kubectl, journey: Callable[[str], None]
+) -> None:
+    one = served(serving_spec.TRITON)
+    one = dataclasses.replace(one, spec=one.spec.replace(placement=Placement(pre_pull=True)))
+    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    first, second = (f"gpu-{context.namespace}-{number}"[-60:] for number in (1, 2))
+
+    def nodes() -> list[str]:
+        return sorted(
+            pod["spec"].get("nodeName", "")
+            for pod in pods_of(cluster_id, context.namespace)
+            if pod["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
+        )
+
+    with ready_node(admin, first), ready_node(admin, second):
+        objects.apply(cluster_id=cluster_id, manifests=manifests)
+        wait_until(lambda: nodes() == sorted([first, second]), nodes)
+
+    journey("images: pods of a DaemonSet admitted under restricted on each node with GPUs")
+
+
 def test_pods_beyond_the_teams_quota_are_refused_and_the_reason_is_on_the_deployment(
     cluster_id: int, context: ManifestContext
 ) -> None:
@@ -79,33 +155,33 @@ def test_pods_beyond_the_teams_quota_are_refused_and_the_reason_is_on_the_deploy
     objects.apply(cluster_id=cluster_id, manifests=quota)
     _wait_for_quota(cluster_id, context, quota)
 
-    objects.apply(cluster_id=cluster_id, manifests=_revision(context, serving_spec.TRITON))
+    objects.apply(cluster_id=cluster_id, manifests=revision_of(context, serving_spec.TRITON))
 
     def failures() -> list[str]:
-        return _replica_failures(cluster_id, context.namespace)
+        return replica_failures(cluster_id, context.namespace)
 
-    _until(lambda: any("exceeded quota" in message for message in failures()), failures)
-    assert _pods(cluster_id, context.namespace) == []
+    wait_until(lambda: any("exceeded quota" in message for message in failures()), failures)
+    assert pods_of(cluster_id, context.namespace) == []
 
 
 def test_pods_that_pod_security_refuses_are_named_on_the_deployment(
     cluster_id: int, context: ManifestContext
 ) -> None:
-    manifests = _revision(context, serving_spec.TRITON)
+    manifests = revision_of(context, serving_spec.TRITON)
     (workload,) = [manifest for manifest in manifests if manifest["kind"] == "Deployment"]
     workload["spec"]["template"]["spec"]["containers"][0]["securityContext"] = {"privileged": False}
 
     objects.apply(cluster_id=cluster_id, manifests=manifests)
 
     def failures() -> list[str]:
-        return _replica_failures(cluster_id, context.namespace)
+        return replica_failures(cluster_id, context.namespace)
 
     expected = 'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
-    _until(lambda: any(expected in message for message in failures()), failures)
-    assert _pods(cluster_id, context.namespace) == []
+    wait_until(lambda: any(expected in message for message in failures()), failures)
+    assert pods_of(cluster_id, context.namespace) == []
 
 
-def _replica_failures(cluster_id: int, namespace: str) -> list[str]:
+def replica_failures(cluster_id: int, namespace: str) -> list[str]:
     workloads = objects.list_objects(
         cluster_id=cluster_id,
         api_version="apps/v1",
@@ -135,4 +211,4 @@ def _wait_for_quota(cluster_id: int, context: ManifestContext, manifests: list[M
         )
         return (found or {}).get("status", {}).get("used")
 
-    _until(lambda: bool(status()), status)
+    wait_until(lambda: bool(status()), status)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from django.core.management import call_command
 from fleet.kube.services import clients
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.running import PORTAL_ACCOUNT, PORTAL_NAMESPACE
+from tests.waiting import wait_for
 
-_GRANT_SECONDS = 20
+_GATEWAY_NAMESPACE = "slipway-gateway"
 
 
 def administrator() -> Kubectl | None:
@@ -35,8 +35,10 @@ def cluster_rbac(*arguments: str) -> list[dict[str, Any]]:
 
 
 def make_namespaces(admin: Kubectl, cluster_id: int, names: Sequence[str]) -> None:
-    """Namespaces of teams, in which the portal may do what the command grants."""
-    manifests = [_namespace(name) for name in names]
+    """Namespaces of teams, in which the portal may do what the command grants; and the gateway's, in
+    which it reads the proxies' counters.
+    """
+    manifests = [_namespace(name) for name in (*names, _GATEWAY_NAMESPACE)]
     account = f"{PORTAL_NAMESPACE}/{PORTAL_ACCOUNT}"
     admin.apply([*manifests, *cluster_rbac("--service-account", account, "--namespaces", *names)])
     for name in names:
@@ -50,7 +52,7 @@ def _namespace(name: str) -> dict[str, Any]:
 def _wait_for_grant(cluster_id: int, namespace: str) -> None:
     """The API server learns of new roles a moment after it has stored them."""
     attributes = {"group": "", "resource": "services", "verb": "patch", "namespace": namespace}
-    end = time.monotonic() + _GRANT_SECONDS
-    while not clients.client_for(cluster_id).may(attributes):
-        assert time.monotonic() < end, f"The portal may not write in {namespace}."
-        time.sleep(0.05)
+    wait_for(
+        f"grant for the portal to write in {namespace}",
+        lambda: clients.client_for(cluster_id).may(attributes),
+    )

@@ -27,7 +27,8 @@ output [{ name: "y" data_type: TYPE_FP32 dims: [ 1 ] }]
 """
 
 
-def _adder(amount: float) -> bytes:
+def onnx_file(amount: float) -> bytes:
+    """A model that adds the amount."""
     node = helper.make_node("Add", ["x", "c"], ["y"])
     graph = helper.make_graph(
         [node],
@@ -47,17 +48,16 @@ def version(model: Model, number: int, bucket: str, client: Any, user: Any) -> M
     prefix = f"repositories/vision/{name}/{number}/abcdefabcdef/"
     config = _CONFIG.replace('"adder"', f'"{name}"').encode()
     client.put_object(Bucket=bucket, Key=f"{prefix}{name}/config.pbtxt", Body=config)
-    client.put_object(Bucket=bucket, Key=f"{prefix}{name}/1/model.onnx", Body=_adder(number))
+    client.put_object(Bucket=bucket, Key=f"{prefix}{name}/1/model.onnx", Body=onnx_file(number))
     return ModelVersion.objects.create(
         model=model,
         number=number,
         state=VersionState.READY,
         filename="adder.onnx",
         declared_size_bytes=1,
-        size_bytes=len(_adder(number)),
+        size_bytes=len(onnx_file(number)),
         bucket=bucket,
-        key="uploads/x",
-        s3_version_id=f"v{number}",
+        upload_prefix="uploads/x/",
         sha256=str(number) * 64,
         repository_prefix=prefix,
         laid_out=recorded.rows_of(object_store.store(), prefix),

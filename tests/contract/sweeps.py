@@ -11,11 +11,12 @@ from deployments.models import Deployment, Rollout
 from deployments.quality.services import golden_runs
 from deployments.rollouts.services import reconcile as rollout_reconcile
 from portal.core import clock
+from tests.waiting import PATIENCE_SECONDS
 
 
-def until(done: Callable[[], bool], why: Callable[[], str], seconds: float = 90) -> None:
+def until(done: Callable[[], bool], why: Callable[[], str]) -> None:
     """Run the sweeps until the condition is met."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         Deployment.objects.filter(is_retired=False).exclude(stable_revision=None).update(
             next_check_at=clock.now()

@@ -22,6 +22,7 @@ _CASES: tuple[dict[str, Any], ...] = (
     {"engine": "kserve-triton", "scaling": {"kind": "knative"}},
     {"engine": "triton-vllm", "llm": _LLM},
     {"engine": "kserve-vllm", "llm": _LLM},
+    {"engine": "kserve-sglang", "llm": _LLM},
     {"engine": "kserve-vllm", "llm": {"artifact": "pvc://weights/m", "nodes": 2}},
     {"engine": "llm-inference-service", "llm": _LLM},
 )

@@ -2,72 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
 from deployments.lifecycle.services import stop
-from deployments.models import Deployment
 from deployments.spec.domain.serving_spec import Scaling
-from deployments.states import Environment
-from fleet.kube.gateways.client import HttpKubeClient
-from fleet.kube.services import clients, objects
-from fleet.models import Cluster
-from portal.accounts.models import Team
+from fleet.kube.services import objects
 from tests.cluster.kubectl import Kubectl
-from tests.contract.conftest import new_namespace
-from tests.deployments.world import World, cluster_calls, moving_clock, world
+from tests.contract.delivered import Delivered, cluster_calls, delivered, moving_clock, world
+from tests.contract.reported import make_ready, needs_administrator, node
 
-__all__ = ["cluster_calls", "moving_clock", "world"]
+__all__ = ["cluster_calls", "delivered", "moving_clock", "node", "world"]
 _APPS, _SCALING = "apps/v1", "autoscaling/v2"
-
-
-@dataclass
-class Delivered:
-    world: World
-    namespace: str
-
-    def deployed(self, name: str, **changed: Any) -> Deployment:
-        draft = self.world.draft(name, Environment.STAGING, engine="triton", **changed)
-        change = requests.request_deploy(actor=self.world.member, draft=draft)
-        self.world.approved(change)
-        return self.reconcile_now(deployment_of(change))
-
-    def reconcile_now(self, deployment: Deployment) -> Deployment:
-        """Some minutes later, so that everything is compared again."""
-        self.world.clock.move(300)
-        return self.world.reconcile_now(deployment)
-
-    def get(self, api_version: str, kind: str, name: str) -> Any:
-        return objects.get(
-            cluster_id=self.world.cluster_id,
-            api_version=api_version,
-            kind=kind,
-            namespace=self.namespace,
-            name=name,
-        )
-
-
-@pytest.fixture
-def delivered(
-    world: World, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Delivered]:
-    """The team's namespace is one of the cluster under contract."""
-    monkeypatch.setattr(clients, "factory", HttpKubeClient)
-    clients.forget()
-    Cluster.objects.filter(pk=world.cluster_id).update(
-        kind="kubeconfig", kubeconfig_path=str(kubeconfig)
-    )
-    with new_namespace(world.cluster_id) as namespace:
-        Team.objects.filter(pk=world.team.pk).update(slug=namespace)
-        world.version1.model.team.refresh_from_db()
-        yield Delivered(world, namespace)
-    clients.forget()
 
 
 def test_an_edit_of_the_workload_is_reverted_and_its_author_recorded(
@@ -124,6 +70,43 @@ def _autoscaler(namespace: str, name: str, labels: dict[str, str]) -> dict[str, 
             "maxReplicas": 3,
         },
     }
+
+
+@needs_administrator
+def test_a_change_of_replicas_reaches_the_workload_in_place(
+    delivered: Delivered, somebody: Kubectl, node: str
+) -> None:
+    deployment = delivered.deployed("sized")
+    make_ready(delivered, somebody, node, deployment)
+    before = delivered.get(_APPS, "Deployment", "sized-r1")
+
+    delivered.scale(deployment, 3, 3)
+
+    after = delivered.get(_APPS, "Deployment", "sized-r1")
+    assert (before["spec"]["replicas"], after["spec"]["replicas"]) == (1, 3)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"]["template"] == before["spec"]["template"]
+
+
+@needs_administrator
+def test_the_replicas_of_an_autoscaler_are_not_drift(
+    delivered: Delivered, somebody: Kubectl, node: str
+) -> None:
+    """Through the scale subresource, as the HPA controller writes them."""
+    scaling = Scaling(kind="hpa")
+    deployment = delivered.deployed("scaled", min_replicas=1, max_replicas=3, scaling=scaling)
+    make_ready(delivered, somebody, node, deployment)
+    where = f"--namespace={delivered.namespace}"
+    somebody.run("scale", "deployment", "scaled-r1", where, "--replicas=2")
+
+    delivered.reconcile_now(deployment)
+
+    assert delivered.get(_APPS, "Deployment", "scaled-r1")["spec"]["replicas"] == 2
+    assert not deployment.events.filter(kind="drift").exists()
+    delivered.scale(deployment, 2, 5)
+    scaler = delivered.get(_SCALING, "HorizontalPodAutoscaler", "scaled-r1")
+    assert (scaler["spec"]["minReplicas"], scaler["spec"]["maxReplicas"]) == (2, 5)
+    assert delivered.get(_APPS, "Deployment", "scaled-r1")["spec"]["replicas"] == 2
 
 
 def test_a_stopped_deployment_leaves_nothing_that_runs_and_starts_again(

@@ -28,6 +28,7 @@ from deployments.serving.services.try_it import Target
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from deployments.states import Environment, RolloutPhase
 from fleet.kube.services import clients
+from fleet.telemetry.services import gateway
 from portal.accounts.models import Role
 from portal.core import clock
 from tests import plain_http
@@ -35,10 +36,10 @@ from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
 from tests.contract import adder, triton_administration
 from tests.contract.sweeps import until
+from tests.waiting import PATIENCE_SECONDS
 
 _ROOT = Path(__file__).parents[2]
 pytestmark = [
-    pytest.mark.timeout(300),
     pytest.mark.skipif(
         "SLIPWAY_TEST_KUBECONFIG" in os.environ, reason="needs the local cluster's own gateway"
     ),
@@ -64,7 +65,7 @@ def running(s3_store: Any, settings: Any, tmp_path: Path) -> Iterator[tuple[Path
     assert "ready" in line, (tmp_path / "log").read_text()
     yield tmp_path / "kubeconfig", gateway_port
     process.terminate()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_SECONDS)
     process.stdout.close()
     log.close()
 
@@ -124,11 +125,11 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 
     until(lambda: state().startswith("ready"), state)
     url = deployment_selectors.url_of(deployment)
-    assert 'name: "first"' in _config_of(kubeconfig.parent, "adder")
+    assert "model_warmup {" in _config_of(kubeconfig.parent, "adder")
     _serves_the_packed_model(url, _config_of(kubeconfig.parent, "large-adder"))
     triton_administration.require_shut(url)
     triton_administration.require_shut_in_the_pod(deployment)
-    until(lambda: adder.answers(url, 5)[2.0] == 5, lambda: f"{adder.answers(url, 1)} {state()}", 20)
+    until(lambda: adder.answers(url, 5)[2.0] == 5, lambda: f"{adder.answers(url, 1)} {state()}")
 
     steps = [{"weight": 30, "soak_seconds": 0, "min_requests": 0}]
     canary = requests.request_canary(
@@ -136,18 +137,19 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     )
     decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
     until(lambda: _running_since() is not None, state)
-    until(lambda: adder.answers(url, 20)[3.0] > 0, state, 20)
+    until(lambda: adder.answers(url, 20)[3.0] > 0, state)
     answers = adder.answers(url, 400)
     assert answers[2.0] + answers[3.0] == 400
     assert 80 < answers[3.0] < 160, answers
     by_grpc = adder.grpc_answers(url, 400)
     assert by_grpc[2.0] + by_grpc[3.0] == 400
     assert 80 < by_grpc[3.0] < 160, by_grpc
+    _the_gateway_counted(cluster.pk, engine)
     # It rides along: stable and candidate answer it alike.
     assert adder.answers(url, 20, model="large-adder")[10.0] == 20
 
     actions.abort(actor=member, rollout_id=Rollout.objects.get().pk, reason="enough")
-    until(lambda: adder.answers(url, 30)[2.0] == 30, state, 30)
+    until(lambda: adder.answers(url, 30)[2.0] == 30, state)
     until(lambda: Rollout.objects.get().phase == RolloutPhase.ABORTED, state)
     assert adder.answers(url, 20)[2.0] == 20
     assert adder.grpc_answers(url, 20)[2.0] == 20
@@ -173,7 +175,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         start = requests.request_start(actor=member, deployment_id=deployment.pk)
         decisions.approve(actor=lead, change_id=start.pk, evidence_hash=start.evidence_hash)
         until(lambda: _state_of(start) == "done", state)
-        until(lambda: adder.answers(url, 5)[2.0] == 5, state, 20)
+        until(lambda: adder.answers(url, 5)[2.0] == 5, state)
 
     retire = requests.request_retire(actor=member, deployment_id=deployment.pk)
     decisions.approve(actor=lead, change_id=retire.pk, evidence_hash=retire.evidence_hash)
@@ -220,6 +222,18 @@ def _a_drifting_candidate_is_stopped_before_traffic(
         "y: element 1 of 1 is 3, expected 2: off by 1, allowed 0.0021"
     )
     assert before_traffic.rows[0].against_stable[0].largest_absolute == 1.0
+
+
+def _the_gateway_counted(cluster_id: int, engine: str) -> None:
+    """As a cluster's own proxies are read: through the API server."""
+    suffix = "-predictor" if engine == "kserve-triton" else ""
+    services = [f"adder-r{number}{suffix}" for number in (1, 2)]
+    reading = gateway.read(cluster_id=cluster_id, namespace="vision", services=services)
+    assert not reading.problem
+    stable, candidate = (reading.counts[service]["slipway-envoy"] for service in services)
+    assert stable.requests > 400
+    assert 160 < candidate.requests < stable.requests
+    assert (stable.lost, candidate.lost) == (0, 0)
 
 
 def _config_of(folder: Path, model: str) -> str:

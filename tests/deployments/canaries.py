@@ -12,6 +12,7 @@ from deployments.rollouts.selectors import rollouts as rollout_selectors
 from fleet.models import MetricSample, Pod, Workload
 from fleet.telemetry.domain.counters import Counters
 from tests.deployments.world import World
+from tests.rollout_plans import AT_ONCE
 
 STEPS = [
     {"weight": 10, "soak_seconds": 60, "min_requests": 100},
@@ -25,7 +26,11 @@ def start(
     """A serving deployment whose canary gets its first step's weight."""
     deployment = world.serving(environment=environment)
     change = requests.request_canary(
-        actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=steps
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=steps,
+        plan=AT_ONCE,
     )
     world.approved(change)
     world.reconcile_now(deployment)
@@ -62,6 +67,14 @@ def send(world: World, name: str, success: int, failure: int = 0, latency_us: in
     )
     MetricSample.objects.create(pod=pod, at=at - timedelta(seconds=1), **asdict(old))
     MetricSample.objects.create(pod=pod, at=at, **asdict(new))
+
+
+def serve(world: World, deployment: Deployment, weight: int) -> None:
+    """A thousand requests in the next five seconds, `weight` percent of them to the candidate."""
+    world.clock.move(5)
+    send(world, "detector-r1", 10 * (100 - weight))
+    send(world, "detector-r2", 10 * weight)
+    world.reconcile_now(deployment)
 
 
 def view(world: World, rollout: Rollout) -> Any:

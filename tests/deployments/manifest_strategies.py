@@ -20,6 +20,7 @@ from deployments.spec.domain.serving_spec import (
     ServingSpec,
     Storage,
 )
+from deployments.spec.domain.triton_settings import Instances, TritonSettings
 
 _names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
@@ -57,6 +58,7 @@ CONTEXT = ManifestContext(
     triton_image="triton:1",
     storage_image="storage:1",
     vllm_image="vllm:1",
+    sglang_image="sglang:1",
     prometheus_url="http://prometheus:9090",
     cache_node_group="gpu",
 )
@@ -72,8 +74,7 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Sc
     wakes = False
     made: dict[str, Any] = {"cooldown_seconds": draw(st.sampled_from([0, 300, 7200]))}
     if kind == serving_spec.HPA:
-        is_llm = engine in serving_spec.LLM_ENGINES
-        made["metric"] = draw(st.sampled_from(["cpu", "memory", *([] if is_llm else ["queue"])]))
+        made["metric"] = draw(st.sampled_from(["cpu", "memory", "queue"]))
     if kind == serving_spec.KNATIVE:
         made["metric"] = draw(st.sampled_from(["concurrency", "rps"]))
     if kind == serving_spec.KEDA:
@@ -84,6 +85,7 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Sc
         has_queue = bool(made["sqs"] or made["kafka"] or made["redis"])
         metrics = ["queue", "latency", "gateway-latency"]
         metrics += [] if is_slice else ["gpu"]
+        metrics += ["kv-cache", "first-token"] if engine in serving_spec.LLM_ENGINES else []
         metrics += [""] if made["office_hours"] or has_queue else []
         made["metric"] = draw(st.sampled_from(metrics))
         if made["metric"] != "latency":
@@ -99,24 +101,37 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Sc
 
 @st.composite
 def _llms(draw: st.DrawFn, engine: str) -> Llm:
-    nodes = draw(st.sampled_from([1, 2])) if engine == serving_spec.KSERVE_VLLM else 1
+    has_nodes = engine in (serving_spec.KSERVE_VLLM, serving_spec.LLM_SERVICE)
+    nodes = draw(st.sampled_from([1, 2])) if has_nodes else 1
+    can_copy = engine == serving_spec.LLM_SERVICE or (
+        engine in serving_spec.OPENAI_ENGINES and nodes == 1
+    )
     made: dict[str, Any] = {"hugging_face_id": "org/model-8B"}
-    if engine == serving_spec.KSERVE_VLLM and (nodes > 1 or draw(st.booleans())):
+    takes_claims = engine in (serving_spec.KSERVE_VLLM, serving_spec.KSERVE_SGLANG)
+    if takes_claims and (nodes > 1 or draw(st.booleans())):
         made = {"artifact": "pvc://weights/model-8B"}
     if engine != serving_spec.TRITON_VLLM and draw(st.booleans()):
         made |= {"lora_adapters": "sql=org/sql, law=org/law", "max_lora_rank": 64}
+    is_cached = draw(st.booleans())
+    is_routed = engine == serving_spec.LLM_SERVICE and is_cached and draw(st.booleans())
+    memory = "gpu_memory_utilization"
+    if engine == serving_spec.KSERVE_SGLANG:
+        memory = "mem_fraction_static"
+    if draw(st.booleans()):
+        made[memory] = 0.5
     return Llm(
         **made,
+        prefix_caching=is_cached,
+        prefix_routing=is_routed,
         quantization=draw(st.sampled_from(["auto", "fp8"])),
         max_num_batched_tokens=draw(st.sampled_from([0, 4096])),
         enforce_eager=draw(st.booleans()),
         nodes=nodes,
         tensor_parallel=draw(st.sampled_from([1, 2, 8])),
+        data_parallel=draw(st.sampled_from([1, 2])) if can_copy else 1,
         max_model_len=draw(st.sampled_from([0, 8192])),
-        gpu_memory_utilization=draw(st.sampled_from([0.9, 0.5])),
         kv_cache_dtype=draw(st.sampled_from(["auto", "fp8"])),
         max_num_seqs=draw(st.sampled_from([0, 64])),
-        prefix_caching=draw(st.booleans()),
     )
 
 
@@ -133,16 +148,14 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
     most = least if scaling.kind == serving_spec.FIXED else draw(st.integers(least, 9))
     gpus = 1 if is_slice else draw(st.integers(1, 8))
     tuning = draw(_onnx_tuning()) if llm is None else {}
-    cache: Any = draw(
-        st.sampled_from(["none", "cluster"] if engine in serving_spec.KSERVE_ENGINES else ["none"])
-    )
-    if llm is None and scaling.kind != serving_spec.KNATIVE and cache == "none":
+    cache: Any = draw(st.sampled_from(_caches(engine, llm)))
+    if llm is None and scaling.kind != serving_spec.KNATIVE and cache != "cluster":
         tuning["packed"] = draw(_packed())
     return ServingSpec(
         engine=engine,
         instance_type=draw(st.sampled_from(["g5.xlarge", "p4d.24xlarge"])),
         gpu_resource=resource,
-        gpus=llm.tensor_parallel if llm else gpus,
+        gpus=llm.gpus_of_pod if llm else gpus,
         min_replicas=least,
         max_replicas=most,
         cpu=draw(st.sampled_from(["2", "1500m"])),
@@ -157,15 +170,30 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
             capacity=draw(st.sampled_from(["on-demand", "spot", "any"])),
             priority_class=draw(st.sampled_from(["", "serving-high"])),
             spread_zones=draw(st.booleans()),
+            pre_pull=_has_named_image(engine, llm) and draw(st.booleans()),
         ),
         storage=Storage(
             model_cache=cache,
+            volume_claim="models" if cache == "volume" else "",
             shm_size=draw(st.sampled_from(["", "1Gi", "512Mi"])),
         ),
         network=draw(st.builds(Network)),
         llm=llm,
         **tuning,
     )
+
+
+def _has_named_image(engine: str, llm: Llm | None) -> bool:
+    return engine != serving_spec.LLM_SERVICE and (llm is None or llm.nodes == 1)
+
+
+def _caches(engine: str, llm: Llm | None) -> list[str]:
+    caches = ["none"]
+    if engine in serving_spec.KSERVE_ENGINES:
+        caches.append("cluster")
+    if engine != serving_spec.TRITON_VLLM and not (llm and llm.artifact):
+        caches.append("volume")
+    return caches
 
 
 @st.composite
@@ -179,6 +207,10 @@ def _onnx_tuning(draw: st.DrawFn) -> dict[str, Any]:
         ),
         "instances_per_gpu": draw(st.integers(1, 3)),
         "warm_up": draw(st.booleans()),
+        "triton": TritonSettings(
+            response_cache_mib=draw(st.sampled_from([0, 64])),
+            instances=Instances(priority=draw(st.sampled_from([0, 2]))),
+        ),
     }
 
 
@@ -207,6 +239,7 @@ def placed(
         s3_region="us-east-1",
         role_arn=draw(st.sampled_from(["", "arn:aws:iam::1:role/models"])),
         vllm_image="vllm/vllm-openai:v0.11.0",
+        sglang_image="lmsysorg/sglang:v0.5.23",
         prometheus_url="http://prometheus-operated.monitoring:9090",
         cache_node_group="gpu",
     )

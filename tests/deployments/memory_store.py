@@ -21,7 +21,7 @@ class MemoryStore:
 
     def lay_out(self, version: ModelVersion) -> None:
         prefix, name = version.repository_prefix, version.model.name
-        self.sizes[object_keys.model_file_key(prefix, name)] = version.size_bytes or 0
+        self.sizes[object_keys.model_file_key(prefix, name, "model.onnx")] = version.size_bytes or 0
         self.sizes[object_keys.config_key(prefix, name)] = 100
         version.laid_out = recorded.rows_of(self, prefix, digest=lambda one: "ab" * 32)
         version.save(update_fields=["laid_out"])

@@ -79,6 +79,12 @@ class RecordingCluster:
             raise Unreachable(f"pod {call.pod} cannot be reached")
         return self.pods(call)
 
+    def proxy_get(
+        self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
+    ) -> str:
+        request = PodRequest(namespace, pod, port, path, seconds=seconds)
+        return self.proxy_request(request).body.decode()
+
     def version(self) -> str:
         self._answer()
         return "v1.34.0"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from deployments.models import (
+    AdviceItem,
     Approval,
     ChangeRequest,
     Deployment,
@@ -21,6 +22,7 @@ from portal.core.errors import DomainError
 from tests.deployments.world import World
 
 _TABLES = (
+    AdviceItem,
     Approval,
     ChangeRequest,
     Deployment,

@@ -11,9 +11,11 @@ from deployments import states
 
 TABLES: dict[str, tuple[type[StrEnum], Mapping[StrEnum, frozenset[StrEnum]]]] = {
     "version": (states.VersionState, states.VERSION),  # type: ignore[dict-item]  # mapping keys are invariant
+    "import": (states.ImportState, states.IMPORT),  # type: ignore[dict-item]  # as above
     "change": (states.ChangeState, states.CHANGE),  # type: ignore[dict-item]  # as above
     "deployment": (states.DeploymentState, states.DEPLOYMENT),  # type: ignore[dict-item]  # as above
     "rollout": (states.RolloutPhase, states.ROLLOUT),  # type: ignore[dict-item]  # as above
+    "advice": (states.AdviceState, states.ADVICE),  # type: ignore[dict-item]  # as above
 }
 
 

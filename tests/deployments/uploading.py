@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -12,8 +12,8 @@ import pytest
 from deployments.models import ModelVersion
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import uploads, verification
-from deployments.registry.services.upload_validation import UploadDraft
+from deployments.registry.services import file_uploads, uploads, verification
+from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from portal.accounts.models import Membership, Team, User
 from portal.core import clock
 from tests import plain_http
@@ -57,11 +57,20 @@ def people(db: None) -> People:
 Upload = Callable[..., ModelVersion]
 
 
-def send_parts(actor: User, version: ModelVersion, body: bytes) -> None:
-    plan = uploads.plan_of(version)
+def draft_of(
+    filename: str, size_bytes: int, sha256: str = "", head: bytes = b"", **draft: Any
+) -> UploadDraft:
+    """Of an artifact of one file."""
+    return UploadDraft(files=[DraftFile(filename, size_bytes, sha256, head)], **draft)
+
+
+def send_parts(actor: User, version: ModelVersion, body: bytes, *, path: str = "") -> None:
+    file = version.files.get(path=path) if path else version.files.get()
+    plan = file_uploads.plan_of(file)
     urls = uploads.sign_parts(
         actor=actor,
         version_id=version.pk,
+        path=path,
         numbers=list(range(1, plan.count + 1)),
         checksums={},
     )
@@ -74,18 +83,24 @@ def send_parts(actor: User, version: ModelVersion, body: bytes) -> None:
 
 @pytest.fixture
 def upload(people: People, s3_store: object, monkeypatch: pytest.MonkeyPatch) -> Upload:
-    """Start, send and complete; the version is then verifying."""
+    """Start, send and complete; the version is then verifying. Several files are given by path."""
     monkeypatch.setattr(sandbox, "run", recorded_sandbox.run)
 
-    def run(body: bytes, *, model: str = "detector", **draft: Any) -> ModelVersion:
-        fields = {"filename": "detector.onnx", "size_bytes": len(body), **draft}
+    def run(
+        body: bytes | Mapping[str, bytes], *, model: str = "detector", **draft: Any
+    ) -> ModelVersion:
+        if isinstance(body, Mapping):
+            files = [DraftFile(path, len(content)) for path, content in body.items()]
+            draft_of_all = UploadDraft(files=files, **draft)
+        else:
+            fields = {"filename": "detector.onnx", "size_bytes": len(body), **draft}
+            draft_of_all = draft_of(**fields)
+            body = {fields["filename"]: body}
         version = uploads.start(
-            actor=people.member,
-            team_slug="vision",
-            model_name=model,
-            draft=UploadDraft(**fields),
+            actor=people.member, team_slug="vision", model_name=model, draft=draft_of_all
         )
-        send_parts(people.member, version, body)
+        for path, content in body.items():
+            send_parts(people.member, version, content, path=path)
         return uploads.complete(actor=people.member, version_id=version.pk)
 
     return run
@@ -95,7 +110,7 @@ def upload(people: People, s3_store: object, monkeypatch: pytest.MonkeyPatch) ->
 def verified(upload: Upload) -> Upload:
     """Upload and let the worker come by."""
 
-    def run(body: bytes, **draft: Any) -> ModelVersion:
+    def run(body: bytes | Mapping[str, bytes], **draft: Any) -> ModelVersion:
         version = upload(body, **draft)
         verification.advance(version.pk)
         version.refresh_from_db()

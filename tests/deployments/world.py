@@ -220,11 +220,10 @@ def _versions(team: Team, user: User) -> list[ModelVersion]:
             declared_size_bytes=10,
             size_bytes=10,
             bucket="slipway-models",
-            key=f"uploads/{number}",
-            s3_version_id=f"v{number}",
+            upload_prefix=f"uploads/{number}/",
             sha256=f"{number}" * 64,
             repository_prefix=f"repositories/vision/detector/{number}/{'ab' * 6}/",
-            metadata={"accuracy": 0.9 + number / 100},
+            metadata={"metrics": {"accuracy": 0.9 + number / 100}},
             created_by=user,
             created_at=at,
         )

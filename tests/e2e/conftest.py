@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/e2e/" in str(item.path):
             item.add_marker(pytest.mark.xdist_group("demo"))
-            item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.timeout(1200))
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +43,19 @@ def member(demo: DemoProcess) -> Person:
 @pytest.fixture(scope="session")
 def lead(demo: DemoProcess) -> Person:
     return Person(demo, "lead")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _each_module_gives_its_gpus_back(member: Person) -> Iterator[None]:
+    """The modules run in any order, and the demo has four T4 and two A10G for all of them."""
+    before = _live_deployments(member)
+    yield
+    assert _live_deployments(member) - before <= {"filetype"}
+
+
+def _live_deployments(member: Person) -> set[str]:
+    rows = member.get("deployments?team=vision")["results"]
+    return {row["name"] for row in rows if row["state"] not in {"retired", "rejected"}}
 
 
 @pytest.fixture(scope="session")

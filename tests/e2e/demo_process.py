@@ -5,30 +5,25 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
 
+from tests.waiting import wait_for
+
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 # Longer than the demo itself waits, so that it says which part was not ready.
-_START_SECONDS = 360
 
 
-def wait_for(what: str, send: Callable[[], T | None], *, seconds: float = 60) -> T:
-    """Poll until there is an answer; fail with the message `what` when there is none."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        answer = send()
-        if answer:
-            return answer
-        time.sleep(0.25)
-    raise AssertionError(f"no {what} within {seconds:g} s")
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 class DemoProcess:
@@ -38,6 +33,8 @@ class DemoProcess:
         self.folder = folder
         self.output = folder.parent / f"{folder.name}.output"
         self.process: subprocess.Popen[bytes] | None = None
+        # Of the MLflow server that it imports from, which a test starts when it needs it.
+        self.mlflow_port = free_port()
 
     def start(self, *, port: int | None = 0) -> None:
         command = [sys.executable, "-m", "portal.management.demo", "--data-dir", str(self.folder)]
@@ -45,12 +42,13 @@ class DemoProcess:
             command += ["--port", str(port)]
         own = ("SLIPWAY_", "AWS_", "DJANGO_", "PYTEST_")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(own)}
+        environment["SLIPWAY_IMPORT_MLFLOW"] = f"lab=http://127.0.0.1:{self.mlflow_port}"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
             )
         try:
-            wait_for("greeting of the demo", self._has_greeted, seconds=_START_SECONDS)
+            wait_for("greeting of the demo", self._has_greeted)
         except AssertionError as failure:
             raise AssertionError(f"{failure}\n{self.said}") from failure
 

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 
 from tests import plain_http
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
+from tests.waiting import wait_for
 
 INSTANCE_TYPE = "g4dn.12xlarge"
 
@@ -25,7 +26,7 @@ class Person:
         self.http = httpx.Client(
             base_url=f"{demo.url}/api/v1/",
             headers={"Authorization": f"Bearer {self.token}"},
-            timeout=30,
+            timeout=120,
             # A kept connection would fail once its server was killed on purpose.
             limits=httpx.Limits(max_keepalive_connections=0),
         )
@@ -59,17 +60,22 @@ class Person:
         started = self.post(
             f"models/vision/{model}/versions",
             {
-                "filename": file.name,
-                "size_bytes": len(content),
-                "sha256": hashlib.sha256(content).hexdigest(),
+                "files": [
+                    {
+                        "path": file.name,
+                        "size_bytes": len(content),
+                        "sha256": hashlib.sha256(content).hexdigest(),
+                    }
+                ],
                 "metadata": metadata,
                 "allow_duplicate": True,
             },
         )
-        numbers = list(range(1, started["part_count"] + 1))
+        plan = started["files"][0]
+        numbers = list(range(1, plan["part_count"] + 1))
         signed = self.post(f"versions/{started['id']}/parts", {"numbers": numbers})
         for part in signed:
-            first = (part["number"] - 1) * started["part_size"]
+            first = (part["number"] - 1) * plan["part_size"]
             body = content[first : first + part["size_bytes"]]
             plain_http.client.put(
                 part["url"], content=body, headers=part["headers"]
@@ -85,7 +91,7 @@ class Person:
             assert version["state"] == "ready", version["state_reason"]
             return dict(version)
 
-        return wait_for("ready version", ended, seconds=90)
+        return wait_for("ready version", ended)
 
     def request_deployment(
         self,
@@ -111,12 +117,27 @@ class Person:
         body = {"evidence_hash": shown["evidence_hash"], "comment": "tried"}
         return dict(self.post(f"changes/{change['id']}/approve", body))
 
-    def wait_until_ready(self, deployment_id: int, *, seconds: float = 120) -> dict[str, Any]:
+    def wait_until_ready(self, deployment_id: int) -> dict[str, Any]:
         def is_ready() -> dict[str, Any] | None:
             deployment = self.try_get(f"deployments/{deployment_id}")
             return deployment if deployment and deployment["state"] == "ready" else None
 
-        return wait_for("ready deployment", is_ready, seconds=seconds)
+        return wait_for("ready deployment", is_ready)
+
+    def deployment_named(self, name: str) -> dict[str, Any]:
+        rows = self.get("deployments?team=vision")["results"]
+        return next(row for row in rows if row["name"] == name)
+
+    def retire(self, deployment_id: int, *, approved_by: Person) -> None:
+        """Give its GPUs back, so that the next test finds some."""
+        body = {"kind": "retire"}
+        approved_by.approve(self.post(f"deployments/{deployment_id}/changes", body))
+
+        def is_retired() -> bool:
+            deployment = self.try_get(f"deployments/{deployment_id}")
+            return deployment is not None and deployment["state"] == "retired"
+
+        wait_for("end of the deployment", is_retired)
 
 
 class Classifier:
@@ -139,7 +160,7 @@ class Classifier:
     def send(self, content: bytes) -> httpx.Response:
         tensor = {"name": "bytes", "datatype": "INT32", "shape": [1, 2048]}
         body = {"inputs": [{**tensor, "data": self.features(content)}]}
-        return plain_http.client.post(self.url, json=body, timeout=10)
+        return plain_http.client.post(self.url, json=body)
 
     def features(self, content: bytes) -> list[int]:
         config = self._config
@@ -153,7 +174,7 @@ class Classifier:
 
 def _make_token(url: str, name: str, password: str) -> str:
     """Signs in as the page does, and makes a token as the page's script would."""
-    with httpx.Client(base_url=url, follow_redirects=True, timeout=30) as browser:
+    with httpx.Client(base_url=url, follow_redirects=True, timeout=120) as browser:
         page = browser.get("/sign-in")
         match = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
         assert match

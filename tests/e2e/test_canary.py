@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests import plain_http
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Classifier, Person
+from tests.rollout_plans import AT_ONCE
+from tests.waiting import wait_for
 
 SCRIPT = b"#!/usr/bin/env python\nimport os\nprint(os.getcwd())\n"
 STEPS = [
@@ -23,8 +25,10 @@ def second(demo: DemoProcess, member: Person, served: dict[str, Any]) -> dict[st
     return member.upload("filetype", demo.samples / "filetype-int8.onnx", accuracy=0.98)
 
 
-def start_canary(member: Person, lead: Person, deployment_id: int, version_id: int) -> int:
-    body = {"kind": "canary", "version_id": version_id, "steps": STEPS}
+def start_canary(
+    member: Person, lead: Person, deployment_id: int, version_id: int, **more: Any
+) -> int:
+    body = {"kind": "canary", "version_id": version_id, "steps": STEPS, "plan": AT_ONCE, **more}
     change = member.post(f"deployments/{deployment_id}/changes", body)
     lead.approve(change)
 
@@ -40,7 +44,7 @@ def wait_for_weight(person: Person, rollout_id: int, weight: int) -> dict[str, A
         is_there = rollout["observed_weight"] == weight and rollout["phase"] == "running"
         return rollout if is_there else None
 
-    return wait_for(f"weight of {weight} % at the gateway", reached, seconds=90)
+    return wait_for(f"weight of {weight} % at the gateway", reached)
 
 
 def wait_until_promotable(
@@ -52,7 +56,7 @@ def wait_until_promotable(
         rollout = person.get(f"rollouts/{rollout_id}")
         return rollout if rollout["is_promotable"] else None
 
-    return wait_for("promotable step", is_promotable, seconds=90)
+    return wait_for("promotable step", is_promotable)
 
 
 def wait_for_phase(person: Person, rollout_id: int, phase: str) -> dict[str, Any]:
@@ -60,7 +64,7 @@ def wait_for_phase(person: Person, rollout_id: int, phase: str) -> dict[str, Any
         rollout = person.get(f"rollouts/{rollout_id}")
         return rollout if rollout["phase"] == phase else None
 
-    return wait_for(f"rollout {phase}", reached, seconds=90)
+    return wait_for(f"rollout {phase}", reached)
 
 
 def weights_at(demo: DemoProcess, deployment: str) -> list[int]:

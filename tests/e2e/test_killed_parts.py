@@ -10,8 +10,9 @@ import httpx
 import psutil
 import pytest
 
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Classifier, Person
+from tests.waiting import wait_for
 
 SCRIPT = b"#!/usr/bin/env python\nimport os\nprint(os.getcwd())\n"
 PARTS = ("worker", "beat", "watcher", "valkey", "gateway", "cluster", "s3", "web")
@@ -35,12 +36,12 @@ def test_killed_part_is_started_again_and_the_journey_ends_well(
 
     os.kill(before, signal.SIGKILL)
 
-    deployment = member.wait_until_ready(change["deployment_id"], seconds=150)
+    deployment = member.wait_until_ready(change["deployment_id"])
     classifier = Classifier(demo, deployment["url"], "filetype")
     wait_for("right answer", lambda: answers_right(classifier))
     after = wait_for(f"new process of {part}", lambda: demo.pid_of(part))
     assert after != before
-    _retire(member, lead, deployment["id"])
+    member.retire(deployment["id"], approved_by=lead)
 
 
 def test_killed_triton_is_started_again(
@@ -57,16 +58,5 @@ def test_killed_triton_is_started_again(
         victim.send_signal(signal.SIGKILL)
     psutil.wait_procs(victims, 10)
 
-    wait_for("right answer", lambda: answers_right(classifier), seconds=90)
+    wait_for("right answer", lambda: answers_right(classifier))
     member.wait_until_ready(served["id"])
-
-
-def _retire(member: Person, lead: Person, deployment_id: int) -> None:
-    """Gives its GPU back, so that the next test finds one."""
-    lead.approve(member.post(f"deployments/{deployment_id}/changes", {"kind": "retire"}))
-
-    def is_retired() -> bool:
-        deployment = member.try_get(f"deployments/{deployment_id}")
-        return deployment is not None and deployment["state"] == "retired"
-
-    wait_for("end of the deployment", is_retired)

@@ -1,5 +1,5 @@
 """A language model from its request to a canary, on the demo: the portal, real Envoy, and a server with
-random weights where vLLM would run.
+random weights where vLLM would run, and SGLang as the candidate.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 
 from tests import plain_http
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Person
 from tests.e2e.test_canary import start_canary, wait_for_phase, wait_for_weight
 from tests.fixtures import onnx_models
+from tests.waiting import wait_for
 
 MODEL = "chat"
 ANSWERS = 6
 TOKENS = 12
+
+
+WEIGHTS = {"hugging_face_id": "Qwen/Qwen3-0.6B"}
 
 
 def chat(url: str, *, stream: bool = False) -> list[tuple[float, str]]:
@@ -52,13 +56,11 @@ def language_model(
         MODEL,
         engine="kserve-vllm",
         instance_type="g5.xlarge",
-        llm={"hugging_face_id": "Qwen/Qwen3-0.6B"},
+        llm=WEIGHTS,
     )
     lead.approve(change)
     yield member.wait_until_ready(change["deployment_id"])
-    number = change["deployment_id"]
-    lead.approve(member.post(f"deployments/{number}/changes", {"kind": "retire"}))
-    wait_for("end", lambda: member.get(f"deployments/{number}")["state"] == "retired")
+    member.retire(change["deployment_id"], approved_by=lead)
 
 
 def test_tokens_are_streamed_counted_and_paid(
@@ -85,6 +87,7 @@ def test_tokens_are_streamed_counted_and_paid(
     assert 0 < total["language"]["time_to_first_token_ms"] < total["mean_latency_ms"]
     assert total["language"]["inter_token_ms"] >= 15
     assert total["language"]["kv_cache_usage"] is not None
+    assert total["language"]["time_to_first_token_p95_ms"] > 0
 
     def priced() -> bool:
         rows = member.get("costs?group_by=deployment")["rows"]
@@ -94,10 +97,16 @@ def test_tokens_are_streamed_counted_and_paid(
     wait_for("cost of the deployment", priced)
 
 
-def test_a_canary_splits_its_requests_by_weight(
+def test_a_canary_on_sglang_splits_the_requests_and_is_judged_by_its_metrics(
     member: Person, lead: Person, language_model: dict[str, Any], versions: list[dict[str, Any]]
 ) -> None:
-    rollout_id = start_canary(member, lead, language_model["id"], versions[1]["id"])
+    spec = {
+        "engine": "kserve-sglang",
+        "instance_type": "g5.xlarge",
+        "memory": "2Gi",
+        "llm": WEIGHTS,
+    }
+    rollout_id = start_canary(member, lead, language_model["id"], versions[1]["id"], spec=spec)
     wait_for_weight(lead, rollout_id, 20)
 
     def is_promotable() -> dict[str, Any] | None:
@@ -107,7 +116,7 @@ def test_a_canary_splits_its_requests_by_weight(
         assert not rollout["is_final"], rollout["phase_reason"]
         return rollout if rollout["is_promotable"] else None
 
-    rollout = wait_for("promotable step", is_promotable, seconds=120)
+    rollout = wait_for("promotable step", is_promotable)
 
     assert 0 < rollout["candidate_requests"] < rollout["stable_requests"]
     member.post(f"rollouts/{rollout_id}/abort", {"reason": "enough seen"})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests import plain_http
-from tests.e2e.demo_process import wait_for
 from tests.e2e.rest import Classifier, Person
+from tests.waiting import wait_for
 
 FIRST, SECOND = {"deployment": "filetype"}, {"deployment": "second"}
 KINDS: dict[str, list[dict[str, Any]]] = {
@@ -26,9 +27,7 @@ def second(member: Person, lead: Person, version: dict[str, Any]) -> Iterator[st
     change = member.request_deployment(version, "second")
     lead.approve(change)
     yield str(member.wait_until_ready(change["deployment_id"])["url"])
-    # Its GPUs are for other tests; it is in production, so a lead agrees.
-    stop = member.post(f"deployments/{change['deployment_id']}/changes", {"kind": "stop"})
-    lead.approve(stop)
+    member.retire(change["deployment_id"], approved_by=lead)
 
 
 def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
@@ -41,13 +40,11 @@ def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
     # Not the same version, after tests that promoted another one behind the first.
     at_second = f"{second}/v2/models/filetype/infer"
     computed, by_second = (
-        plain_http.client.post(url, json=body, timeout=10).json()["outputs"]
+        plain_http.client.post(url, json=body).json()["outputs"]
         for url in (classifier.url, at_second)
     )
 
-    answers = {
-        kind: plain_http.client.post(url, json=body, timeout=10) for kind, url in urls.items()
-    }
+    answers = {kind: plain_http.client.post(url, json=body) for kind, url in urls.items()}
 
     statuses = {kind: answer.status_code for kind, answer in answers.items()}
     assert statuses == dict.fromkeys(KINDS, 200)
@@ -63,6 +60,9 @@ def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
     assert answers == {}
     for pipeline in responses.values():
         _approve(lead, member.post(f"pipelines/{pipeline}/retire"))
+    # A deployment cannot be retired while a pipeline that is being removed still calls it.
+    for kind, pipeline in responses.items():
+        wait_for(f"end of the {kind}", partial(_is_retired, member, pipeline))
 
 
 def _ask(member: Person, lead: Person, kind: str) -> int:
@@ -81,4 +81,9 @@ def _wait_until_ready(member: Person, pipeline: int) -> str:
         shown = member.try_get(f"pipelines/{pipeline}")
         return str(shown["url"]) if shown and shown["state"] == "ready" else None
 
-    return wait_for(f"pipeline {pipeline}", is_ready, seconds=60)
+    return wait_for(f"pipeline {pipeline}", is_ready)
+
+
+def _is_retired(member: Person, pipeline: int) -> bool:
+    shown = member.try_get(f"pipelines/{pipeline}")
+    return shown is not None and shown["state"] == "retired"

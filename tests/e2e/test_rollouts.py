@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.canaries import Scene, is_share_inside_band
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Person
 from tests.fixtures.onnx_models import Kind
+from tests.waiting import wait_for
 
 GOOD = Kind(rounds=4)
 
@@ -52,7 +53,7 @@ def test_a_candidate_with_some_errors_is_aborted_automatically_with_the_reason(
 
     with scene.load(60, marked_share=0.2):
         rollout_id = scene.start(bad, steps(25, min_requests=5_000))
-        ended = scene.wait_for_phase(rollout_id, "aborted", seconds=150)
+        ended = scene.wait_for_phase(rollout_id, "aborted")
 
     assert "requests failed" in ended["phase_reason"]
     assert ended["requested_weight"] == 0
@@ -63,7 +64,7 @@ def test_one_with_hardly_any_requests_is_neither_promoted_nor_aborted(scene: Sce
     rollout_id = scene.start(starved, steps(50))
 
     with scene.load(1):
-        shown = wait_for("first counts", lambda: counted(scene, rollout_id), seconds=90)
+        shown = wait_for("first counts", lambda: counted(scene, rollout_id))
 
     assert shown["phase"] == "running"
     assert not shown["is_promotable"]
@@ -81,7 +82,7 @@ def test_one_whose_answers_drift_is_stopped_before_it_gets_a_request(scene: Scen
     drifting = scene.upload("drifts", Kind(rounds=GOOD.rounds, drift=0.2))
 
     with scene.load(20) as load:
-        ended = scene.wait_for_phase(scene.start(drifting, steps(25)), "aborted", seconds=150)
+        ended = scene.wait_for_phase(scene.start(drifting, steps(25)), "aborted")
 
     assert "quarters" in ended["phase_reason"]
     assert not ended["candidate_requests"]

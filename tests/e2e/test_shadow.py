@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.canaries import Scene
-from tests.e2e.demo_process import DemoProcess, wait_for
+from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Person
 from tests.fixtures.onnx_models import Kind
+from tests.waiting import wait_for
 
 HALF = [{"weight": 50, "soak_seconds": 0, "min_requests": 30}]
 
@@ -20,7 +24,7 @@ def _promotable(scene: Scene, rollout_id: int) -> dict[str, Any]:
         is_there = rollout["observed_mirror"] == 50 and rollout["is_promotable"]
         return rollout if is_there else None
 
-    return wait_for("promotable mirror of 50%", read, seconds=120)
+    return wait_for("promotable mirror of 50%", read)
 
 
 def _sent_away(scene: Scene, rollout_id: int) -> dict[str, Any]:
@@ -28,14 +32,20 @@ def _sent_away(scene: Scene, rollout_id: int) -> dict[str, Any]:
         rollout = scene.read_rollout(rollout_id)
         return rollout if rollout["phase"] in ("aborting", "aborted") else None
 
-    return wait_for("automatic abort", read, seconds=120)
+    return wait_for("automatic abort", read)
+
+
+@pytest.fixture
+def scene(demo: DemoProcess, member: Person, lead: Person, tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(demo, member, lead, tmp_path, name="shadowed")
+    scene.begin(Kind(rounds=2))
+    yield scene
+    scene.retire()
 
 
 def test_a_good_shadow_takes_over_and_a_shadow_that_fails_every_request_affects_no_user(
-    demo: DemoProcess, member: Person, lead: Person, tmp_path: Path
+    scene: Scene, member: Person, lead: Person
 ) -> None:
-    scene = Scene(demo, member, lead, tmp_path, name="shadowed")
-    scene.begin(Kind(rounds=2))
     good = scene.upload("good", Kind(rounds=2, note="better"))
     bad = scene.upload("bad", Kind(rounds=2, fails_on_mark=True))
 
@@ -62,4 +72,3 @@ def test_a_good_shadow_takes_over_and_a_shadow_that_fails_every_request_affects_
     assert deployment["desired"]["stable"]["version_id"] == good["id"]
     assert deployment["desired"]["candidate_weight"] == 0
     scene.wait_for_phase(second, "aborted")
-    scene.retire()

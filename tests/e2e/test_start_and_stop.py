@@ -13,9 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.e2e.demo_process import ROOT, DemoProcess, wait_for
+from tests.e2e.demo_process import ROOT, DemoProcess
 from tests.e2e.rest import Classifier, Person
 from tests.e2e.test_killed_parts import answers_right
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 
 def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -24,7 +25,7 @@ def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 
@@ -39,7 +40,7 @@ def test_ctrl_c_ends_every_process_and_the_second_start_serves_what_was_deployed
     assert demo.processes() == []
     demo.start(port=None)
     assert demo.url == url
-    wait_for("right answer", lambda: answers_right(classifier), seconds=60)
+    wait_for("right answer", lambda: answers_right(classifier))
     assert member.get(f"deployments/{served['id']}")["name"] == "filetype"
 
 
@@ -56,7 +57,7 @@ def test_killed_launcher_and_supervisor_leave_nothing_in_the_way(
 
     demo.start(port=None)
     assert demo.url == url
-    wait_for("right answer", lambda: answers_right(classifier), seconds=90)
+    wait_for("right answer", lambda: answers_right(classifier))
 
 
 def test_second_demo_on_the_same_folder_is_refused(demo: DemoProcess) -> None:

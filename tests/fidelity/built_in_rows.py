@@ -138,6 +138,17 @@ ROWS.changed("limits-min-over-max", _LIMITS, (("spec", "limits", 0, "min"), {"cp
 ROWS.changed("limits-default-over-max", _LIMITS, (("spec", "limits", 0, "default"), {"cpu": "8"}))
 ROWS.changed("limits-type-twice", _LIMITS, (("spec", "limits"), [_LIMITS["spec"]["limits"][0]] * 2))
 
+_CLAIM = _object(
+    "v1",
+    "PersistentVolumeClaim",
+    spec={"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "100Gi"}}},
+)
+ROWS.good("claim", _CLAIM)
+ROWS.changed("claim-without-a-mode", _CLAIM, (("spec", "accessModes"), []))
+ROWS.changed("claim-mode", _CLAIM, (("spec", "accessModes"), ["ReadWriteAll"]))
+ROWS.changed("claim-without-a-size", _CLAIM, (("spec", "resources"), {"requests": {}}))
+ROWS.changed("claim-size", _CLAIM, (("spec", "resources", "requests", "storage"), "much"))
+
 _SECRET = _object("v1", "Secret", type="Opaque", data={"key": "dmFsdWU="})
 ROWS.good("secret", _SECRET)
 ROWS.changed("secret-key", _SECRET, (("data",), {"a/b": "dmFsdWU="}))

@@ -14,6 +14,7 @@ PLURALS: Mapping[tuple[str, str], str] = {
     ("v1", "ConfigMap"): "configmaps",
     ("v1", "LimitRange"): "limitranges",
     ("v1", "Namespace"): "namespaces",
+    ("v1", "PersistentVolumeClaim"): "persistentvolumeclaims",
     ("v1", "Pod"): "pods",
     ("v1", "ResourceQuota"): "resourcequotas",
     ("v1", "Secret"): "secrets",

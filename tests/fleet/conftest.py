@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.gpus.services import prices
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from fleet.observation.services import workloads
+from fleet.prices.services import catalogue as prices
 from portal.accounts.models import Team
 from portal.accounts.policy import SYSTEM
 from tests.accounts import make_team

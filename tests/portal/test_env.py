@@ -98,3 +98,50 @@ def test_a_query_that_would_be_dropped_is_refused(
 
     with pytest.raises(env.BadEnvironment, match=message):
         env.database("SLIPWAY_X")
+
+
+def test_servers_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SERVERS", raising=False)
+    assert env.addresses("SERVERS") == {}
+    monkeypatch.setenv("SERVERS", "prod=https://mlflow.example/base, lab=http://10.0.0.7:5000")
+    assert env.addresses("SERVERS") == {
+        "prod": "https://mlflow.example/base",
+        "lab": "http://10.0.0.7:5000",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://mlflow.example",
+        "Prod=https://mlflow.example",
+        "prod=ftp://mlflow.example",
+        "prod=https://user:pass@mlflow.example",
+        "prod=https://mlflow.example?token=1",
+        "prod=https://",
+        "prod=https://a:99999",
+        "prod=https://a,prod=https://b",
+    ],
+)
+def test_servers_that_cannot_be_read_name_the_variable(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVERS", text)
+
+    with pytest.raises(env.BadEnvironment, match="SERVERS") as refusal:
+        env.addresses("SERVERS")
+    assert "pass" not in str(refusal.value).replace("password", "")
+
+
+def test_secrets_by_name_are_lines_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "credentials"
+    file.write_text("# of the servers\nprod=reader:a=b,c\n\nlab=token\n")
+    monkeypatch.setenv("CREDENTIALS_FILE", str(file))
+    assert env.secrets_by_name("CREDENTIALS") == {"prod": "reader:a=b,c", "lab": "token"}
+
+    file.write_text("5ecret")
+    with pytest.raises(env.BadEnvironment, match="one a line") as refusal:
+        env.secrets_by_name("CREDENTIALS")
+    assert "5ecret" not in str(refusal.value)

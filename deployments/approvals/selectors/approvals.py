@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, prefetch_related_objects
 
 from deployments.approvals.domain import rules
 from deployments.approvals.domain.rules import (
@@ -83,7 +83,8 @@ def required_as_stored(change: ChangeRequest) -> tuple[Requirement, ...]:
 
 
 def live_approvals(change: ChangeRequest) -> list[Approval]:
-    """Neither void nor expired; from what was prefetched where that was done."""
+    """Neither void nor expired. Read once for each `change` object."""
+    prefetch_related_objects([change], "approvals")
     at = clock.now()
     return [
         approval

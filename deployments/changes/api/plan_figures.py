@@ -45,6 +45,10 @@ class PlanFiguresSerializer(Serializer):
         max_digits=14, decimal_places=6, allow_null=True, help_text="US dollars until earliest_at"
     )
     requests_per_second = serializers.FloatField(allow_null=True, help_text="now")
+    watch_seconds = serializers.IntegerField(help_text="both revisions run after promotion")
+    watch_amount = serializers.DecimalField(
+        max_digits=14, decimal_places=6, allow_null=True, help_text="part of total_amount"
+    )
 
 
 class RolloutFiguresView(APIView):

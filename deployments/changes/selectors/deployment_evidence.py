@@ -9,14 +9,13 @@ from deployments.approvals.domain.rules import ChangeFacts
 from deployments.changes.selectors.subjects import DiffLine, deployment_of
 from deployments.manifests.selectors import rendered
 from deployments.manifests.selectors.rendered import RenderedRevision, identity_of
-from deployments.models import ChangeRequest, Revision
+from deployments.models import ChangeRequest, ModelVersion, Revision
 from deployments.preflight.domain.checks import Cost
 from deployments.quality.selectors import quality
+from deployments.registry.domain.metadata import version_metadata
 from deployments.spec.domain import field_values
 from deployments.states import ChangeKind
 
-# Metadata of the version that serves that is shown next to the requested version's.
-_COMPARED: Final = ("accuracy", "dataset_version")
 _FIRST: Final = (
     "version",
     "accuracy",
@@ -63,12 +62,11 @@ def golden(change: ChangeRequest) -> tuple[int, ...]:
 def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[str, Any]:
     deployment = deployment_of(change)
     stable = deployment.stable_revision
-    stated = {} if stable is None else stable.version.metadata
     return {
         "stable": deployment.stable_revision_id,
         "scale": [deployment.scale, change.scale],
         "versions": [] if revision is None else _versions_of(revision),
-        "compared": {name: stated[name] for name in _COMPARED if name in stated},
+        "compared": {} if stable is None else _compared(stable.version),
         "steps": change.steps,
         "plan": change.plan,
     }
@@ -111,9 +109,14 @@ def _fields_of(revision: Revision | None, scale: Mapping[str, Any]) -> dict[str,
     fields: dict[str, Any] = {"version": version.label, "sha256": version.sha256[:12]}
     if version.source_uri:
         fields = {"version": version.label, "weights": version.source_uri}
-    fields |= {name: version.metadata[name] for name in _COMPARED if name in version.metadata}
     approved = scale or revision.deployment.scale
     is_scaled = approved.get("revision") == revision.number
     replicas = {k: v for k, v in approved.items() if k != "revision"} if is_scaled else {}
     spec = {k: v for k, v in {**revision.spec, **replicas}.items() if k != "schema"}
-    return field_values.flatten({**fields, **spec})
+    return field_values.flatten({**_compared(version), **fields, **spec})
+
+
+def _compared(version: ModelVersion) -> dict[str, Any]:
+    """Metadata of the version that serves that is shown next to the requested version's."""
+    dataset = {k: v for k, v in version.metadata.items() if k == "dataset_version"}
+    return {**version_metadata.metrics_of(version.metadata), **dataset}

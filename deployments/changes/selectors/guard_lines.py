@@ -36,11 +36,17 @@ def _lines_of(change: ChangeRequest) -> list[GuardLine]:
             KINDS[limit.metric].label,
             KINDS[limit.metric].source,
             formatting.format_limit(limit, None),
+            is_dry_run=limit.dry_run,
         )
         for limit in plan.guards.limits
     ]
     percentiles = [
-        GuardLine(guard.label, guard_percentiles.SOURCE, percentile_verdicts.format_limit(guard))
+        GuardLine(
+            guard.label,
+            guard_percentiles.SOURCE,
+            percentile_verdicts.format_limit(guard),
+            is_dry_run=guard.dry_run,
+        )
         for guard in plan.guards.percentiles
     ]
     queries = [
@@ -49,6 +55,7 @@ def _lines_of(change: ChangeRequest) -> list[GuardLine]:
             promql.SOURCE,
             f"{guard.limit_text}, {guard.breaches} breaches in a row",
             guard.query,
+            is_dry_run=guard.dry_run,
         )
         for guard in plan.guards.queries
     ]

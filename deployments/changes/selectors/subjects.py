@@ -42,6 +42,7 @@ class GuardLine:
     source: str
     limit: str
     query: str = ""
+    is_dry_run: bool = False
 
 
 def deployment_of(change: ChangeRequest) -> Deployment:

@@ -20,6 +20,7 @@ from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.models import ChangeRequest, Deployment
 from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Check, Cost
+from deployments.preflight.selectors import quotas
 from deployments.preflight.services import (
     preflight,
     quota_checks,
@@ -78,7 +79,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             number=rendered.served.number,
             is_in_place=change.kind in _IN_PLACE,
             overlap_seconds=plan_figures.overlap_seconds(
-                deployment, change.kind, plans.plan_of(change).steps
+                deployment, change.kind, plans.plan_of(change)
             ),
             without_change_id=change.pk,
             revision=rendered,
@@ -103,6 +104,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
         quota = quota_checks.check_quota(
             change.team,
             rendered.spec,
+            quotas.list_running(change.team),
             without_change_id=change.pk,
             without_deployment_id=change.deployment_id if is_in_place else None,
         )

@@ -16,14 +16,16 @@ from deployments.changes.services.submit import ChangeSpec
 from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
-from deployments.plans.domain import auto_promotion_limit, rollout_plan
+from deployments.plans.domain import auto_promotion_limit, rollout_plan, warm_up
+from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
-from deployments.registry.selectors import versions
+from deployments.registry.selectors import starts, versions
 from deployments.spec.domain import default_scaling, replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 from fleet.clusters.domain.capabilities import Capabilities
+from fleet.observation.domain.pod_start import LOAD
 from portal.accounts.models import User
 from portal.core.errors import Conflict, Invalid
 
@@ -99,9 +101,18 @@ def canary(
             Capabilities.from_json(deployment.cluster.capabilities),
         ),
         stated_spec=desired,
-        plan=checked,
+        plan=_with_warm_up(checked, stable),
     )
     return ChangeDraft(deployment, requested)
+
+
+def _with_warm_up(plan: RolloutPlan, stable: Revision) -> RolloutPlan:
+    """The default is filled in, so that approvers see it and it stays."""
+    if plan.warmup_seconds is not None:
+        return plan
+    usual = starts.usual_start_of(stable)
+    seconds = warm_up.from_start(usual.steps[LOAD] if usual else None)
+    return plan.model_copy(update={"warmup_seconds": seconds})
 
 
 def roll_back(

@@ -12,6 +12,7 @@ from deployments import rejections
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
 from deployments.plans.domain import descriptions, rollout_plan
+from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.preflight.services import cost
 from deployments.serving.selectors import deployments, statistics
@@ -42,7 +43,8 @@ class PlanFigures:
     """Dollars are those of the candidate: the stable revision costs the same without a rollout.
 
     `soak_seconds` is the minimum duration of the steps; `seconds` also counts the time in which
-    current traffic brings each step its requests, None where that is not known.
+    current traffic brings each step its requests, None where that is not known. After promotion the
+    old revision runs on for `watch_seconds`, which costs `watch_amount`. All of it is in the total.
     """
 
     steps: tuple[StepFigure, ...]
@@ -52,6 +54,12 @@ class PlanFigures:
     per_hour_amount: Decimal | None
     total_amount: Decimal | None
     requests_per_second: float | None
+    watch_seconds: int = 0
+    watch_amount: Decimal | None = None
+
+    @property
+    def watch_duration(self) -> str:
+        return descriptions.format_duration(self.watch_seconds)
 
 
 def preview(
@@ -70,21 +78,22 @@ def preview(
         )
     with rejections.as_invalid():
         checked = rollout_plan.check(plan or {}, list(steps))
-    return of(deployment, checked.steps)
+    return of(deployment, checked.steps, watch_seconds=checked.watched_seconds)
 
 
-def overlap_seconds(deployment: Deployment, kind: str, steps: Sequence[Step]) -> int:
-    """How long the stable revision runs on during a rollout: as long as its steps take. A revision
-    that takes over at once adds nothing.
+def overlap_seconds(deployment: Deployment, kind: str, plan: RolloutPlan | None) -> int:
+    """How long both revisions run during a rollout: as long as its steps and its watch take. A
+    revision that takes over at once adds nothing.
     """
-    if kind != ChangeKind.CANARY or deployment.stable_revision is None:
+    if kind != ChangeKind.CANARY or deployment.stable_revision is None or plan is None:
         return 0
-    figures = [_step(step, _rate_of(deployment)) for step in steps]
-    soak = sum(step.soak_seconds for step in steps)
-    return max(soak, sum(figure.seconds or 0 for figure in figures))
+    figures = [_step(step, _rate_of(deployment)) for step in plan.steps]
+    soak = sum(step.soak_seconds for step in plan.steps)
+    steps = max(soak, sum(figure.seconds or 0 for figure in figures))
+    return steps + plan.watched_seconds
 
 
-def of(deployment: Deployment, steps: Sequence[Step]) -> PlanFigures:
+def of(deployment: Deployment, steps: Sequence[Step], *, watch_seconds: int) -> PlanFigures:
     """For a candidate with the serving spec of the stable revision, which must be there."""
     rate = _rate_of(deployment)
     figures = tuple(_step(step, rate) for step in steps)
@@ -92,7 +101,7 @@ def of(deployment: Deployment, steps: Sequence[Step]) -> PlanFigures:
     seconds = sum(known) if len(known) == len(figures) else None
     soak = sum(step.soak_seconds for step in steps)
     hourly = _per_hour(deployment)
-    least = soak if seconds is None else seconds
+    least = (soak if seconds is None else seconds) + watch_seconds
     return PlanFigures(
         steps=figures,
         soak_seconds=soak,
@@ -101,7 +110,15 @@ def of(deployment: Deployment, steps: Sequence[Step]) -> PlanFigures:
         per_hour_amount=hourly,
         total_amount=None if hourly is None else hourly * Decimal(least) / 3600,
         requests_per_second=rate,
+        watch_seconds=watch_seconds,
+        watch_amount=None if hourly is None else hourly * Decimal(watch_seconds) / 3600,
     )
+
+
+def watch_cost(deployment: Deployment, plan: RolloutPlan) -> Decimal | None:
+    """Dollars of the old revision while the new one is watched; None: the price is not known."""
+    hourly = _per_hour(deployment)
+    return None if hourly is None else hourly * Decimal(plan.watched_seconds) / 3600
 
 
 def _rate_of(deployment: Deployment) -> float | None:

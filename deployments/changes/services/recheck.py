@@ -25,7 +25,9 @@ _FRESH: Final = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class ChangedCheck:
-    """A check whose result differs from the request's. `was` None: not known then."""
+    """A check whose result differs from the request's. `was` None: not known then, or no check of the
+    request, as for a rule that an admin made since.
+    """
 
     name: str
     was: bool | None
@@ -87,10 +89,12 @@ def _stored(change: ChangeRequest) -> tuple[Check, ...]:
 
 
 def _changed(before: Sequence[Check], now: Sequence[Check]) -> Iterator[ChangedCheck]:
+    """A check that is new since the request is a change unless it passes."""
     was = {check.name: check.ok for check in before}
     for check in now:
-        if check.name in was and was[check.name] != check.ok:
-            yield ChangedCheck(check.name, was[check.name], check)
+        is_changed = was[check.name] != check.ok if check.name in was else check.ok is not True
+        if is_changed:
+            yield ChangedCheck(check.name, was.get(check.name), check)
 
 
 def _store(change: ChangeRequest, recheck: Recheck) -> None:

@@ -35,9 +35,9 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     policy.require(actor, Action.REQUEST_CHANGE, version)
     with rejections.as_invalid():
         kubernetes_names.require_legal(draft.name, namespace=version.model.team.slug)
-    checked = preflight.check(actor=actor, draft=draft)
-    refusals.require_ok(checked)
     cluster = clusters.get_cluster(draft.cluster_id)
+    checked = preflight.check_deploy(draft, version, cluster)
+    refusals.require_ok(checked)
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     requested = ChangeSpec(
         ChangeKind.DEPLOY, approvals.clean(comment), version=version, spec=spec, preflight=checked

@@ -91,9 +91,7 @@ def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Preflig
         spec=requested.spec,
         number=number,
         is_in_place=is_in_place,
-        overlap_seconds=plan_figures.overlap_seconds(
-            deployment, requested.kind, requested.plan.steps if requested.plan else ()
-        ),
+        overlap_seconds=plan_figures.overlap_seconds(deployment, requested.kind, requested.plan),
     )
     default_scaling = scaling_checks.check_default(
         requested.stated_spec or requested.spec,
@@ -133,7 +131,7 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
         **(plans.columns_of(requested.plan) if requested.plan else {}),
         scale=requested.scale or {},
         restored_number=requested.restored_number,
-        gpu_name=_gpu_name(deployment, revision or deployment.stable_revision),
+        gpu_name=checked.gpu_name if checked else _gpu_name(deployment, revision),
         checks=[check.to_json() for check in checked.checks] if checked else [],
         cost=checked.cost.to_json() if checked else {},
     )
@@ -159,6 +157,8 @@ def _make_revision(actor: User, deployment: Deployment, requested: ChangeSpec) -
 
 
 def _gpu_name(deployment: Deployment, revision: Revision | None) -> str:
+    """Of a request that needs no checks."""
+    revision = revision or deployment.stable_revision
     if revision is None:
         return ""
     shares = capacity.list_shares(cluster_id=deployment.cluster_id)

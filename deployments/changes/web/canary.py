@@ -15,7 +15,7 @@ from deployments.changes.services import plan_figures, requests
 from deployments.changes.web.requests import changeable, show_request
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
 from deployments.plans.domain import descriptions
-from deployments.plans.domain.rollout_plan import PlanKind
+from deployments.plans.domain.rollout_plan import WATCH_SECONDS, PlanKind
 from deployments.plans.domain.steps import Step
 from deployments.plans.selectors import plans
 from deployments.plans.services import templates as plan_templates
@@ -134,7 +134,9 @@ def _show(
             off={kind: available_rollouts.why_not(deployment, kind) for kind in PlanKind}
         ),
         "kind": form["kind"].value() or ("" if form["has_plan"].value() else PlanKind.CANARY.value),
-        "figures": None if steps is None else plan_figures.of(deployment, steps),
+        "figures": None
+        if steps is None
+        else plan_figures.of(deployment, steps, watch_seconds=_watch_of(form)),
         "is_blue_green": form["kind"].value() == PlanKind.BLUE_GREEN.value,
         "is_shadow": form["kind"].value() == PlanKind.SHADOW.value,
         "consequence": descriptions.consequence(
@@ -148,6 +150,11 @@ def _show(
     }
     parts = {_SIDE: "changes/_plan_side.html"}
     return respond(request, "changes/canary.html", context, parts=parts, status=status)
+
+
+def _watch_of(form: PlanForm) -> int:
+    typed = form.cleaned_data["watch_seconds"] if form.is_bound else form.initial["watch_seconds"]
+    return WATCH_SECONDS if typed is None else int(typed)
 
 
 def _steps_of(form: PlanForm) -> list[Step]:

@@ -12,7 +12,7 @@ from deployments.changes.web.gpu_choice import value_of
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.selectors import addresses
-from deployments.registry.domain import external_weights
+from deployments.registry.domain import loading
 from deployments.registry.selectors import versions as registry_versions
 from deployments.sizing.domain.ranking import Advice
 from deployments.spec.domain import cluster_support, kubernetes_names
@@ -111,10 +111,9 @@ def _version_of(versions: Sequence[ModelVersion], data: Mapping[str, str]) -> Mo
 
 
 def _engines_for(version: ModelVersion | None) -> Sequence[str]:
-    """Engines that load the version: for external weights only some of them."""
-    if version is None or not version.source_uri:
-        return (*ONNX_ENGINES, *LLM_ENGINES)
-    return external_weights.parse(version.source_uri).engines
+    """Engines that load the version. Beside a model of Triton, weights of a hub may be requested."""
+    loads = loading.engines_for(version.source_uri, version.format) if version else ONNX_ENGINES
+    return (*ONNX_ENGINES, *LLM_ENGINES) if loads == ONNX_ENGINES else loads
 
 
 def _default_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:

@@ -52,6 +52,7 @@ STEPS = (
             "max_replicas",
             *request_body.names_in("scaling"),
             *request_body.names_in("batching"),
+            *request_body.names_in("triton"),
             *request_body.names_in("placement"),
             "cpu",
             "memory",

@@ -167,13 +167,15 @@ def _load_note(advice: Advice) -> str:
 
 
 def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
-    """Empty fields have the values that a version with external weights declares."""
-    declared = declared_size.from_version(version.source_uri, version.metadata)
+    """Empty fields have the values of the version: declared for external weights, else read from it."""
+    declared = declared_size.from_version(version.source_uri, version.metadata, version.signature)
     typed = _number(data.get("llm_parameters_millions", "").replace(",", ""))
     millions = typed or declared.parameters_millions
     if not millions:
         return None
     kv = data.get("llm_kv_cache_dtype", "auto")
+    is_converted = data.get("llm_quantization", "") in WEIGHT_PRECISION
+    is_of_version = millions == declared.parameters_millions
     try:
         return LanguageModel(
             parameters_millions=millions,
@@ -182,7 +184,12 @@ def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel |
             context_tokens=_number(data.get("llm_max_model_len", ""))
             or min(_DEFAULT_CONTEXT, declared.context_length or _DEFAULT_CONTEXT),
             concurrency=_number(data.get("llm_max_num_seqs", "")) or _DEFAULT_CONCURRENCY,
-            memory_percent=_number(data.get("llm_gpu_memory_utilization", "")) or 90,
+            memory_percent=_number(data.get("llm_mem_fraction_static", ""))
+            or _number(data.get("llm_gpu_memory_utilization", ""))
+            or 90,
+            data_parallel=_number(data.get("llm_data_parallel", "")) or 1,
+            attention=declared.attention if is_of_version else None,
+            weights_mib=declared.weights_mib if is_of_version and not is_converted else 0,
         )
     except Rejected:
         return None

@@ -27,12 +27,26 @@ def scaling(data: Mapping[str, str]) -> str:
 
 def batching(data: Mapping[str, str]) -> str:
     if data.get("engine") in LLM_ENGINES:
-        return "vLLM batches automatically"
+        return "the server batches automatically"
     batching = "dynamic" if data.get("batching_is_dynamic") == ON else "none"
     delay = data.get("batching_max_queue_delay_us", "0")
     waits = f", waits {delay} µs" if delay not in ("", "0") else ""
     warm = ", warmed up" if data.get("warm_up") == ON else ""
     return f"{batching}{waits} · {data.get('instances_per_gpu', '1')} per GPU{warm}"
+
+
+def triton(data: Mapping[str, str]) -> str:
+    parts = [
+        text
+        for name, text in (
+            ("triton_sequence", "sequence batching"),
+            ("triton_queue_priority_levels", "priorities"),
+            ("triton_response_cache_mib", "response cache"),
+            ("triton_decoupled", "decoupled"),
+        )
+        if data.get(name, "") not in ("", "off")
+    ]
+    return ", ".join(parts) or "Triton's defaults"
 
 
 def placement(data: Mapping[str, str]) -> str:

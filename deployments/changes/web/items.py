@@ -12,7 +12,7 @@ from deployments.changes.selectors import changes, shown_evidence
 from deployments.changes.selectors.subjects import subject_of
 from deployments.models import Approval, ChangeRequest, Deployment, EmergencyReview
 from deployments.preflight.domain.checks import Cost
-from deployments.registry.domain import metric_direction
+from deployments.registry.domain.metadata import metric_direction
 from deployments.spec.domain import field_values
 from deployments.states import ChangeState
 from portal.accounts.models import User

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from django import forms
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from deployments.changes.services import requests
 from deployments.changes.web import (
+    config_text,
     draft_yaml,
     gpu_choice,
     new_deployment_cards,
@@ -21,6 +23,7 @@ from deployments.changes.web import (
     review,
 )
 from deployments.changes.web import settings as change_settings
+from deployments.changes.web.config_text import ConfigText
 from deployments.changes.web.draft import Draft, build
 from deployments.changes.web.draft_yaml import YamlForm
 from deployments.changes.web.form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
@@ -34,9 +37,10 @@ from portal.accounts.policy import Action
 from portal.core.errors import NotFound
 from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
-from portal.ui.htmx import is_partial, respond
+from portal.ui.htmx import is_partial, respond, target_of
 
 _FIELDS = tuple(name for step in STEPS for name in step.fields)
+_CONFIG_STEP = "scaling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,13 @@ def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
 
 def _from_form(request: HttpRequest, draft: Draft) -> HttpResponse:
     at, go = request.POST.get("at", "model"), request.POST.get("go", "")
+    config = config_text.of_draft(draft, request.POST) if at == _CONFIG_STEP else None
+    if config is not None and config.changes is not None:
+        draft = build(draft.user, draft.team, {**_posted(request), **config.changes})
     if is_partial(request):
-        return _show(request, draft, at=at)
+        return _show(request, draft, at=at, config=config)
+    if config is not None and config.is_refused and not is_back(at=at, target=go):
+        return _show(request, draft, at=at, config=config)
     if request.POST.get("view") == "yaml":
         return _show(request, draft, at=at, shown_as="yaml")
     if go == "submit":
@@ -137,8 +146,11 @@ def _show(
     at: str,
     shown_as: str = "form",
     yaml_form: YamlForm | None = None,
+    config: ConfigText | None = None,
 ) -> HttpResponse:
     at = at if at in STEP_NAMES else STEP_NAMES[0]
+    if at == _CONFIG_STEP:
+        config = config or config_text.of_draft(draft, {})
     context = {
         **_frame(draft, at),
         **_side(draft, request),
@@ -146,9 +158,15 @@ def _show(
         "shown_as": shown_as,
         "yaml_form": yaml_form or YamlForm(initial={"yaml": draft_yaml.text_of(draft.data)}),
         "is_partial": is_partial(request),
+        "config": config,
+        "target": target_of(request),
     }
-    status = 200 if is_partial(request) else draft.form.status if draft.form.errors else 200
-    parts = {"side": "changes/_new_side.html"}
+    status = draft.form.status if draft.form.errors else HTTPStatus.OK
+    if config is not None and config.is_refused:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    if is_partial(request):
+        status = HTTPStatus.OK
+    parts = {"side": "changes/_new_side.html", "triton": "changes/_new_triton_swap.html"}
     return respond(request, "changes/new.html", context, parts=parts, status=status)
 
 
@@ -177,6 +195,7 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "is_language": draft.data.get("engine") in LLM_ENGINES,
         "settings": settings,
         "groups": change_settings.groups_of(settings, draft.data),
+        "triton_sections": change_settings.triton_sections(settings),
         "scaling_parts": change_settings.parts_of(settings, "scaling"),
         "version_weights": _version_weights(draft, settings),
         "default_target": change_settings.default_target(draft.data),

@@ -18,7 +18,7 @@ from deployments.plans.domain.descriptions import format_duration
 from deployments.preflight.domain.checks import Check, Cost, DeployDraft, Preflight
 from deployments.preflight.services import preflight
 from deployments.registry.domain import external_weights
-from deployments.registry.domain.external_weights import ExternalWeights
+from deployments.registry.domain.formats import catalogue
 from deployments.sizing.domain import declared_size
 from deployments.sizing.domain.declared_size import DeclaredSize
 from deployments.sizing.domain.ranking import Advice
@@ -69,10 +69,13 @@ class ColdStart:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """External weights of a version, as registered."""
+    """Where a version's weights of a language model are, and their size. `advice` is for references that
+    can change.
+    """
 
-    reference: ExternalWeights
-    declared: DeclaredSize
+    uri: str
+    advice: str
+    size: DeclaredSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,11 @@ def choices_of(
         namespace=namespace,
         taken_names=taken_names,
         versions=[(str(version.pk), version.label) for version in versions],
-        packable=[version.label for version in versions if not version.source_uri],
+        packable=[
+            version.label
+            for version in versions
+            if not version.source_uri and catalogue.is_for_triton(version.format)
+        ],
         clusters=[(str(cluster.id), _cluster_label(cluster)) for cluster in clusters],
         shares=[(value_of(share), value_of(share)) for share in shares],
     )
@@ -189,13 +196,14 @@ def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
 
 
 def weights_of(version: ModelVersion | None) -> Weights | None:
-    """None for an uploaded version."""
-    if version is None or not version.source_uri:
+    """None for a version that is not a language model."""
+    if version is None:
         return None
-    return Weights(
-        reference=external_weights.parse(version.source_uri),
-        declared=declared_size.from_metadata(version.metadata),
-    )
+    size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
+    if not version.source_uri:
+        return Weights(version.storage_uri, "", size) if size.is_read else None
+    reference = external_weights.parse(version.source_uri)
+    return Weights(reference.uri, reference.advice, size)
 
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:

@@ -134,12 +134,22 @@ def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
     if labels:
         spec["packed"] = [_packed_of(label) for label in labels]
     if data.get("engine") in LLM_ENGINES:
-        spec["llm"] = {"tensor_parallel": number_of(gpus)}
+        spec["llm"] = {"tensor_parallel": _gpus_of_copy(gpus, data.get("llm_data_parallel", "1"))}
     for setting in SETTINGS.values():
         text = data.get(setting.name, setting.default).strip()
         if text != setting.default and applies(setting, data):
             _put(spec, setting.path, definition_fields.from_text(setting.definition, text))
     return spec
+
+
+def _gpus_of_copy(gpus: str, copies: str) -> Any:
+    """The GPUs of a replica divided by its copies of the model; all of them where that leaves a rest,
+    which the rules refuse.
+    """
+    whole, parts = number_of(gpus), number_of(copies)
+    if isinstance(whole, int) and isinstance(parts, int) and parts and whole % parts == 0:
+        return whole // parts
+    return whole
 
 
 def fields_of(body: Any) -> dict[str, str]:
@@ -159,7 +169,7 @@ def fields_of(body: Any) -> dict[str, str]:
     texts = {name: "" if value is None else str(value) for name, value in values.items()}
     texts["share"] = "|".join(str(part) for part in share)
     texts["env"] = "\n".join(f"{name}={value}" for name, value in env.items())
-    return texts | _settings_in(spec) | _packed_in(spec)
+    return texts | texts_of(spec) | _packed_in(spec)
 
 
 def _packed_of(label: str) -> dict[str, Any]:
@@ -188,7 +198,8 @@ def _put(spec: dict[str, Any], path: str, value: Any) -> None:
     place[name] = value
 
 
-def _settings_in(spec: Mapping[str, Any]) -> dict[str, str]:
+def texts_of(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the settings that a spec, or a part of it, states."""
     texts = {}
     for setting in SETTINGS.values():
         value: Any = spec

@@ -10,15 +10,19 @@ from django.forms import BoundField
 from deployments.changes.web import group_summaries, request_body
 from deployments.changes.web.form import ENGINES, DeployForm
 from deployments.models import ModelVersion
-from deployments.registry.domain import external_weights
+from deployments.registry.domain import loading
+from deployments.registry.domain.formats import catalogue
 from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import ENGINES as ENGINE_NAMES
+from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.scaling import (
     DEFAULT_TARGETS,
+    DURATIONS,
     FIXED,
     HPA,
     KEDA,
     KNATIVE,
+    LANGUAGE_METRICS,
     PERCENTAGES,
 )
 from fleet.clusters.domain.capabilities import Capabilities
@@ -30,7 +34,8 @@ from portal.ui.definition_fields import ON
 _ENGINE_DETAILS = {
     "kserve-triton": "autoscaling, canary by the route",
     "triton": "plain Deployment, full control",
-    "kserve-vllm": "language models, by KServe",
+    "kserve-vllm": "language models on vLLM, by KServe",
+    "kserve-sglang": "language models on SGLang, by KServe",
     "triton-vllm": "language models, plain Deployment",
     "llm-inference-service": "language models over several nodes",
 }
@@ -41,7 +46,7 @@ _SCALING_DETAILS = {
     KEDA: "queue, latency, GPU, job queues, office hours; scales to zero",
     KNATIVE: "requests in flight; queues them during a cold start",
 }
-_TARGET_UNITS = {"latency": "ms", "gateway-latency": "ms", **dict.fromkeys(PERCENTAGES, "%")}
+_TARGET_UNITS = {**dict.fromkeys(DURATIONS, "ms"), **dict.fromkeys(PERCENTAGES, "%")}
 _OF_AN_AUTOSCALER = ("scaling.metric", "scaling.target", "scaling.cooldown_seconds")
 
 
@@ -100,6 +105,8 @@ class Group:
 
     summary: str
     settings: Sequence[SettingView] = field(repr=False)
+    label: str = ""
+    name: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -131,11 +138,16 @@ def engine_choices(
 ) -> list[EngineChoice]:
     capabilities = _capabilities(cluster)
     source = "" if version is None else version.source_uri
+    loads: Sequence[str] = ENGINE_NAMES
+    if version is not None and (source or not catalogue.is_for_triton(version.format)):
+        loads = loading.engines_for(source, version.format)
     choices = []
     for engine, title in ENGINES:
         reason = cluster_support.engine_reason(engine, capabilities)
-        if source and engine not in external_weights.parse(source).engines:
+        if source and engine not in loads:
             reason = f"it cannot load {source.partition('://')[0]}:// references."
+        elif engine not in loads:
+            reason = "it cannot load the weights of this version."
         off = f"off: {reason}" if reason else ""
         details = capabilities.engine_notes.get(engine) or _ENGINE_DETAILS[engine]
         choices.append(EngineChoice(engine, title, details, off))
@@ -166,6 +178,7 @@ def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> d
     members = {
         "scaling": (group_summaries.scaling(data), scaling),
         "batching": (group_summaries.batching(data), request_body.names_in("batching")),
+        "triton": (group_summaries.triton(data), request_body.names_in("triton")),
         "placement": (group_summaries.placement(data), request_body.names_in("placement")),
         "packing": (group_summaries.packed(data), request_body.PACKED),
         "advanced": (group_summaries.advanced(data), request_body.names_in("advanced")),
@@ -175,6 +188,23 @@ def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> d
         group: Group(summary, [settings[name] for name in names])
         for group, (summary, names) in members.items()
     }
+
+
+def triton_sections(settings: Mapping[str, SettingView]) -> list[Group]:
+    """The settings of config.pbtxt: batching first, then the parts of `triton`, then its own fields."""
+    sections = {"batching": list(request_body.names_in("batching")), "rest": []}
+    labels = {"batching": "Batching", "rest": "Cache, versions and parameters"}
+    for name in request_body.names_in("triton"):
+        path = request_body.SETTINGS[name].path
+        part = ".".join(path.split(".")[:2])
+        definition = request_body.DEFINITIONS[part]
+        key = part.replace(".", "_") if definition.model is not None else "rest"
+        sections.setdefault(key, []).append(name)
+        labels.setdefault(key, definition.label)
+    ordered = [*(key for key in sections if key != "rest"), "rest"]
+    return [
+        Group("", [settings[name] for name in sections[key]], labels[key], key) for key in ordered
+    ]
 
 
 def parts_of(settings: Mapping[str, SettingView], group: str) -> list[Part]:
@@ -242,6 +272,8 @@ def _options(
     if name == "scaling_metric":
         kind = data.get("scaling_kind", "")
         usable = {metric for watcher, metric in DEFAULT_TARGETS if watcher == kind} | {""}
+        if data.get("engine") not in LLM_ENGINES:
+            usable -= set(LANGUAGE_METRICS)
         choices = {key: label for key, label in choices.items() if key in usable}
     return [
         Option(

@@ -69,7 +69,8 @@ _CASES: Final[Sequence[_Case]] = (
         "out of GPU memory",
         r"CUDA (error: )?out of memory|CUDA failure 2\b|cudaErrorMemoryAllocation|"
         r"failed to allocate CUDA memory|CUBLAS_STATUS_ALLOC_FAILED|"
-        r"No available memory for the cache blocks",
+        r"No available memory for the cache blocks|"
+        r"Not enough memory\. Please try to increase --mem-fraction-static",
         "the model does not fit the GPU memory: take a larger GPU or share, lower precision, batch "
         "or context",
     ),
@@ -131,6 +132,20 @@ _CASES: Final[Sequence[_Case]] = (
         "refused by a policy",
         r"admission webhook .* denied|violates PodSecurity|is forbidden:",
         "a cluster policy rejects the pod",
+    ),
+    _case(
+        "no such backend",
+        r"unable to find backend library for backend",
+        "the image of Triton lacks the backend of this format: choose an image that has it (the demo's "
+        "Triton has the Python backend only), or another format of the model",
+    ),
+    _case(
+        "plan for another GPU",
+        r"engine plan file is generated on an incompatible device|"
+        r"engine plan file is not compatible with this version of TensorRT|"
+        r"(version|magic) ?tag does not match|header\.magicTag == ",
+        "the TensorRT plan was built for another GPU or another version of TensorRT: build it on this "
+        "instance type, with the TensorRT of the image",
     ),
     _case(
         "model cannot be loaded",

@@ -23,6 +23,7 @@ DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("v1", "Service"),
     ("v1", "ConfigMap"),
     ("v1", "PersistentVolumeClaim"),
+    ("apps/v1", "DaemonSet"),
     ("policy/v1", "PodDisruptionBudget"),
     ("autoscaling/v2", "HorizontalPodAutoscaler"),
     ("networking.k8s.io/v1", "NetworkPolicy"),

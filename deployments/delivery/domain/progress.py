@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from deployments.delivery.domain import diagnosis
 from deployments.delivery.domain.diagnosis import Diagnosis
-from deployments.manifests.domain import digest_check
+from deployments.manifests.domain.model_files import digest_check
 
 Json = Mapping[str, Any]
 
@@ -215,17 +215,24 @@ def _of_owner(workload: Json, controlled: Sequence[Json]) -> Progress:
     if denial is not None:
         return denial
     by_kind = {"InferenceService": _of_kserve, "Deployment": _of_deployment}
-    return by_kind.get(workload.get("kind", ""), _of_conditions)(workload)
+    return by_kind.get(workload.get("kind", ""), _of_llm_service)(workload)
 
 
-def _of_conditions(workload: Json) -> Progress:
-    """LLMInferenceService and LeaderWorkerSet report one condition."""
-    conditions = _conditions(workload.get("status", {}))
-    condition = conditions.get("Ready") or conditions.get("Available") or {}
-    if condition.get("status") == "True":
+def _of_llm_service(service: Json) -> Progress:
+    """Ready also waits until a gateway accepts the InferencePool, which it does when a route names it:
+    the portal's route does so once the revision is ready.
+    """
+    conditions = _conditions(service.get("status", {}))
+    picker = conditions.get("SchedulerWorkloadReady", {"status": "True"})
+    workload = conditions.get("WorkloadsReady", {})
+    waiting = [one for one in (workload, picker) if one.get("status") != "True"]
+    if not waiting:
         return Progress("ready")
-    message = condition.get("message") or "the cluster is preparing it"
-    return Progress("accepted", condition.get("reason") or "preparing", message)
+    # Presets that cannot be combined leave the others as they were.
+    presets = conditions.get("PresetsCombined", {})
+    cause = presets if presets.get("status") == "False" else waiting[0]
+    message = cause.get("message") or "KServe is preparing it"
+    return Progress("accepted", cause.get("reason") or "preparing", message)
 
 
 def _of_kserve(service: Json) -> Progress:

@@ -1,4 +1,4 @@
-"""Add the step of vLLM's start to a pod that loads: Kubernetes knows only that its container runs.
+"""Add the step of the server's start to a pod that loads: Kubernetes knows only that its container runs.
 
 Only pods of language models that are not ready cost a request.
 """
@@ -9,7 +9,7 @@ import copy
 import logging
 from typing import Any
 
-from deployments.delivery.domain import vllm_start
+from deployments.delivery.domain import language_start
 from deployments.delivery.services.observe import Observation
 from deployments.models import Deployment
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -68,5 +68,5 @@ def _with_message(deployment: Deployment, pod: Json) -> Json:
         logger.info("deployment=%s no log of the start: %s", deployment.pk, error.message)
         return pod
     if running is not None:
-        running["message"] = vllm_start.describe(log)
+        running["message"] = language_start.describe(log)
     return explained

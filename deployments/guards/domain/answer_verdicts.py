@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from deployments.guards.domain import answer_windows
 from deployments.guards.domain import two_sample_tests as statistics
 from deployments.guards.domain.answer_metrics import BAD, QUALITY, Kind, QualityMetric, Summary
 from deployments.guards.domain.evidence import GuardResult, Verdict
@@ -41,7 +42,7 @@ _TESTS: Final = {
 def judge(
     kind: Kind, *, stable: Sequence[Summary], candidate: Sequence[Summary], limit: float
 ) -> GuardResult:
-    """The batches in the order in which they came."""
+    """One summary for each window of time, the same windows of both sides, oldest first."""
     sizes = [sum(batch.n for batch in side) for side in (stable, candidate)]
     look = statistics.interim_look(min(sizes), alpha=ALPHA)
     if look is None:
@@ -50,7 +51,7 @@ def judge(
             f"{statistics.FIRST} of stable so far"
         )
         return _guard(kind, ("", ""), limit, sizes[1], Verdict.NOT_ENOUGH, message, "")
-    both = (_prefix(stable, look.size), _prefix(candidate, look.size))
+    both = answer_windows.up_to(stable, candidate, look.size)
     comparison = _compare(kind, *both)
     is_within = comparison.effect <= limit
     is_chance = comparison.p > look.level
@@ -86,22 +87,6 @@ def judge_disagreement(*, wrong: int, answered: int, limit: float) -> GuardResul
         message=message,
         source="golden requests",
     )
-
-
-def _prefix(batches: Sequence[Summary], size: int) -> Summary:
-    """The first batches with at least `size` values in total. Later batches wait for the next
-    interim look, so that each look is made once.
-    """
-    taken: list[Summary] = []
-    n = 0
-    for batch in batches:
-        if n >= size:
-            break
-        taken.append(batch)
-        n += batch.n
-    totals = [batch.total for batch in taken if batch.total]
-    total = tuple(map(sum, zip(*totals, strict=True))) if totals else ()
-    return Summary(n, statistics.add([batch.counts for batch in taken]), total)
 
 
 def _compare(kind: Kind, stable: Summary, candidate: Summary) -> Compared:

@@ -1,6 +1,6 @@
 """Turn the tests of a step into verdicts with messages, each with the numbers that led to it.
 
-- fail: a sequential test rejects that the candidate is as allowed. The verdict stays for the step.
+- fail: a sequential test rejects that the candidate is as allowed. The verdict stays for the rollout.
 - pass: a test shows that it is within the limit; or, unless the plan is strict, the step's minimum
   number of requests was observed, the figure is within the limit and no test rejects.
 - not enough data: everything else, above all missing numbers.
@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.guards.domain import counters, e_process, sequential_tests
+from deployments.guards.domain import counters, sequential_tests
+from deployments.guards.domain.betting import e_process, lanes, power
 from deployments.guards.domain.counters import NO_FACTS, Facts
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.formatting import format_limit, format_value
-from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
-from deployments.guards.domain.sequential_tests import Bets, StepTests
+from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
+from deployments.guards.domain.sequential_tests import StepTests
 
 _NO_STABLE: Final = "no data from the stable revision to compare with"
 
@@ -43,14 +44,21 @@ class Judging:
     def n(self) -> int:
         return self.tests.total.candidate.requests
 
+    @property
+    def timed(self) -> int:
+        """Without those whose time was left out, such as those of a pod that warmed up."""
+        return self.n - self.tests.total.candidate.untimed
+
 
 def judge(limits: tuple[GuardLimit, ...], by: Judging) -> tuple[GuardResult, ...]:
     return tuple(_judge(limit, by) for limit in limits)
 
 
-def alpha_of_one_test(alpha: float, *, tests: int, steps: int) -> float:
-    """Bonferroni: the chances of all tests of all steps together stay within alpha."""
-    return alpha / max(1, tests * steps)
+def alpha_of_one_test(alpha: float, *, tests: int) -> float:
+    """Bonferroni: the chances of all tests together stay within alpha. Capital is carried over the
+    steps, so a rollout of more steps needs no more.
+    """
+    return alpha / max(1, tests)
 
 
 def _judge(limit: GuardLimit, by: Judging) -> GuardResult:
@@ -80,12 +88,13 @@ def _verdict(
         return _measured(limit, mine, base)
     if is_worse(limit, by):
         return Verdict.FAILED, _describe_regression(limit, by, mine, base)
-    if mine is not None and is_within(limit, by):
-        return Verdict.PASSED, f"proven to be within the limit; {_describe_observed(limit, by)}"
+    if mine is not None and sequential_tests.is_within(limit, by.tests, alpha=by.alpha):
+        return Verdict.PASSED, f"shown to be within the limit; {_describe_observed(limit, by)}"
     missing = _describe_missing(limit, by, mine, base)
     if missing:
         return Verdict.NOT_ENOUGH, missing
-    return Verdict.PASSED, f"no regression detected; {_describe_observed(limit, by)}"
+    shown = _describe_power(limit, by)
+    return Verdict.PASSED, f"nothing detected{shown}; {_describe_observed(limit, by)}"
 
 
 def _describe_missing(
@@ -94,8 +103,9 @@ def _describe_missing(
     """Why the guard cannot pass without proof yet; empty when it can."""
     if mine is None:
         return _describe_no_data(limit, by)
-    if by.n < by.min_requests:
-        return f"{by.n:,} of {by.min_requests:,} {by.what} so far"
+    judged = by.n if limit.metric == Metric.ERROR_RATE else by.timed
+    if judged < by.min_requests:
+        return f"{judged:,} of {by.min_requests:,} {by.what} so far"
     if limit.max_ratio is not None and base is None:
         return _NO_STABLE
     if not _is_allowed(limit, mine, base):
@@ -103,48 +113,19 @@ def _describe_missing(
             f"above the limit, but not statistically significant; {_describe_observed(limit, by)}"
         )
     return (
-        f"not yet proven to be within the limit; {_describe_observed(limit, by)}"
+        f"not yet shown to be within the limit; {_describe_observed(limit, by)}"
         if by.is_strict
         else ""
     )
 
 
 def is_worse(limit: GuardLimit, by: Judging) -> bool:
-    """Whether any of its tests has ever said worse than allowed at this step."""
-    return _p_of_max(limit, by) <= by.alpha or _p_of_ratio(limit, by) <= by.alpha
+    """Whether any of its tests has ever said worse than allowed in this rollout."""
+    return _p(limit, by) <= by.alpha
 
 
-def is_within(limit: GuardLimit, by: Judging) -> bool:
-    """Whether the tests of all its limits say so now."""
-    needed = 1 / by.alpha
-    if limit.max is not None:
-        evidence = by.tests.of(sequential_tests.max_test(limit.metric)).within.value
-        if evidence < needed:
-            return False
-    if limit.max_ratio is None:
-        return True
-    is_low = by.tests.of(sequential_tests.floor_test(limit.metric)).within.value >= needed
-    return is_low or by.tests.of(sequential_tests.ratio_test(limit.metric)).within.value >= needed
-
-
-def _p_of_max(limit: GuardLimit, by: Judging) -> float:
-    if limit.max is None:
-        return 1.0
-    return _p_of(by.tests.of(sequential_tests.max_test(limit.metric)))
-
-
-def _p_of_ratio(limit: GuardLimit, by: Judging) -> float:
-    """Allowed is being below the ratio or below what is ignored, so both must be refuted."""
-    if limit.max_ratio is None:
-        return 1.0
-    p = _p_of(by.tests.of(sequential_tests.ratio_test(limit.metric)))
-    if limit.metric != Metric.ERROR_RATE or not limit.ignore_below:
-        return p
-    return max(p, _p_of(by.tests.of(sequential_tests.floor_test(limit.metric))))
-
-
-def _p_of(bets: Bets) -> float:
-    return min(1.0, 1 / bets.worse.peak)
+def _p(limit: GuardLimit, by: Judging) -> float:
+    return lanes.p_of(sequential_tests.evidence_of(limit, by.tests))
 
 
 def _is_allowed(limit: GuardLimit, mine: float, base: float | None) -> bool:
@@ -163,6 +144,38 @@ def _measured(limit: GuardLimit, mine: float | None, base: float | None) -> tupl
     return Verdict.PASSED, "it never used more than the limit"
 
 
+def _describe_power(limit: GuardLimit, by: Judging) -> str:
+    """The smallest regression that would have been detected by what this step has seen."""
+    times = _smallest_regression(limit, by)
+    if times is None:
+        return ", and it is too early to detect any regression"
+    return f"; \N{MULTIPLICATION SIGN}{times:.2g} or worse would have shown by now"
+
+
+def _smallest_regression(limit: GuardLimit, by: Judging) -> float | None:
+    tests = by.tests
+    if limit.metric != Metric.ERROR_RATE:
+        return power.smallest_slowdown(
+            ratio=limit.max_ratio or 1.0,
+            block_count=tests.of(sequential_tests.ratio_test(limit.metric)).trials,
+            spread=tests.lengths.spread or 0.0,
+            level=by.alpha,
+        )
+    stable, mine = tests.total.stable, tests.total.candidate
+    if not tests.seconds or not mine.requests:
+        return None
+    total = stable.requests + mine.requests
+    # Where nothing failed yet, the rate may be as high as one failure in the next request.
+    base = max(stable.failure, 1) / max(stable.requests, 1)
+    traffic = power.Traffic(total / tests.seconds, mine.requests / total, min(base, 0.5))
+    setting = power.Setting(
+        sequential_tests.rate_limit(limit),
+        by.alpha,
+        tests.lengths.errors,
+    )
+    return power.smallest_regression(traffic, setting, seconds=tests.seconds)
+
+
 def _describe_no_data(limit: GuardLimit, by: Judging) -> str:
     if by.n == 0:
         return f"no {by.what} were counted at this step yet"
@@ -177,28 +190,32 @@ def _describe_regression(
     observed = _describe_observed(limit, by)
     if not base or mine is None:
         return f"worse than allowed: {observed}"
-    if limit.metric == Metric.ERROR_RATE:
+    if limit.metric in COUNTED:
         return f"worse than allowed: {observed}, {mine / base:.1f} times as often as stable"
     return f"worse than allowed: {mine / base - 1:+.0%} against stable; {observed}"
 
 
 def _describe_observed(limit: GuardLimit, by: Judging) -> str:
-    if limit.metric == Metric.ERROR_RATE:
+    if limit.metric in COUNTED:
         mine = by.tests.total.candidate
-        return f"{mine.failure:,} of {mine.requests:,} {by.what} failed"
+        how = "failed" if limit.metric == Metric.ERROR_RATE else "never came back"
+        return f"{mine.failure:,} of {mine.requests:,} {by.what} {how}"
     names = (sequential_tests.ratio_test(limit.metric), sequential_tests.max_test(limit.metric))
-    bets = max((by.tests.of(name) for name in names), key=lambda test: test.trials)
-    if not bets.trials:
-        return "no interval had enough requests to compare yet"
-    return f"worse than the limit in {bets.hits:,} of {bets.trials:,} intervals"
+    claim = max((by.tests.of(name) for name in names), key=lambda claim: claim.trials)
+    if not claim.trials:
+        return "no block is complete yet"
+    return f"worse than the limit in {claim.hits:,} of {claim.trials:,} blocks"
 
 
 def _statistic(limit: GuardLimit, by: Judging) -> str:
     if limit.metric == Metric.GPU_MEMORY:
         return ""
-    p = min(_p_of_max(limit, by), _p_of_ratio(limit, by))
-    text = f"always-valid p {p:.2g}, aborts at {by.alpha:.2g}"
-    if limit.metric != Metric.ERROR_RATE or not by.n:
+    seconds = sequential_tests.block_seconds(limit, by.tests)
+    text = (
+        f"always-valid p {_p(limit, by):.2g}, aborts at {by.alpha:.2g}; "
+        f"{by.tests.lengths.describe(seconds)}"
+    )
+    if limit.metric not in COUNTED or not by.n:
         return text
     failures = by.tests.total.candidate.failure
     bound = e_process.upper_bound(failures=failures, requests=by.n, alpha=0.01)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from deployments.guards.domain.limits import Metric
+from deployments.guards.domain.limits import COUNTED, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def value_of(metric: Metric, sums: Sums, facts: Facts) -> float | None:
     """The value in the metric's unit, where more is worse: for throughput the busy GPU milliseconds
     of one inference. None where there is nothing to divide by.
     """
-    if metric == Metric.ERROR_RATE:
+    if metric in COUNTED:
         return sums.error_ratio
     if metric == Metric.GPU_MEMORY:
         return facts.gpu_memory_gib

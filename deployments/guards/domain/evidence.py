@@ -1,18 +1,19 @@
 """Evidence at a step of a rollout: one result per guard, with stable, candidate and a verdict.
 
-Three verdicts: pass, fail, not enough data. Missing numbers are never a pass and never a fail.
+Missing numbers are never a pass and never a fail: they are "not enough data" while they may still come,
+and "not known" where nothing here can measure them. What is not known is shown and decides nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from deployments.guards.domain import e_process
+from deployments.guards.domain.betting import e_process
 
 # The probability that a right split is ever reported as wrong. It is checked every few seconds, so
 # the band is valid for all checks together.
@@ -23,6 +24,8 @@ SPLIT: Final = "Traffic split"
 # Of a shadow: how many of the requests that stable answered were mirrored to the candidate.
 MIRROR: Final = "Mirrored requests"
 SPLITS: Final = (SPLIT, MIRROR)
+# What the candidate's server counted of what the gateway sent to it.
+RECEIVED: Final = "Requests received"
 # Mirrored requests that the candidate is still busy with when stable has answered.
 _BUSY: Final = 20
 
@@ -31,6 +34,7 @@ class Verdict(StrEnum):
     PASSED = "pass"
     FAILED = "fail"
     NOT_ENOUGH = "not enough data"
+    NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,18 @@ class GuardResult:
     # The query to Prometheus, and when it answered; empty for counters.
     query: str = ""
     measured_at: str = ""
+    # Judged and shown, but it decides nothing.
+    is_dry_run: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+class DryRunnable(Protocol):
+    """A guard of a plan."""
+
+    @property
+    def dry_run(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +97,24 @@ def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
     the gateway's fault.
     """
     return tuple(
-        guard for guard in guards if guard.verdict == Verdict.FAILED and guard.guard not in SPLITS
+        guard
+        for guard in deciding(guards)
+        if guard.verdict == Verdict.FAILED and guard.guard not in SPLITS
+    )
+
+
+def deciding(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
+    """Results that may abort the rollout or block promotion."""
+    return tuple(guard for guard in guards if not guard.is_dry_run)
+
+
+def mark_dry_runs(
+    results: Iterable[GuardResult], guards: Sequence[DryRunnable]
+) -> tuple[GuardResult, ...]:
+    """The results of these guards, in their order, each with its guard's `dry_run`."""
+    return tuple(
+        replace(result, is_dry_run=guard.dry_run)
+        for result, guard in zip(results, guards, strict=True)
     )
 
 
@@ -94,7 +124,8 @@ def read(stored: Sequence[Mapping[str, Any]]) -> tuple[GuardResult, ...]:
 
 
 def named(guards: Sequence[GuardResult], verdict: Verdict) -> tuple[str, ...]:
-    return tuple(guard.guard.lower() for guard in guards if guard.verdict == verdict)
+    """Names of the deciding guards with this verdict."""
+    return tuple(guard.guard.lower() for guard in deciding(guards) if guard.verdict == verdict)
 
 
 def describe_changes(before: Sequence[GuardResult], after: Sequence[GuardResult]) -> str:
@@ -111,12 +142,12 @@ def describe_changes(before: Sequence[GuardResult], after: Sequence[GuardResult]
 
 
 def digest(*, rollout_id: int, step_index: int, phase: str, guards: Sequence[GuardResult]) -> str:
-    """What a decision binds to: the step and every verdict, not the running numbers."""
+    """What a decision binds to: the step and every verdict that decides, not the running numbers."""
     bound = {
         "rollout": rollout_id,
         "step": step_index,
         "phase": phase,
-        "verdicts": [[guard.guard, guard.verdict] for guard in guards],
+        "verdicts": [[guard.guard, guard.verdict] for guard in deciding(guards)],
     }
     return hashlib.sha256(json.dumps(bound, sort_keys=True).encode()).hexdigest()
 
@@ -139,6 +170,36 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
         verdict=Verdict.PASSED if is_right else Verdict.FAILED,
         message=message if is_right else f"{message}, so the split is not as requested",
         source=_SPLIT_SOURCE,
+        statistic=f"a right split leaves this range with a probability of at most {_SPLIT_ALPHA:.1%}",
+    )
+
+
+def judge_received(
+    *, weight: int, counted: tuple[int, int], sent: tuple[int, int]
+) -> GuardResult | None:
+    """A candidate whose server counts less than its share, although the gateway sent it that share, loses
+    requests on the way. Both pairs are of stable and candidate. None: nothing is missing, or the split
+    itself is wrong, which is the gateway's fault.
+    """
+    if not sum(counted) or not sum(sent):
+        return None
+    at_gateway, at_servers = (band(weight=weight, n=sum(pair)) for pair in (sent, counted))
+    sent_share, counted_share = (
+        candidate / (stable + candidate) for stable, candidate in (sent, counted)
+    )
+    is_sent_right = at_gateway.low <= sent_share <= at_gateway.high
+    if not is_sent_right or counted_share >= at_servers.low:
+        return None
+    return GuardResult(
+        guard=RECEIVED,
+        stable=f"{counted[0]:,} of {sent[0]:,}",
+        candidate=f"{counted[1]:,} of {sent[1]:,}",
+        limit=f"{at_servers.low:.1%} to {at_servers.high:.1%}",
+        n=sum(counted),
+        verdict=Verdict.FAILED,
+        message=f"the gateway sent {sent_share:.1%} of the requests to the candidate, but only "
+        f"{counted_share:.1%} were counted there: its requests are lost on the way",
+        source="gateway counters beside those of the servers",
         statistic=f"a right split leaves this range with a probability of at most {_SPLIT_ALPHA:.1%}",
     )
 

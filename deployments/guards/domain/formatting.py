@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from deployments.guards.domain import sequential_tests
-from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
+from deployments.guards.domain.betting import rates
+from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
 
 
 def format_value(metric: Metric, value: float | None) -> str:
     if value is None:
         return "not known"
-    if metric == Metric.ERROR_RATE:
+    if metric in COUNTED:
         return f"{value:.2%}"
     if metric == Metric.GPU_UTILISATION:
         return f"{value:.0%}"
@@ -40,6 +41,14 @@ def _format_ratio(limit: GuardLimit, stable: float | None) -> str:
     if most is None:
         return f"{sign} {rule}"
     if stable is not None and limit.max_ratio is not None and most > limit.max_ratio * stable:
-        floor = format_value(limit.metric, limit.ignore_below)
-        rule = floor if limit.metric == Metric.ERROR_RATE else f"stable + {floor}"
+        rule = _format_floor(limit, stable, most)
     return f"{sign} {format_value(limit.metric, most)} ({rule})"
+
+
+def _format_floor(limit: GuardLimit, stable: float, most: float) -> str:
+    floor = format_value(limit.metric, limit.ignore_below)
+    if limit.metric not in COUNTED:
+        return f"stable + {floor}"
+    if limit.ignore_below is None and most == rates.FLOOR_RATIO * stable:
+        return f"floor of {rates.FLOOR_RATIO:g} times stable"
+    return f"floor of {format_value(limit.metric, most)}"

@@ -11,8 +11,8 @@ from deployments.guards.domain import limits as guard_limits
 from deployments.guards.domain import percentiles as guard_percentiles
 from deployments.guards.domain import promql
 from deployments.guards.domain.answer_metrics import QUALITY
-from deployments.guards.domain.evidence import SPLITS
-from deployments.guards.domain.limits import KINDS, GuardLimit
+from deployments.guards.domain.evidence import RECEIVED, SPLITS
+from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
 from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
 from deployments.guards.domain.promql import QueryGuard
 
@@ -24,6 +24,7 @@ _TAKEN: Final = frozenset(
     name.lower()
     for name in (
         *SPLITS,
+        RECEIVED,
         *(kind.label for kind in KINDS.values()),
         *guard_percentiles.LABELS.values(),
         *(kind.label for kind in QUALITY.values()),
@@ -52,7 +53,9 @@ AnyGuard = Annotated[
 
 
 class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
-    """`limits` are on counters, `percentiles` and `queries` on the cluster's Prometheus."""
+    """`limits` are on counters of the server or of the gateway, `percentiles` and `queries` on the
+    cluster's Prometheus.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -84,6 +87,15 @@ class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
         return tuple(guard for guard in self.root if isinstance(guard, GuardLimit))
 
     @property
+    def server_limits(self) -> tuple[GuardLimit, ...]:
+        return tuple(limit for limit in self.limits if limit not in self.gateway_limits)
+
+    @property
+    def gateway_limits(self) -> tuple[GuardLimit, ...]:
+        """On what the gateway counts: at most one."""
+        return tuple(limit for limit in self.limits if limit.metric == Metric.LOST_REQUESTS)
+
+    @property
     def percentiles(self) -> tuple[PercentileGuard, ...]:
         return tuple(guard for guard in self.root if isinstance(guard, PercentileGuard))
 
@@ -93,13 +105,18 @@ class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
 
     @property
     def tests(self) -> int:
-        """How many tests share alpha; queries have none."""
-        limits = sum(limit.tests for limit in self.limits)
-        return limits + sum(guard.tests for guard in self.percentiles)
+        """How many tests share alpha: queries have none, and a dry run decides nothing."""
+        limits = sum(limit.tests for limit in self.limits if not limit.dry_run)
+        return limits + sum(guard.tests for guard in self.percentiles if not guard.dry_run)
 
     @property
     def is_prometheus_needed(self) -> bool:
         return bool(self.percentiles or self.queries)
+
+    @property
+    def has_readings(self) -> bool:
+        """Whether something but the server's own counters is read."""
+        return self.is_prometheus_needed or bool(self.gateway_limits)
 
     @property
     def names(self) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleet.clusters.domain.prometheus import Sample
+from fleet.telemetry.domain import metric_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +50,20 @@ SOURCES: Final[tuple[Source, ...]] = (
         '{namespace="$namespace", pod=~"$workload(-predictor)?-[a-z0-9]+-[a-z0-9]+", '
         'model="$model"})',
     ),
-    Source(
-        "vllm",
-        "vLLM histogram of whole answers",
-        "sum by (instance, le) (vllm:e2e_request_latency_seconds_bucket"
-        '{namespace="$namespace", pod=~"$workload(-predictor)?-[a-z0-9]+-[a-z0-9]+"})',
-        scale=1000.0,
+    *(
+        Source(
+            names.server.lower(),
+            f"{names.server} histogram of whole answers",
+            f"sum by (instance, le) ({names.whole_request}_bucket"
+            '{namespace="$namespace", pod=~"$workload(-predictor)?-[a-z0-9]+-[a-z0-9]+"})',
+            scale=1000.0,
+        )
+        for names in metric_names.SERVERS
     ),
 )
 NO_SOURCE: Final = (
     "Prometheus has no latency histogram of both revisions: none of Istio, of an Envoy gateway, of "
-    "Triton (24.11 or newer with histogram_latencies) or of vLLM"
+    "Triton (24.11 or newer with histogram_latencies), of vLLM or of SGLang"
 )
 
 # By instance, by bound.
@@ -93,6 +97,11 @@ def increase(before: InstanceCounts, now: InstanceCounts) -> dict[float, int]:
         if math.inf in added and min(added.values()) >= 0:
             increases.append(added)
     return add(*increases)
+
+
+def counted(instances: InstanceCounts) -> dict[float, int]:
+    """All that the instances have counted since they started."""
+    return add(*({b: round(n) for b, n in counts.items()} for counts in instances.values()))
 
 
 def add(*counts: Counts) -> dict[float, int]:

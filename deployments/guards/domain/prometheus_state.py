@@ -1,4 +1,4 @@
-"""The state of one step's Prometheus guards, updated by each reading and stored in between."""
+"""The state of a rollout's guards on Prometheus and on the gateway, stored between readings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from deployments.guards.domain import histograms, percentiles, promql
+from deployments.guards.domain import histograms, lost_requests, percentile_tests, promql
+from deployments.guards.domain.betting.blocks import BlockLengths
+from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.histograms import NO_SOURCE, SOURCES, InstanceCounts, Source
-from deployments.guards.domain.percentiles import PercentileGuard, PercentileTests
+from deployments.guards.domain.lost_requests import GatewayState
+from deployments.guards.domain.percentile_tests import PercentileTests
+from deployments.guards.domain.percentiles import PercentileGuard
 from deployments.guards.domain.promql import QueryGuard, QueryTarget, Watched
+from deployments.guards.domain.sequential_tests import Procedure
 from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
 
 Reading = QueryResult | PrometheusError
@@ -19,8 +24,8 @@ SIDES: Final = ("stable", "candidate")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`source` is the first histogram that had data and is kept for the step; `counts` its counts
-    at the last reading, by side. `problem`: why the last reading of it gave nothing.
+    """`source` is the first histogram that had data and is kept for the rollout; `counts` its counts
+    at the last reading of this step, by side. `problem`: why the last reading of it gave nothing.
     """
 
     source: str = ""
@@ -30,6 +35,7 @@ class State:
     query: str = ""
     histogram_at: datetime | None = None
     watched: Mapping[str, Watched] = field(default_factory=dict)
+    gateway: GatewayState = field(default_factory=GatewayState)
 
     def to_json(self) -> dict[str, Any]:
         at = self.histogram_at
@@ -41,6 +47,7 @@ class State:
             "query": self.query,
             "histogram_at": at.isoformat() if at else None,
             "watched": {name: watched.to_json() for name, watched in self.watched.items()},
+            "gateway": self.gateway.to_json(),
         }
 
 
@@ -51,13 +58,14 @@ def from_json(stored: Mapping[str, Any]) -> State:
     return State(
         source=stored["source"],
         counts={side: _counts(counts) for side, counts in stored["counts"].items()},
-        tests=percentiles.tests_from_json(stored["tests"]),
+        tests=percentile_tests.from_json(stored["tests"]),
         problem=stored["problem"],
         query=stored["query"],
         histogram_at=datetime.fromisoformat(at) if at else None,
         watched={
             name: promql.watched_from_json(watched) for name, watched in stored["watched"].items()
         },
+        gateway=lost_requests.from_json(stored["gateway"]),
     )
 
 
@@ -70,6 +78,22 @@ class Sides:
 
     def of(self, side: str) -> QueryTarget:
         return self.stable if side == "stable" else self.candidate
+
+
+def next_step(
+    state: State,
+    guards: tuple[PercentileGuard, ...],
+    procedure: Procedure,
+    lengths: BlockLengths,
+) -> State:
+    """The state at the beginning of a step: the capital of the tests is that of the rollout. The
+    procedure is that of the limits on what the gateway counts.
+    """
+    tests = percentile_tests.next_step(
+        state.tests, guards, procedure.payoff, block_seconds=lengths.means
+    )
+    gateway = lost_requests.next_step(state.gateway, procedure, lengths)
+    return State(source=state.source, tests=tests, gateway=gateway)
 
 
 def histogram_queries(state: State, sides: Sides) -> list[str]:
@@ -87,13 +111,14 @@ def take_histograms(
     readings: list[Reading],
     sides: Sides,
     at: datetime,
+    payoff: Payoff = Payoff.CAPPED,
 ) -> State:
-    """Update the state by one reading. The first source that has both sides is kept for the step."""
+    """Update the state by one reading. The first source that has both sides is kept."""
     problem = ""
     for source, pair in zip(_sources(state), _pairs(readings), strict=True):
         counts, problem = _both(source, pair)
         if not problem:
-            return _with(state, guards, source, counts, sides, at)
+            return _with(state, guards, source, counts, sides, at, payoff)
     failure = next(
         (reading.message for reading in readings if isinstance(reading, PrometheusError)), ""
     )
@@ -115,15 +140,23 @@ def _with(
     counts: dict[str, InstanceCounts],
     sides: Sides,
     at: datetime,
+    payoff: Payoff,
 ) -> State:
+    since = state.histogram_at
+    before = histograms.counted(counts["stable"])
     added = {side: histograms.increase(state.counts.get(side, {}), counts[side]) for side in SIDES}
     return replace(
         state,
         source=source.name,
         # An instance that is missing now keeps its last counts: it may come back.
         counts={side: {**state.counts.get(side, {}), **counts[side]} for side in SIDES},
-        tests=percentiles.advance(
-            state.tests, stable=added["stable"], candidate=added["candidate"], guards=guards
+        tests=percentile_tests.advance(
+            percentile_tests.begin(state.tests, before),
+            stable=added["stable"],
+            candidate=added["candidate"],
+            guards=guards,
+            seconds=(at - since).total_seconds() if since else 0.0,
+            payoff=payoff,
         ),
         problem="",
         query=promql.fill(source.query, sides.candidate),

@@ -21,6 +21,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StrictBool,
     StrictInt,
     ValidationInfo,
     field_validator,
@@ -78,6 +79,11 @@ class QueryGuard(BaseModel):
         ge=1,
         le=20,
         description="of a promql guard: consecutive breaches before it fails; default 3",
+    )
+    dry_run: StrictBool = Field(
+        title="Dry run",
+        default=False,
+        description="judged and shown, but neither aborts the rollout nor blocks promotion",
     )
 
     @field_validator("name")

@@ -1,45 +1,38 @@
-"""The sequential tests of one step: their state, and how one more interval updates it.
+"""The sequential tests of a rollout on counters: their state, and how one more reading updates it.
 
-Pure: `advance` takes what was stored and the increases since, and returns what to store. Each step
-begins anew, with its share of alpha.
+Pure: `advance` takes what was stored and the increases since, and returns what to store;
+`next_step` carries the capital to another step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from deployments.guards.domain import counters, e_process
+from deployments.guards.domain import counters
+from deployments.guards.domain.betting import blocks, e_process, lanes, rates
+from deployments.guards.domain.betting.blocks import BlockLengths
+from deployments.guards.domain.betting.e_process import Payoff
+from deployments.guards.domain.betting.lanes import Claim, Trial
+from deployments.guards.domain.betting.rates import Count, Pair, RateLimit
 from deployments.guards.domain.counters import NO_FACTS, NO_SUMS, Facts, Sums
-from deployments.guards.domain.e_process import Wealth
-from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
 
-
-@dataclass(frozen=True, slots=True)
-class Bets:
-    """One test of one limit, in both directions; `hits` of its `trials` were worse than allowed."""
-
-    worse: Wealth = field(default_factory=e_process.suspicion)
-    within: Wealth = field(default_factory=e_process.confidence)
-    hits: int = 0
-    trials: int = 0
-
-    def bet(self, *, hits: int, trials: int, chance: float) -> Bets:
-        return Bets(
-            worse=self.worse.bet(hits=hits, trials=trials, chance=chance),
-            within=self.within.bet(hits=hits, trials=trials, chance=chance),
-            hits=self.hits + hits,
-            trials=self.trials + trials,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "worse": self.worse.to_json(),
-            "within": self.within.to_json(),
-            "hits": self.hits,
-            "trials": self.trials,
-        }
+# A gross slowdown, for the fast lane: so many times the plan's limit, and so much longer.
+_GROSS: Final = 2.0
+_GROSS_MS: Final = 20.0
+# A block ends with the reading that completes this part of it: readings are not quite regular.
+_COMPLETE: Final = 0.9
+# Open blocks by name: of failures, of means, and of the candidate's means alone for absolute limits.
+# The fast lane bets on means as soon as there are enough requests ("now").
+_ERRORS, _MEANS, _ALONE, _MEANS_NOW, _ALONE_NOW = (
+    "errors",
+    "means",
+    "alone",
+    "means now",
+    "alone now",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +45,64 @@ class Side:
     def __add__(self, other: Side) -> Side:
         return Side(self.stable + other.stable, self.candidate + other.candidate)
 
+    @property
+    def failures(self) -> Pair:
+        return Pair(
+            Count(self.stable.requests, self.stable.failure),
+            Count(self.candidate.requests, self.candidate.failure),
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {"stable": self.stable.to_json(), "candidate": self.candidate.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
+class OpenBlock:
+    """A block that is not complete yet, or has too few requests for a mean."""
+
+    side: Side = field(default_factory=Side)
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"side": self.side.to_json(), "seconds": self.seconds}
+
+
+@dataclass(frozen=True, slots=True)
 class StepTests:
-    """`waiting` is the interval that has too few requests to compare means yet, of both sides;
-    `alone` the same of the candidate only, for absolute limits. `split` leaves out what may
-    have been sent with the weight before.
+    """`total` and `split` are of the present step; `split` leaves out what may have been sent with
+    the weight before. The capital of `claims` is that of the rollout.
     """
 
     total: Side = field(default_factory=Side)
     split: Side = field(default_factory=Side)
-    waiting: Side = field(default_factory=Side)
-    alone: Sums = NO_SUMS
-    bets: Mapping[str, Bets] = field(default_factory=dict)
+    lengths: BlockLengths = field(default_factory=BlockLengths)
+    open: Mapping[str, OpenBlock] = field(default_factory=dict)
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+    # Seconds that the readings of this step cover.
+    seconds: float = 0.0
 
-    def of(self, name: str) -> Bets:
-        return self.bets.get(name, Bets())
+    def of(self, name: str) -> Claim:
+        return self.claims.get(name, Claim())
 
     def to_json(self) -> dict[str, Any]:
         return {
             "total": self.total.to_json(),
             "split": self.split.to_json(),
-            "waiting": self.waiting.to_json(),
-            "alone": self.alone.to_json(),
-            "bets": {name: bets.to_json() for name, bets in self.bets.items()},
+            "lengths": self.lengths.to_json(),
+            "open": {name: block.to_json() for name, block in self.open.items()},
+            "claims": {name: claim.to_json() for name, claim in self.claims.items()},
+            "seconds": self.seconds,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """How a plan tests its limits, and the facts of each side."""
+
+    limits: tuple[GuardLimit, ...]
+    payoff: Payoff = Payoff.CAPPED
+    stable: Facts = NO_FACTS
+    candidate: Facts = NO_FACTS
 
 
 def max_test(metric: Metric) -> str:
@@ -90,18 +113,27 @@ def ratio_test(metric: Metric) -> str:
     return f"{metric}.ratio"
 
 
-def floor_test(metric: Metric) -> str:
-    """Whether the candidate is above what a relative limit ignores."""
-    return f"{metric}.floor"
-
-
 def from_json(stored: Mapping[str, Any]) -> StepTests:
     return StepTests(
         total=_side(stored.get("total", {})),
         split=_side(stored.get("split", {})),
-        waiting=_side(stored.get("waiting", {})),
-        alone=counters.from_json(stored.get("alone")),
-        bets={name: bets_from_json(bets) for name, bets in stored.get("bets", {}).items()},
+        lengths=blocks.from_json(stored.get("lengths")),
+        open={
+            name: OpenBlock(_side(block["side"]), block["seconds"])
+            for name, block in stored.get("open", {}).items()
+        },
+        claims={name: lanes.from_json(claim) for name, claim in stored.get("claims", {}).items()},
+        seconds=stored.get("seconds", 0.0),
+    )
+
+
+def next_step(tests: StepTests, procedure: Procedure, lengths: BlockLengths) -> StepTests:
+    """The state at the beginning of a step. The open block ends where the weight changes: it counts
+    as it is, because leaving it out could depend on what it shows.
+    """
+    claims, _ = _bet_blocks(tests, dict(tests.open), procedure, is_cut=True)
+    return StepTests(
+        lengths=lengths, claims={name: claim.next_step() for name, claim in claims.items()}
     )
 
 
@@ -109,109 +141,157 @@ def advance(
     tests: StepTests,
     interval: Side,
     *,
-    limits: tuple[GuardLimit, ...],
-    stable: Facts = NO_FACTS,
-    candidate: Facts = NO_FACTS,
+    procedure: Procedure,
+    seconds: float = blocks.SLOT_SECONDS,
     is_within_step: bool = True,
+    uncut: Side | None = None,
 ) -> StepTests:
     """`is_within_step` False: the interval began before the step, so its split is not the step's.
     The tests use it all the same; they are valid whatever the traffic weight of each side.
+    `uncut` has the times of pods that still warm up, which `interval` lacks: only the fast lane
+    judges these. None: nothing was left out.
     """
-    bets = dict(tests.bets)
-    for limit in limits:
-        if limit.metric == Metric.ERROR_RATE:
-            _bet_on_errors(bets, limit, interval)
-    waiting, alone = tests.waiting + interval, tests.alone + interval.candidate
-    if alone.timed >= e_process.SIGN_REQUESTS:
-        for limit in _compared(limits):
-            _bet_on_max(bets, limit, alone, candidate)
-        alone = Sums()
-    if min(waiting.stable.timed, waiting.candidate.timed) >= e_process.SIGN_REQUESTS:
-        for limit in _compared(limits):
-            _bet_on_ratio(bets, limit, waiting, stable, candidate)
-        waiting = Side()
-    return StepTests(
+    whole = interval if uncut is None else uncut
+    added = {
+        _ERRORS: interval,
+        _MEANS: interval,
+        _ALONE: Side(candidate=interval.candidate),
+        _MEANS_NOW: whole,
+        _ALONE_NOW: Side(candidate=whole.candidate),
+    }
+    waiting = dict(tests.open)
+    for name, side in added.items():
+        before = waiting.get(name, OpenBlock())
+        waiting[name] = OpenBlock(before.side + side, before.seconds + seconds)
+    claims, waiting = _bet_blocks(tests, waiting, procedure, is_cut=False)
+    claims, waiting = _bet_readings(claims, waiting, procedure, interval)
+    return replace(
+        tests,
         total=tests.total + interval,
         split=tests.split + interval if is_within_step else tests.split,
-        waiting=waiting,
-        alone=alone,
-        bets=bets,
+        open=waiting,
+        claims=claims,
+        seconds=tests.seconds + seconds,
     )
 
 
-def _compared(limits: tuple[GuardLimit, ...]) -> list[GuardLimit]:
-    """Means over intervals. Errors are counted, and memory is measured, not sampled."""
-    direct = (Metric.ERROR_RATE, Metric.GPU_MEMORY)
-    return [limit for limit in limits if limit.metric not in direct]
+Claimed = tuple[dict[str, Claim], dict[str, OpenBlock]]
 
 
-def _bet_on_errors(bets: dict[str, Bets], limit: GuardLimit, interval: Side) -> None:
-    mine, others = interval.candidate, interval.stable
-
-    def of_requests(name: str, most: float) -> None:
-        bets[name] = bets.get(name, Bets()).bet(
-            hits=mine.failure, trials=mine.requests, chance=most
-        )
-
-    if limit.max is not None:
-        of_requests(max_test(limit.metric), limit.max)
-    if limit.max_ratio is None:
-        return
-    if limit.ignore_below:
-        of_requests(floor_test(limit.metric), limit.ignore_below)
-    failures = mine.failure + others.failure
-    if failures:
-        chance = e_process.share_of_failures(
-            ratio=limit.max_ratio, candidate=mine.requests, stable=others.requests
-        )
-        name = ratio_test(limit.metric)
-        bets[name] = bets.get(name, Bets()).bet(hits=mine.failure, trials=failures, chance=chance)
-
-
-def _bet_on_max(bets: dict[str, Bets], limit: GuardLimit, alone: Sums, facts: Facts) -> None:
-    value = counters.value_of(limit.metric, alone, facts)
-    if limit.max is not None and value is not None:
-        _bet_on_sign(bets, max_test(limit.metric), is_worse=value > limit.max)
+def _bet_blocks(
+    tests: StepTests, waiting: dict[str, OpenBlock], procedure: Procedure, *, is_cut: bool
+) -> Claimed:
+    """The slow lane, by the blocks that are complete."""
+    claims, lengths = dict(tests.claims), tests.lengths
+    errors = waiting.get(_ERRORS)
+    if errors and (is_cut or errors.seconds >= _COMPLETE * lengths.errors):
+        del waiting[_ERRORS]
+        for limit in procedure.limits:
+            if limit.metric in COUNTED:
+                rates.bet_block(
+                    claims, limit.metric, rate_limit(limit), errors.side.failures, procedure.payoff
+                )
+    for name, is_alone in ((_MEANS, False), (_ALONE, True)):
+        block = waiting.get(name)
+        is_long = block and (is_cut or block.seconds >= _COMPLETE * lengths.means)
+        if block and is_long and _has_means(block.side, is_alone=is_alone):
+            del waiting[name]
+            for key, is_worse in _signs(block.side, procedure, is_alone=is_alone, is_gross=False):
+                claims[key] = claims.get(key, Claim()).bet_block(
+                    _sign(is_worse=is_worse), procedure.payoff
+                )
+    return claims, waiting
 
 
-def _bet_on_ratio(
-    bets: dict[str, Bets], limit: GuardLimit, interval: Side, stable: Facts, candidate: Facts
-) -> None:
-    mine = counters.value_of(limit.metric, interval.candidate, candidate)
-    base = counters.value_of(limit.metric, interval.stable, stable)
-    if mine is not None and base is not None and (most := most_of(limit, base)) is not None:
-        _bet_on_sign(bets, ratio_test(limit.metric), is_worse=mine > most)
+def _bet_readings(
+    claims: dict[str, Claim], waiting: dict[str, OpenBlock], procedure: Procedure, interval: Side
+) -> Claimed:
+    """The fast lane, by this reading; of means by the last few until they have enough requests."""
+    for limit in procedure.limits:
+        if limit.metric in COUNTED:
+            rates.bet_reading(claims, limit.metric, rate_limit(limit), interval.failures)
+    for name, is_alone in ((_MEANS_NOW, False), (_ALONE_NOW, True)):
+        if _has_means(waiting[name].side, is_alone=is_alone):
+            side = waiting.pop(name).side
+            for key, is_worse in _signs(side, procedure, is_alone=is_alone, is_gross=True):
+                claims[key] = claims.get(key, Claim()).bet_reading(_sign(is_worse=is_worse))
+    return claims, waiting
 
 
-def _bet_on_sign(bets: dict[str, Bets], name: str, *, is_worse: bool) -> None:
-    bets[name] = bets.get(name, Bets()).bet(
-        hits=int(is_worse), trials=1, chance=e_process.SIGN_CHANCE
-    )
+def _has_means(side: Side, *, is_alone: bool) -> bool:
+    timed = side.candidate.timed if is_alone else min(side.candidate.timed, side.stable.timed)
+    return timed >= e_process.SIGN_REQUESTS
+
+
+def _signs(
+    side: Side, procedure: Procedure, *, is_alone: bool, is_gross: bool
+) -> list[tuple[str, bool]]:
+    """Whether each mean is above its limit, by the name of its test."""
+    signs = []
+    for limit in procedure.limits:
+        # Errors are counted, and memory is measured, not sampled.
+        if limit.metric in (*COUNTED, Metric.GPU_MEMORY):
+            continue
+        mine = counters.value_of(limit.metric, side.candidate, procedure.candidate)
+        base = counters.value_of(limit.metric, side.stable, procedure.stable)
+        most = limit.max if is_alone else None if base is None else most_of(limit, base)
+        if mine is not None and most is not None:
+            name = max_test(limit.metric) if is_alone else ratio_test(limit.metric)
+            signs.append((name, mine > (_gross(limit, most, base) if is_gross else most)))
+    return signs
+
+
+def _gross(limit: GuardLimit, most: float, base: float | None) -> float:
+    slack = _GROSS_MS if KINDS[limit.metric].unit == "ms" else 0.0
+    return max(_GROSS * most, (base or most) + slack)
+
+
+def _sign(*, is_worse: bool) -> Trial:
+    return Trial(int(is_worse), 1, e_process.SIGN_CHANCE)
+
+
+def rate_limit(limit: GuardLimit) -> RateLimit:
+    return RateLimit(limit.max, limit.max_ratio, limit.ignore_below)
 
 
 def most_of(limit: GuardLimit, stable: float) -> float | None:
     """The highest value that the relative limit allows for this value of stable.
 
-    A rate may always be as high as `ignore_below`; a mean may always lie that much above stable's.
+    A rate may always be as high as its floor; a mean may always lie `ignore_below` above stable's.
     """
     if limit.max_ratio is None:
         return None
-    if limit.metric == Metric.ERROR_RATE:
-        return max(limit.max_ratio * stable, limit.ignore_below)
-    return max(limit.max_ratio * stable, stable + limit.ignore_below)
+    if limit.metric in COUNTED:
+        return rate_limit(limit).allowed(stable)
+    return max(limit.max_ratio * stable, stable + (limit.ignore_below or 0.0))
+
+
+def evidence_of(limit: GuardLimit, tests: StepTests) -> float:
+    """Against the limit, over the rollout: compare it with 1 / the level of one test."""
+    if limit.metric in COUNTED:
+        return rates.evidence(tests.claims, limit.metric, rate_limit(limit))
+    return max(tests.of(name).evidence for name in _names(limit)) if limit.tests else 0.0
+
+
+def is_within(limit: GuardLimit, tests: StepTests, *, alpha: float) -> bool:
+    """Whether this step has shown that all limits are met."""
+    if limit.metric in COUNTED:
+        return rates.is_within(tests.claims, limit.metric, rate_limit(limit), alpha=alpha)
+    return all(tests.of(name).within.value >= 1 / alpha for name in _names(limit))
+
+
+def _names(limit: GuardLimit) -> list[str]:
+    absolute = [] if limit.max is None else [max_test(limit.metric)]
+    return absolute if limit.max_ratio is None else [*absolute, ratio_test(limit.metric)]
+
+
+def block_seconds(limit: GuardLimit, tests: StepTests) -> float:
+    is_rate = limit.metric in COUNTED
+    return tests.lengths.errors if is_rate else tests.lengths.means
 
 
 def _side(stored: Mapping[str, Any]) -> Side:
     return Side(
         counters.from_json(stored.get("stable")),
         counters.from_json(stored.get("candidate")),
-    )
-
-
-def bets_from_json(stored: Mapping[str, Any]) -> Bets:
-    return Bets(
-        worse=e_process.suspicion(stored["worse"]),
-        within=e_process.confidence(stored["within"]),
-        hits=stored["hits"],
-        trials=stored["trials"],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from deployments.models import Deployment, Pipeline, Rollout
-from deployments.states import RolloutPhase
+from deployments.states import JUDGED_PHASES
 from portal.core import clock, leases
 from portal.core.wakeups import wake
 
@@ -53,8 +53,7 @@ def on_readings(cluster_ids: Collection[int]) -> None:
     """Evaluate rollouts as soon as there are new readings: a bad candidate should not keep its
     traffic until the next sweep.
     """
-    judged = (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
-    rows = Rollout.objects.filter(phase__in=judged, deployment__cluster_id__in=cluster_ids)
+    rows = Rollout.objects.filter(phase__in=JUDGED_PHASES, deployment__cluster_id__in=cluster_ids)
     for pk in list(rows.values_list("pk", flat=True)):
         leases.nudge(Rollout, pk)
         wake("deployments.advance_rollout", pk)

@@ -17,34 +17,36 @@ from deployments.manifests.domain.metadata import (
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import OfficeHours, ServingSpec
+from fleet.telemetry.domain import metric_names as language
+from fleet.telemetry.domain.metric_names import MetricNames
 
 _POLL_SECONDS = 15
 _WINDOW: Final = "2m"
 _QUEUE: Final = "nv_inference_pending_request_count"
 _LATENCY: Final = "nv_inference_request_duration_us"
-_LLM_QUEUE: Final = "vllm:num_requests_waiting"
-_LLM_LATENCY: Final = "vllm:e2e_request_latency_seconds"
 _GATEWAY_LATENCY: Final = "istio_request_duration_milliseconds_bucket"
 _GPU_LOAD: Final = "DCGM_FI_DEV_GPU_UTIL"
 _GPU_MEMORY_USED: Final = "DCGM_FI_DEV_FB_USED"
 _GPU_MEMORY_FREE: Final = "DCGM_FI_DEV_FB_FREE"
 # Metrics that the pods of the model report themselves.
-OWN_METRICS: Final = ("queue", "latency")
+OWN_METRICS: Final = ("first-token", "kv-cache", "latency", "queue")
 # One pod a minute down, so that a short lull does not cost a cold start.
 _ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
 
 
 def metric_names(spec: ServingSpec) -> dict[str, str]:
     """The series that the autoscaler reads from Prometheus, by what they are of."""
-    is_llm, scaling = spec.llm is not None, spec.scaling
+    scaling = spec.scaling
     if scaling.kind not in (serving_spec.KEDA, serving_spec.HPA):
         return {}
     series = {
-        "queue": _LLM_QUEUE if is_llm else _QUEUE,
-        "latency": f"{_LLM_LATENCY}_count" if is_llm else _LATENCY,
+        "queue": _queue_of(spec),
+        "latency": _LATENCY if spec.llm is None else f"{_server_of(spec).whole_request}_count",
         "gateway-latency": _GATEWAY_LATENCY,
         "gpu": _GPU_LOAD,
         "gpu-memory": _GPU_MEMORY_USED,
+        "kv-cache": _server_of(spec).cache_usage[0],
+        "first-token": _first_token_of(spec),
     }
     watched = {
         scaling.metric,
@@ -52,6 +54,19 @@ def metric_names(spec: ServingSpec) -> dict[str, str]:
         "gpu-memory" if scaling.max_gpu_memory_percent else "",
     }
     return {name: series[name] for name in series if name in watched}
+
+
+def _server_of(spec: ServingSpec) -> MetricNames:
+    """The server of a language model."""
+    return language.SGLANG if spec.engine == serving_spec.KSERVE_SGLANG else language.VLLM
+
+
+def _queue_of(spec: ServingSpec) -> str:
+    return _QUEUE if spec.llm is None else _server_of(spec).waiting
+
+
+def _first_token_of(spec: ServingSpec) -> str:
+    return f"{_server_of(spec).first_token[0]}_bucket"
 
 
 def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
@@ -104,7 +119,7 @@ def _horizontal_pod_autoscaler(context: ManifestContext, served: ServedRevision)
 
 
 def _hpa_metric(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """The queue is an external metric: an adapter serves the sum of Triton's series of that Service,
+    """The queue is an external metric: an adapter serves the sum of the server's series of that Service,
     which the HPA divides by the number of replicas.
     """
     scaling = served.spec.scaling
@@ -112,7 +127,7 @@ def _hpa_metric(context: ManifestContext, served: ServedRevision) -> dict[str, A
         target = {"type": "Utilization", "averageUtilization": scaling.target}
         return {"type": "Resource", "resource": {"name": scaling.metric, "target": target}}
     metric = {
-        "name": _QUEUE,
+        "name": metric_names(served.spec)["queue"],
         "selector": {"matchLabels": {"service": _service(context, served)}},
     }
     average = {"type": "AverageValue", "averageValue": str(scaling.target)}
@@ -181,13 +196,20 @@ def _query(context: ManifestContext, served: ServedRevision, metric: str) -> str
     if metric == "gpu":
         return _or_zero(f"avg({_of_gpus(context, served, _GPU_LOAD)})")
     where = f'{{namespace="{context.namespace}",pod=~"{_pods(context, served)}"}}'
-    is_llm = served.spec.llm is not None
+    if metric == "kv-cache":
+        # Of a pod's copies the fullest one, which is the first to preempt requests.
+        named = " or ".join(f"{name}{where}" for name in _server_of(served.spec).cache_usage)
+        return _or_zero(f"100 * avg(max by (pod) ({named}))")
+    if metric == "first-token":
+        rate = f"rate({_first_token_of(served.spec)}{where}[{_WINDOW}])"
+        return _or_zero(f"1000 * histogram_quantile(0.95, sum by (le) ({rate}))")
     if metric == "queue":
-        return f"sum({_LLM_QUEUE if is_llm else _QUEUE}{where})"
+        return f"sum({_queue_of(served.spec)}{where})"
+    latency = _server_of(served.spec).whole_request
     total, count, per_ms = (
-        (f"{_LLM_LATENCY}_sum", f"{_LLM_LATENCY}_count", "* 1000")
-        if is_llm
-        else (_LATENCY, "nv_inference_request_success", "/ 1000")
+        (_LATENCY, "nv_inference_request_success", "/ 1000")
+        if served.spec.llm is None
+        else (f"{latency}_sum", f"{latency}_count", "* 1000")
     )
     mean = f"sum(rate({total}{where}[{_WINDOW}])) / sum(rate({count}{where}[{_WINDOW}]))"
     return _or_zero(f"{mean} {per_ms}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from deployments.manifests.domain import image_pull
 from deployments.manifests.domain import network as policies
 from deployments.manifests.domain.metadata import (
     DEPLOYMENT_ID_LABEL,
@@ -21,6 +22,10 @@ from deployments.spec.domain.kubernetes_names import workload_name
 def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     network = served.spec.network
     manifests = [disruption_budget(context, served), policies.of_workload(context, served)]
+    if served.spec.llm is not None and served.spec.llm.prefix_routing:
+        manifests.append(policies.of_endpoint_picker(context, served))
+    if served.spec.placement.pre_pull:
+        manifests.append(image_pull.daemon_set(context, served))
     if network.strict_mtls:
         manifests.append(peer_authentication(context, served))
     if network.service_monitor:
@@ -59,7 +64,8 @@ def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifes
     """
     labels = {DEPLOYMENT_ID_LABEL: str(context.deployment_id), REVISION_LABEL: str(served.number)}
     meta = _metadata(context, served)
-    port = "http1" if served.spec.engine == serving_spec.KSERVE_VLLM else "metrics"
+    is_on_api = served.spec.engine in (serving_spec.KSERVE_VLLM, serving_spec.KSERVE_SGLANG)
+    port = "http1" if is_on_api else "metrics"
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",

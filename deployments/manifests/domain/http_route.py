@@ -26,9 +26,13 @@ KIND = "HTTPRoute"
 _SERVICE_SUFFIX: Final = {
     serving_spec.KSERVE_TRITON: "-predictor",
     serving_spec.KSERVE_VLLM: "-predictor",
+    serving_spec.KSERVE_SGLANG: "-predictor",
     serving_spec.LLM_SERVICE: "-kserve-workload-svc",
 }
 _LLM_SERVICE_PORT: Final = 8000
+# The pool that KServe makes of the pods of an LLMInferenceService; its endpoint picker chooses the pod.
+_POOL: Final = {"group": "inference.networking.k8s.io", "kind": "InferencePool"}
+_POOL_SUFFIX: Final = "-inference-pool"
 _GRPC_PORT: Final = 9000
 GRPC_HEADER: Final = "slipway-deployment"
 _MIRROR: Final = "RequestMirror"
@@ -51,6 +55,7 @@ class Backend:
     api: Api
     is_knative: bool = False
     mirror: int = 0
+    has_pool: bool = False
 
     @property
     def has_grpc(self) -> bool:
@@ -75,6 +80,7 @@ def backend_for(
         api=route_paths.api_of(spec, model),
         is_knative=spec.scaling.kind == serving_spec.KNATIVE,
         mirror=mirror,
+        has_pool=spec.llm is not None and spec.llm.prefix_routing,
     )
 
 
@@ -96,7 +102,7 @@ def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifes
     rules = [
         {
             **_rewritten(context, path, mirrored),
-            "backendRefs": [_backend_ref(context, backend) for backend in serving],
+            "backendRefs": _backend_refs(context, path, serving),
         }
         for path in route_paths.paths_of([backend.api for backend in serving])
     ]
@@ -186,12 +192,26 @@ def _rules(route: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _weights_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
-    weights = {ref["name"]: int(ref.get("weight", 1)) for ref in rule.get("backendRefs", [])}
+    weights = {_service_in(ref): int(ref.get("weight", 1)) for ref in rule.get("backendRefs", [])}
     return {name: weight for name, weight in weights.items() if weight}
 
 
+def _service_in(ref: Mapping[str, Any]) -> str:
+    """The Service of the same pods, where the reference is to a pool."""
+    name = str(ref["name"])
+    if not _is_pool(ref):
+        return name
+    return name.removesuffix(_POOL_SUFFIX) + _SERVICE_SUFFIX[serving_spec.LLM_SERVICE]
+
+
+def _is_pool(ref: Mapping[str, Any]) -> bool:
+    return bool(ref.get("kind") == _POOL["kind"])
+
+
 def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
-    """The paths that the route carries, each as "Exact /team/deployment/v2 -> /v2"."""
+    """The paths that the route carries, each as "Exact /team/deployment/v2 -> /v2", and whether an
+    endpoint picker chooses the pod.
+    """
     rules = () if route is None else _rules(route)
     return frozenset(text for rule in rules for text in _paths_of_rule(rule))
 
@@ -202,6 +222,8 @@ def _paths_of_rule(rule: Mapping[str, Any]) -> list[str]:
         str(path.get("replaceFullPath") or path.get("replacePrefixMatch") or "")
         for path in rewrites
     )
+    if any(_is_pool(ref) for ref in rule.get("backendRefs", [])):
+        target += " by endpoint picker"
     matched = [match.get("path", {}) for match in rule.get("matches") or [{}]]
     return [f"{path.get('type', '')} {path.get('value', '')} -> {target}" for path in matched]
 
@@ -248,6 +270,18 @@ def _mirror_filter(context: ManifestContext, backend: Backend, port: int) -> dic
 
 def _port_of(backend: Backend) -> int:
     return _LLM_SERVICE_PORT if backend.engine == serving_spec.LLM_SERVICE else 80
+
+
+def _backend_refs(
+    context: ManifestContext, path: ServerPath, serving: Sequence[Backend]
+) -> list[dict[str, Any]]:
+    """A picker chooses for prompts alone, and for one revision alone: gateways exist that ask one picker
+    for all backends of a rule, so that a canary without ready pods would fail the requests of both.
+    """
+    if path.generates_text and len(serving) == 1 and serving[0].has_pool:
+        name = f"{workload_name(context.deployment, serving[0].number)}{_POOL_SUFFIX}"
+        return [{**_POOL, "name": name, "weight": serving[0].weight}]
+    return [_backend_ref(context, backend) for backend in serving]
 
 
 def _backend_ref(context: ManifestContext, backend: Backend) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A revision as a KServe InferenceService: Triton or vLLM, in Standard or Knative mode.
+"""A revision as a KServe InferenceService: Triton, vLLM or SGLang, in Standard or Knative mode.
 
 The canary fields of InferenceService are not used: in Standard mode released versions accept them
 and split no traffic. Each revision is its own InferenceService; the portal's route splits.
@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import (
-    autoscaling,
-    download,
-    pod_template,
-    triton_args,
-    vllm,
-)
+from deployments.manifests.domain import autoscaling, pod_template, sglang, triton_args, vllm
 from deployments.manifests.domain.metadata import (
     RUNTIME,
     Manifest,
@@ -28,6 +22,7 @@ from deployments.manifests.domain.metadata import (
     secret_annotations,
     version_annotations,
 )
+from deployments.manifests.domain.model_files import download
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -87,7 +82,7 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
         "labels": pod_labels_of(context, served),
         "serviceAccountName": account_of(served),
         **_replicas(spec),
-        **pod_template.sealed(is_knative=spec.scaling.kind == serving_spec.KNATIVE),
+        **pod_template.sealed(spec),
         **pod_template.placement_of(context, served),
         "model": _model(context, served),
         "volumes": _volumes(served),
@@ -108,7 +103,7 @@ def _volumes(served: ServedRevision) -> list[dict[str, Any]]:
     volumes = [pod_template.shared_memory(served.spec)[0]]
     if has_download or served.spec.llm is None:
         volumes.append(pod_template.scratch()[0])
-    return [*volumes, download.volume()] if has_download else volumes
+    return [*volumes, download.volume(served)] if has_download else volumes
 
 
 def _replicas(spec: ServingSpec) -> dict[str, Any]:
@@ -123,7 +118,7 @@ def _replicas(spec: ServingSpec) -> dict[str, Any]:
 
 def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec = served.spec
-    model = _vllm_model(context, served) if spec.llm is not None else _triton_model(context, served)
+    model = _MODELS[spec.engine](context, served)
     fields = {
         # The published schema requires it; the webhook would add it anyway.
         "name": "",
@@ -132,7 +127,7 @@ def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     }
     mounts = [pod_template.shared_memory(spec)[1], *fields.get("volumeMounts", [])]
     if download.is_in_pod(served):
-        mounts.append(download.server_mount())
+        mounts.append(download.server_mount(served))
     fields["volumeMounts"] = mounts
     if spec.scaling.kind == serving_spec.KNATIVE:
         # Knative takes one port, and starts and stops pods itself.
@@ -172,6 +167,13 @@ def _vllm_model(context: ManifestContext, served: ServedRevision) -> dict[str, A
         # The runtime for several nodes defines its own command and probes.
         return fields
     return {**fields, **_probes(served, ready="/v1/models", live="/health")}
+
+
+_MODELS = {
+    serving_spec.KSERVE_TRITON: _triton_model,
+    serving_spec.KSERVE_VLLM: _vllm_model,
+    serving_spec.KSERVE_SGLANG: sglang.model,
+}
 
 
 def _probes(served: ServedRevision, *, ready: str, live: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ _FLAGS: Final[Mapping[str, str]] = {
     "tolerations": "kubernetes.podspec-tolerations",
     "topologySpreadConstraints": "kubernetes.podspec-topologyspreadconstraints",
 }
+_WRITTEN_CLAIM: Final = "kubernetes.podspec-persistent-volume-write"
 _VOLUME_FLAGS: Final[Mapping[str, str]] = {
     "emptyDir": "kubernetes.podspec-volumes-emptydir",
     "persistentVolumeClaim": "kubernetes.podspec-persistent-volume-claim",
@@ -40,3 +41,5 @@ def _needed(predictor: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from ((flag, field) for field, flag in _FLAGS.items() if predictor.get(field))
     for volume in predictor.get("volumes") or ():
         yield from ((flag, field) for field, flag in _VOLUME_FLAGS.items() if field in volume)
+        if not volume.get("persistentVolumeClaim", {"readOnly": True}).get("readOnly"):
+            yield _WRITTEN_CLAIM, "persistentVolumeClaim"

@@ -1,14 +1,15 @@
-"""A revision as KServe's LLMInferenceService: vLLM as its presets start it, on one node.
+"""A revision as KServe's LLMInferenceService: vLLM as its presets start it, on one node or, with copies
+of the model on each, on several (a LeaderWorkerSet).
 
-Routing stays the portal's own, so `router` is left out: KServe then makes the workload and its Service
-only.
+Routing stays the portal's own: KServe makes the workload, its Service and, where requests are routed by
+prefix cache, an InferencePool with its endpoint picker, but no route.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import download, pod_template, vllm
+from deployments.manifests.domain import pod_template, vllm
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -20,6 +21,7 @@ from deployments.manifests.domain.metadata import (
     resources_of,
     version_annotations,
 )
+from deployments.manifests.domain.model_files import download
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import Llm
 
@@ -34,11 +36,15 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
         "model": {"uri": vllm.weights_uri(served, llm), "name": served.model_name},
         "labels": pod_labels_of(context, served),
         "replicas": spec.min_replicas,
-        "parallelism": {"tensor": llm.tensor_parallel},
+        "parallelism": _parallelism(llm),
         "template": _pod(context, served, llm),
     }
+    if llm.nodes > 1:
+        fields["worker"] = _pod(context, served, llm)
     if download.is_in_pod(served):
         fields["storageInitializer"] = {"enabled": False}
+    if llm.prefix_routing:
+        fields["router"] = {"scheduler": {}}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -47,12 +53,38 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
     }
 
 
+def _parallelism(llm: Llm) -> dict[str, int]:
+    if llm.nodes == 1:
+        return {"tensor": llm.tensor_parallel}
+    return {
+        "tensor": llm.tensor_parallel,
+        "data": llm.data_parallel * llm.nodes,
+        "dataLocal": llm.data_parallel,
+    }
+
+
+def _options(served: ServedRevision, llm: Llm) -> list[str]:
+    """vLLM's arguments beside those of the preset. Presets for one node read parallelism.tensor from
+    KServe 0.20 only, and parallelism.data not at all; those for several nodes read both.
+    """
+    parallel = vllm.parallel_args(llm) if llm.nodes == 1 else []
+    return [*parallel, *vllm.engine_args(served.spec, llm)]
+
+
+def _security(llm: Llm) -> dict[str, Any]:
+    """The preset for several nodes adds capabilities that Pod Security *restricted* refuses. An empty list
+    does not replace theirs when KServe merges both, and this capability is the only one it admits.
+    """
+    fields = pod_template.security()
+    if llm.nodes > 1:
+        fields["capabilities"] = {**fields["capabilities"], "add": ["NET_BIND_SERVICE"]}
+    return fields
+
+
 def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
     """Laid over KServe's preset, which holds the image, the command and the probes."""
     volume, mount = pod_template.shared_memory(served.spec)
-    # Presets before KServe 0.20 do not read parallelism.tensor; where both are there, they are equal.
-    options = [f"--tensor-parallel-size={llm.tensor_parallel}", *vllm.engine_args(served.spec, llm)]
-    arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": " ".join(options)}
+    arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": " ".join(_options(served, llm))}
     container: dict[str, Any] = {
         "name": "main",
         "env": [
@@ -63,7 +95,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
             pod_template.hugging_face_env(served),
         ],
         "resources": resources_of(served.spec),
-        "securityContext": pod_template.security(),
+        "securityContext": _security(llm),
         "volumeMounts": [mount],
     }
     if served.spec.image:
@@ -71,13 +103,13 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
     pod: dict[str, Any] = {
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
-        **pod_template.sealed(),
+        **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
         "containers": [container],
         "volumes": [volume],
     }
     if download.is_in_pod(served):
-        container["volumeMounts"].append(download.server_mount())
+        container["volumeMounts"].append(download.server_mount(served))
         pod["initContainers"] = download.containers(context, served)
-        pod["volumes"] += [pod_template.scratch()[0], download.volume()]
+        pod["volumes"] += [pod_template.scratch()[0], download.volume(served)]
     return pod

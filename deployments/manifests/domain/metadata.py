@@ -48,6 +48,7 @@ class ManifestContext:
     # The Secret whose S3 keys pods read with, where there are no roles.
     storage_secret: str = ""
     vllm_image: str = ""
+    sglang_image: str = ""
     # Where the cluster's own KEDA reaches Prometheus.
     prometheus_url: str = ""
     # The LocalModelNodeGroup whose nodes keep cached models.

@@ -25,6 +25,12 @@ _KIND: Final = "NetworkPolicy"
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 # KServe sets it on the router of a pipeline; the portal sets the labels of other pods.
 _PIPELINE_LABEL: Final = "serving.kserve.io/inferencegraph"
+# KServe's labels of the endpoint picker of an LLMInferenceService.
+_NAME_LABEL: Final = "app.kubernetes.io/name"
+_COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+_PICKER: Final = "llminferenceservice-router-scheduler"
+# Policies see the port of an API server itself, not that of its Service.
+_API_SERVER_PORTS: Final = (443, 6443)
 _METRICS_PORT: Final = 8002
 _HTTPS: Final = 443
 _HTTP: Final = 80
@@ -91,6 +97,31 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
     }
 
 
+def of_endpoint_picker(context: ManifestContext, served: ServedRevision) -> Manifest:
+    """KServe's endpoint picker of the revision: the gateway asks it for a pod; it reads metrics of the
+    revision's pods, and pool and pods from the API server.
+    """
+    workload = workload_name(context.deployment, served.number)
+    models = {"podSelector": {"matchLabels": {WORKLOAD_LABEL: workload}}}
+    ports = [{"port": port, "protocol": "TCP"} for port in _API_SERVER_PORTS]
+    networks = [_block(cidr) for cidr in (*context.control_plane_cidrs, *context.egress_cidrs)]
+    return {
+        "apiVersion": _VERSION,
+        "kind": _KIND,
+        "metadata": metadata(context, f"{workload}-picker", served),
+        "spec": {
+            "podSelector": {"matchLabels": {_NAME_LABEL: workload, _COMPONENT_LABEL: _PICKER}},
+            "policyTypes": ["Egress", "Ingress"],
+            "ingress": [{"from": [_namespace(name) for name in _gateways(context)]}],
+            "egress": [
+                _dns(),
+                {"to": [models]},
+                *([{"to": networks, "ports": ports}] if networks else []),
+            ],
+        },
+    }
+
+
 def _gateways(context: ManifestContext) -> list[str]:
     return list(dict.fromkeys([context.gateway_namespace, *context.proxy_namespaces]))
 
@@ -107,8 +138,12 @@ def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dic
 
 
 def metrics_port(served: ServedRevision) -> int:
-    """vLLM serves metrics on the port of its API."""
-    ports = {serving_spec.KSERVE_VLLM: 8080, serving_spec.LLM_SERVICE: 8000}
+    """Servers of language models serve metrics on the port of their API."""
+    ports = {
+        serving_spec.KSERVE_VLLM: 8080,
+        serving_spec.KSERVE_SGLANG: 8080,
+        serving_spec.LLM_SERVICE: 8000,
+    }
     return ports.get(served.spec.engine, _METRICS_PORT)
 
 

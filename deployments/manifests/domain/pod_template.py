@@ -37,6 +37,7 @@ _MIB_PER_MILLION_PARAMETERS = 2
 _GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _KARPENTER_CAPACITY = "karpenter.sh/capacity-type"
 _NODE_GROUP_CAPACITY = "eks.amazonaws.com/capacityType"
+_USER = 1000
 SCRATCH: Final = "/tmp"  # noqa: S108  a mount point inside the pod
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 
@@ -170,27 +171,25 @@ def security(*, is_read_only: bool = False) -> dict[str, Any]:
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "runAsNonRoot": True,
-        "runAsUser": 1000,
+        "runAsUser": _USER,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     return {**fields, "readOnlyRootFilesystem": True} if is_read_only else fields
 
 
-def sealed(*, is_knative: bool = False) -> dict[str, Any]:
+def sealed(spec: ServingSpec) -> dict[str, Any]:
     """Fields of every pod spec: no token of the cluster's API, and a context that also holds for
     containers which KServe or a webhook adds. A role (IRSA, Pod Identity) has a token of its own.
     """
     fields: dict[str, Any] = {"automountServiceAccountToken": False}
-    if is_knative:
+    if spec.scaling.kind == serving_spec.KNATIVE:
         # Knative refuses a security context of the pod unless its configuration was changed.
         return fields
-    return {
-        **fields,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-    }
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    if spec.storage.model_cache == "volume":
+        # Where the volume's driver applies groups (FSx for Lustre), the user may then write to it.
+        context |= {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"}
+    return {**fields, "securityContext": context}
 
 
 def scratch() -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:

@@ -7,9 +7,9 @@ from deployments.manifests.domain import (
     dependent_objects,
     inference_service,
     llm_inference_service,
-    local_model_cache,
     namespace,
     network,
+    sglang,
     triton_deployment,
     vllm,
 )
@@ -19,6 +19,7 @@ from deployments.manifests.domain.metadata import (
     ServedRevision,
     with_digest,
 )
+from deployments.manifests.domain.model_files import local_model_cache
 from deployments.spec.domain import serving_spec
 
 
@@ -35,6 +36,8 @@ def shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
         manifests.append(namespace.serving_runtime(context))
     if spec.engine == serving_spec.KSERVE_VLLM and spec.nodes == 1:
         manifests.append(vllm.serving_runtime(context))
+    if spec.engine == serving_spec.KSERVE_SGLANG:
+        manifests.append(sglang.serving_runtime(context))
     if spec.storage.model_cache == "cluster":
         manifests.append(local_model_cache.local_model_cache(context, served))
     return manifests

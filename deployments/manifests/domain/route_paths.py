@@ -76,9 +76,9 @@ class Api:
 
 def api_of(spec: ServingSpec, model: str) -> Api:
     """`model` is the revision's own; those of multi-model serving answer too."""
-    if spec.engine not in (serving_spec.KSERVE_VLLM, serving_spec.LLM_SERVICE):
+    if spec.engine not in serving_spec.OPENAI_ENGINES:
         return Api((model, *(packed.model for packed in spec.packed)))
-    return Api(others=_OPENAI + (_OPENAI_OF_KSERVE if spec.nodes > 1 else ()))
+    return Api(others=_OPENAI + (_OPENAI_OF_KSERVE if spec.split_nodes > 1 else ()))
 
 
 def paths_of(apis: Sequence[Api]) -> list[ServerPath]:

@@ -41,6 +41,13 @@ def settings_of(served: ServedRevision) -> list[str]:
     args = []
     if served.spec.summary_latencies:
         args.append("--metrics-config=summary_latencies=true")
+    settings = [served.spec.triton, *(packed.triton for packed in served.spec.packed)]
+    if cache_mib := sum(triton.response_cache_mib for triton in settings):
+        # One cache for all models of the process; config.pbtxt only says which of them use it.
+        args.append(f"--cache-config=local,size={cache_mib * 1024 * 1024}")
+    if any(triton.instances.is_rate_limited for triton in settings):
+        # Off by default, and then Triton ignores the rate limiters of config.pbtxt.
+        args.append("--rate-limit=execution_count")
     if served.config_name:
         args.append(f"--model-config-name={served.config_name}")
     return args + _loaded(served)

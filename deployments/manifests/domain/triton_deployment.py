@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import download, pod_template, triton_args
+from deployments.manifests.domain import pod_template, triton_args
 from deployments.manifests.domain.metadata import (
     WORKLOAD_LABEL,
     Manifest,
@@ -17,6 +17,7 @@ from deployments.manifests.domain.metadata import (
     resources_of,
     version_annotations,
 )
+from deployments.manifests.domain.model_files import download
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 
@@ -78,7 +79,7 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     shm_volume, _ = pod_template.shared_memory(served.spec)
     scratch_volume, _, _ = pod_template.scratch()
     volumes: list[dict[str, Any]] = [
-        download.volume(),
+        download.volume(served),
         shm_volume,
         scratch_volume,
     ]
@@ -87,7 +88,7 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     return {
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
-        **pod_template.sealed(),
+        **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
         "initContainers": download.containers(context, served),
         "containers": [_server(context, served)],
@@ -108,7 +109,7 @@ def _server(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         **_lifecycle(served),
         "resources": resources_of(served.spec),
         "securityContext": pod_template.security(is_read_only=True),
-        "volumeMounts": [download.server_mount(), shm_mount, scratch],
+        "volumeMounts": [download.server_mount(served), shm_mount, scratch],
     }
     if served.spec.engine == serving_spec.TRITON_VLLM:
         container["env"] = [

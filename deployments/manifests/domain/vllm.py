@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import pod_template
+from deployments.manifests.domain import language_runtime, pod_template
 from deployments.manifests.domain.metadata import (
-    MANAGED_BY,
     Manifest,
     ManifestContext,
     ServedRevision,
@@ -20,8 +19,15 @@ RUNTIME: Final = "slipway-vllm"
 # Shipped with KServe; it starts Ray on every node and has its own probes.
 MULTI_NODE_RUNTIME: Final = "kserve-huggingfaceserver-multinode"
 _FORMAT = {"name": "huggingface", "version": "1"}
-_MODELS = "/mnt/models"
+# Where the download puts the weights, of a hub or of an uploaded version.
+MODELS: Final = "/mnt/models"
 _DTYPES = {"original": "auto", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def parallel_args(llm: Llm) -> list[str]:
+    """Copies of the model in one pod, and the GPUs of each."""
+    copies = [f"--data-parallel-size={llm.data_parallel}"] if llm.data_parallel > 1 else []
+    return [f"--tensor-parallel-size={llm.tensor_parallel}", *copies]
 
 
 def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
@@ -70,7 +76,7 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "runtime": MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
         "protocolVersion": "v2",
         "storageUri": weights_uri(served, llm),
-        "env": [*env_of(spec), *_home_env(), pod_template.hugging_face_env(served)],
+        "env": [*env_of(spec), *home_env(), pod_template.hugging_face_env(served)],
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
         # With a writable root: vLLM is not known to run without one.
         "securityContext": pod_template.security(),
@@ -78,17 +84,16 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     if llm.nodes > 1:
         # workerSpec has the sizes; the runtime refuses them as arguments.
         return {**fields, "args": [f"--model_name={served.model_name}", *engine_args(spec, llm)]}
-    is_uploaded = not (llm.hugging_face_id or llm.artifact)
     args = [
-        f"{_MODELS}/{served.model_name}/1" if is_uploaded else _MODELS,
+        MODELS,
         f"--served-model-name={served.model_name}",
-        f"--tensor-parallel-size={llm.tensor_parallel}",
+        *parallel_args(llm),
         *engine_args(spec, llm),
     ]
     return {**fields, "image": spec.image or context.vllm_image, "args": args}
 
 
-def _home_env() -> list[dict[str, str]]:
+def home_env() -> list[dict[str, str]]:
     """Folders for the caches of the hub, of compiled graphs and of Triton kernels."""
     _, _, home = pod_template.scratch()
     hub = {"name": "HF_HOME", "value": f"{pod_template.SCRATCH}/huggingface"}
@@ -102,12 +107,12 @@ def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "pipelineParallelSize": llm.nodes,
         "tensorParallelSize": llm.tensor_parallel,
         "serviceAccountName": account_of(served),
-        **pod_template.sealed(),
+        **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
         "containers": [
             {
                 "name": "worker-container",
-                "env": _home_env(),
+                "env": home_env(),
                 "resources": resources_of(served.spec),
                 "securityContext": pod_template.security(),
             }
@@ -116,33 +121,13 @@ def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
 
 
 def serving_runtime(context: ManifestContext) -> Manifest:
-    amounts = {"cpu": "1", "memory": "4Gi"}
     container = {
-        "name": "kserve-container",
         "image": context.vllm_image,
         "command": ["vllm", "serve"],
         "args": ["--port=8080"],
-        "env": _home_env(),
+        "env": home_env(),
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
-        "securityContext": pod_template.security(),
-        "resources": {"requests": dict(amounts), "limits": dict(amounts)},
     }
-    return {
-        "apiVersion": "serving.kserve.io/v1alpha1",
-        "kind": "ServingRuntime",
-        "metadata": {
-            "name": RUNTIME,
-            "namespace": context.namespace,
-            "labels": {**MANAGED_BY, "slipway.dev/team": context.team},
-        },
-        "spec": {
-            "annotations": {
-                "prometheus.kserve.io/port": "8080",
-                "prometheus.kserve.io/path": "/metrics",
-            },
-            "multiModel": False,
-            "supportedModelFormats": [{**_FORMAT, "autoSelect": False}],
-            "protocolVersions": ["v2", "v1"],
-            "containers": [container],
-        },
-    }
+    return language_runtime.serving_runtime(
+        context, name=RUNTIME, model_format=_FORMAT, container=container
+    )

@@ -11,7 +11,6 @@ from typing import Any
 
 from deployments.manifests.domain import http_route, metadata
 from deployments.manifests.domain import revision as revision_manifests
-from deployments.manifests.domain.bucket_files import ServingFiles
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -20,6 +19,7 @@ from deployments.manifests.domain.metadata import (
     digest_of,
     to_yaml,
 )
+from deployments.manifests.domain.model_files.bucket_files import ServingFiles
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -62,7 +62,7 @@ def identity_of(version: ModelVersion) -> list[str]:
     """What an approval binds to: the external address of the weights, or the exact uploaded bytes."""
     if version.source_uri:
         return [version.source_uri]
-    return [version.bucket, version.key, version.s3_version_id, version.sha256]
+    return [version.bucket, version.upload_prefix, version.sha256]
 
 
 def render(

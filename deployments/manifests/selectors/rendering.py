@@ -13,19 +13,26 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from deployments.manifests.domain import bucket_files, http_route
-from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain import http_route
 from deployments.manifests.domain.metadata import (
     ManifestContext,
     PackedModel,
     ServedFile,
     ServedRevision,
 )
+from deployments.manifests.domain.model_files import bucket_files
+from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
 from deployments.models import Deployment, ModelVersion, Pipeline, Revision
 from deployments.registry.domain import object_keys, serving_objects, signatures
 from deployments.sizing.domain.onnx import MIB
 from deployments.spec.domain import replicas, serving_spec
-from deployments.spec.domain.engines import LLM_SERVICE, ONNX_ENGINES, TRITON_VLLM
+from deployments.spec.domain.engines import (
+    KSERVE_SGLANG,
+    LLM_SERVICE,
+    ONNX_ENGINES,
+    OPENAI_ENGINES,
+    TRITON_VLLM,
+)
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from fleet.clusters.domain import serving_policy
 from fleet.clusters.domain.capabilities import Capabilities
@@ -89,6 +96,7 @@ def context_for(
         role_arn=used.role_for(team),
         storage_secret=used.storage_secret,
         vllm_image=used.vllm_image,
+        sglang_image=used.sglang_image,
         prometheus_url=used.prometheus_url,
         cache_node_group=used.cache_node_group,
         monitor_labels=tuple(sorted(capabilities.monitor_labels.items())),
@@ -171,7 +179,7 @@ def _served_files(
     """The recorded files of the versions and those that the revision adds."""
     digests = {key: hashlib.sha256(body).hexdigest() for key, body in files.objects.items()}
     roots = [files.prefix]
-    if spec.engine in ONNX_ENGINES:
+    if loads_versions(spec):
         roots = [version.repository_prefix for version in versions]
         for version in versions:
             recorded = serving_objects.from_json(version.laid_out)
@@ -182,6 +190,14 @@ def _served_files(
         for key in sorted(digests)
         if root and key.startswith(root)
     )
+
+
+def loads_versions(spec: ServingSpec) -> bool:
+    """Whether pods load the files of versions: with Triton, or uploaded weights of a language model."""
+    if spec.llm is None:
+        return spec.engine in ONNX_ENGINES
+    has_external_weights = spec.llm.hugging_face_id or spec.llm.artifact
+    return spec.engine in OPENAI_ENGINES and not has_external_weights
 
 
 def _packed_model(version: ModelVersion) -> PackedModel:
@@ -207,6 +223,8 @@ def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
         return used.triton_image
     if spec.engine == TRITON_VLLM:
         return used.triton_vllm_image
+    if spec.engine == KSERVE_SGLANG:
+        return used.sglang_image
     is_preset = spec.engine == LLM_SERVICE or spec.nodes > 1
     return "" if is_preset else used.vllm_image
 

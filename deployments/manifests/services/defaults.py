@@ -4,12 +4,14 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from deployments import rejections
 from deployments.manifests.selectors import rendering
 from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
-from deployments.registry.domain.external_weights import ExternalWeights
 from deployments.sizing.domain import declared_size
+from deployments.sizing.domain.declared_size import DeclaredSize
 from deployments.spec.domain import default_scaling
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
@@ -55,10 +57,13 @@ def _autoscaled(
 def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> ServingSpec:
     """The spec of the version `now` for `then`, without the values that came from `now`."""
     llm = spec.llm
-    if llm is None or not (now.source_uri or then.source_uri):
+    stated = _size_of(now)
+    if llm is None or not (
+        now.source_uri or then.source_uri or stated.is_read or _size_of(then).is_read
+    ):
         return spec
     size = llm.parameters_millions
-    if size == declared_size.from_version(now.source_uri, now.metadata).parameters_millions:
+    if size == stated.parameters_millions:
         size = 0
     with definitions.inside("llm"):
         kept = llm.replace(hugging_face_id="", artifact="", parameters_millions=size)
@@ -66,16 +71,24 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
 
 
 def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
-    """Unchanged for an uploaded version, and for an engine that cannot load the external weights:
-    preflight refuses that with an explanation.
+    """Unchanged for an uploaded version that is not a language model, and for an engine that cannot load
+    the weights: preflight refuses that with an explanation.
     """
     llm = spec.llm
-    if llm is None or not version.source_uri:
+    if llm is None:
         return spec
+    if not version.source_uri:
+        return _with_uploaded_weights(spec, llm, version)
     reference = external_weights.parse(version.source_uri)
     if spec.engine not in reference.engines:
         return spec
-    _require_same(llm, reference, version.label)
+    own = {
+        "llm.hugging_face_id": reference.hugging_face_id,
+        "llm.artifact": reference.artifact,
+    }
+    _require_same(
+        llm, own, f"The weights of {version.label} are at {reference.uri}: leave this out."
+    )
     stated = declared_size.from_metadata(version.metadata)
     with definitions.inside("llm"):
         full = llm.replace(
@@ -86,14 +99,26 @@ def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
     return spec.replace(llm=full)
 
 
-def _require_same(llm: Llm, reference: ExternalWeights, label: str) -> None:
-    values = {
-        "llm.hugging_face_id": (llm.hugging_face_id, reference.hugging_face_id),
-        "llm.artifact": (llm.artifact, reference.artifact),
-    }
-    message = f"The weights of {label} are at {reference.uri}: leave this out."
-    problems = {
-        name: message for name, (requested, own) in values.items() if requested and requested != own
-    }
+def _with_uploaded_weights(spec: ServingSpec, llm: Llm, version: ModelVersion) -> ServingSpec:
+    size = _size_of(version)
+    if not size.is_read:
+        return spec
+    own = {"llm.hugging_face_id": "", "llm.artifact": ""}
+    _require_same(llm, own, f"The weights of {version.label} were uploaded: leave this out.")
+    with definitions.inside("llm"):
+        full = llm.replace(
+            parameters_millions=llm.parameters_millions or size.parameters_millions,
+        )
+    return spec.replace(llm=full)
+
+
+def _size_of(version: ModelVersion) -> DeclaredSize:
+    return declared_size.from_version(version.source_uri, version.metadata, version.signature)
+
+
+def _require_same(llm: Llm, own: Mapping[str, str], message: str) -> None:
+    """`own` are the values of the version by path."""
+    requested = {"llm.hugging_face_id": llm.hugging_face_id, "llm.artifact": llm.artifact}
+    problems = {name: message for name, value in requested.items() if value and value != own[name]}
     if problems:
         raise Rejected(message, problems)

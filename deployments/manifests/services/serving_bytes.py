@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from deployments.manifests.selectors import rendering
 from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.models import ModelVersion
 from deployments.registry.domain import object_keys, serving_objects
@@ -23,7 +24,6 @@ from deployments.registry.gateways.object_store import (
     ObjectMissing,
     StoredObject,
 )
-from deployments.spec.domain.engines import ONNX_ENGINES
 from fleet.kube.domain.errors import ClusterError
 
 _THREADS: Final = 8
@@ -77,7 +77,7 @@ def compare_revision(rendered: RenderedRevision, bucket: Bucket, *, is_laid_out:
     Raises ArtifactError when the store does not answer: the result is then unknown.
     """
     files, differences = rendered.files, list[str]()
-    if rendered.spec.engine in ONNX_ENGINES:
+    if rendering.loads_versions(rendered.spec):
         for version in (rendered.version, *rendered.additional):
             differences += compare_version(version, bucket)
     elif files.objects:

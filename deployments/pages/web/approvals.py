@@ -14,12 +14,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 from deployments.approvals.selectors import approvals
 from deployments.approvals.web.forms import DecisionForm
 from deployments.changes.selectors import changes, emergency_reviews, shown_evidence
-from deployments.changes.services import decisions, emergency_override, recheck
+from deployments.changes.services import decisions, emergency_override, plan_figures, recheck
 from deployments.changes.web import items, new_deployment_cards
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.models import ChangeRequest, EmergencyReview
 from deployments.plans.domain import descriptions
 from deployments.plans.selectors import plans
+from deployments.registry.domain.metadata import version_metadata
 from deployments.spec.domain import field_values
 from deployments.states import CHANGE, ChangeState
 from portal.accounts.models import User
@@ -137,14 +138,7 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
         "item": items.item_of(change),
         "change": change,
         "form": form,
-        "steps": [
-            StepRow(
-                weight=step.weight,
-                soak=descriptions.format_duration(step.soak_seconds),
-                min_requests=step.min_requests,
-            )
-            for step in plans.plan_of(change).steps
-        ],
+        **_plan_context(change),
         "version": change.revision.version if change.revision else None,
         "still_needed": approvals.people_still_needed(change),
         "may_approve": may_approve,
@@ -158,12 +152,33 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
     }
 
 
+def _plan_context(change: ChangeRequest) -> dict[str, Any]:
+    """The steps, and what the watch after them costs."""
+    if change.deployment is None or not change.steps:
+        return {"steps": []}
+    plan = plans.plan_of(change)
+    seconds = plan.warmup_seconds
+    return {
+        "steps": [
+            StepRow(
+                weight=step.weight,
+                soak=descriptions.format_duration(step.soak_seconds),
+                min_requests=step.min_requests,
+            )
+            for step in plan.steps
+        ],
+        "warm_up": descriptions.format_duration(seconds) if seconds else "none",
+        "watch": descriptions.format_duration(plan.watched_seconds) if plan.watched_seconds else "",
+        "watch_amount": plan_figures.watch_cost(change.deployment, plan),
+    }
+
+
 def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
     """For a decided request: the evidence shown at the decision, and what changed since."""
     kept = shown_evidence.kept(change)
     shown = kept or shown_evidence.of(change)
     diff = items.lines_from(shown["diff"])
-    metadata = shown["metadata"].items()
+    metadata = version_metadata.flatten(shown["metadata"]).items()
     return {
         "shown": shown,
         "is_kept": kept is not None,

@@ -50,7 +50,7 @@ def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> li
     total = sum((cost_row.amount for cost_row in rows), zero)
     return [
         CostTile(f"{now:%B}", total, "final hours plus the current estimate"),
-        CostTile("Current daily rate", row.usd_per_day, f"{row.gpus.normalize():f} GPUs"),
+        CostTile("Current daily rate", row.usd_per_day, describe_gpus(row.gpus)),
         _unit_tile(rows, total),
         CostTile(
             "Estimated",
@@ -58,6 +58,10 @@ def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> li
             "final shortly after each hour ends",
         ),
     ]
+
+
+def describe_gpus(count: Decimal) -> str:
+    return "1 GPU" if count == 1 else f"{count.normalize():f} GPUs"
 
 
 def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:

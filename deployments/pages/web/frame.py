@@ -12,9 +12,12 @@ from deployments.changes.web import items
 from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.models import Deployment, Rollout
 from deployments.plans.domain import descriptions
+from deployments.registry.selectors import starts
+from deployments.registry.web import starts as registry_starts
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
 from deployments.rollouts.web.buttons import buttons_of
+from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments
 from deployments.serving.services import stopping
 from deployments.spec.domain import serving_spec
@@ -27,6 +30,7 @@ ENGINE_NAMES = {
     serving_spec.KSERVE_TRITON: "KServe Triton",
     serving_spec.TRITON: "Triton",
     serving_spec.KSERVE_VLLM: "KServe vLLM",
+    serving_spec.KSERVE_SGLANG: "KServe SGLang",
     serving_spec.TRITON_VLLM: "Triton vLLM",
     serving_spec.LLM_SERVICE: "LLMInferenceService",
 }
@@ -103,11 +107,29 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "rollout_text": rollout_text(view) if view and view.steps else "",
         "rollout_tone": rollout_tone(rollout) if rollout else "",
         "state": "stopping" if deployments.is_stopping(deployment) else deployment.state,
+        "usual_start": _usual_start(deployment),
         "open_change": None if rollout else open_change,
         "can_request": can_request,
         "has_pending_drift": Drift.from_json(deployment.drift).outcome == Outcome.PENDING,
         "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
     }
+
+
+def _usual_start(deployment: Deployment) -> str:
+    """While a revision starts: how long that usually takes."""
+    if deployment.is_stopped or deployment.is_retiring or deployment.is_retired:
+        return ""
+    revision = next(
+        (
+            revision
+            for revision in (deployment.candidate_revision, deployment.stable_revision)
+            if revision is not None
+            and ObservedRevision.of(deployment.observed, revision.number).is_ready is False
+        ),
+        None,
+    )
+    usual = starts.usual_start_of(revision) if revision is not None else None
+    return registry_starts.describe(usual) if usual is not None else ""
 
 
 def rollout_text(view: RolloutView) -> str:

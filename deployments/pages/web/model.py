@@ -9,12 +9,13 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
-from markdown_it import MarkdownIt
 
 from deployments.models import Deployment, Model, ModelVersion
 from deployments.quality.web import lines
 from deployments.registry.domain import comparison, signatures
 from deployments.registry.domain.comparison import ComparedFact
+from deployments.registry.domain.formats import catalogue
+from deployments.registry.domain.metadata import version_metadata
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import models as model_service
 from deployments.registry.web import signature
@@ -24,6 +25,7 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core.errors import Invalid
+from portal.ui import markdown
 from portal.ui.access import keeps_input, people_only
 from portal.ui.addresses import with_query
 from portal.ui.htmx import respond
@@ -31,8 +33,6 @@ from portal.ui.htmx import respond
 _PER_PAGE = 50
 _MAX_METRICS = 4
 _MAX_FACTS = 200
-# Raw HTML in a description stays text.
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
     rows = registry_versions.list_versions(actor=user, model=model).order_by("-number")
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
     versions = list(page)
-    metrics = comparison.numeric_keys([v.metadata for v in versions])
+    metrics = version_metadata.metric_names(v.metadata for v in versions)
     chosen = request.GET.get("metric", "")
     chosen = chosen if chosen in metrics else next(iter(metrics), "")
     context = {
@@ -67,7 +67,7 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
         "rows": _rows(versions, metrics[:_MAX_METRICS]),
         "aliases": model.aliases.select_related("version"),
         "chart": metric_over_versions(versions, chosen) if chosen else None,
-        "description": _MARKDOWN.render(model.description),
+        "description": markdown.render(model.description),
         "golden_lines": lines.golden_lines(model),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
     }
@@ -124,7 +124,7 @@ def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[VersionRow]:
     return [
         VersionRow(
             version=version,
-            metrics=[version.metadata.get(metric) for metric in metrics],
+            metrics=[version_metadata.metrics_of(version.metadata).get(m) for m in metrics],
             serving=serving.get(version.pk, []),
         )
         for version in versions
@@ -136,10 +136,11 @@ def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[Com
         (
             "Metadata",
             comparison.compare(
-                comparison.sort_keys(left.metadata), comparison.sort_keys(right.metadata)
+                version_metadata.flatten(left.metadata), version_metadata.flatten(right.metadata)
             ),
         ),
-        ("File", comparison.compare(_file(left), _file(right))),
+        ("Artifact", comparison.compare(_file(left), _file(right))),
+        ("Files", comparison.compare(_files(left), _files(right))),
         (
             "Signature",
             comparison.compare(
@@ -155,8 +156,15 @@ def _file(version: ModelVersion) -> dict[str, Any]:
         "state": version.state,
         "reference": version.source_uri,
         "file": version.filename,
-        "format": version.format,
+        "format": catalogue.describe(version.format),
         "size in bytes": version.size_bytes,
         "SHA-256": version.sha256[:16],
         "GPU memory, MiB (estimate)": version.vram_estimate_mib,
+    }
+
+
+def _files(version: ModelVersion) -> dict[str, str]:
+    """By path the beginning of the SHA-256; before the verification the size."""
+    return {
+        file.path: file.sha256[:16] or f"{file.size_bytes:,} bytes" for file in version.files.all()
     }

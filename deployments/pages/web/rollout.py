@@ -27,6 +27,7 @@ from deployments.serving.selectors import deployments
 from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
+from portal.core import clock
 from portal.core.errors import NotFound
 from portal.ui.access import keeps_input, people_only
 
@@ -41,6 +42,7 @@ _DONE = {
     "promote_fully": "Promoted to all requests.",
     "pause": "Paused. The traffic weight stays as it is.",
     "unpause": "Resumed at the same step.",
+    "finish_watch": "Watch ended. The old revision is removed once it is drained.",
     "abort": "Aborting. The candidate gets no more requests.",
 }
 
@@ -62,6 +64,7 @@ class ButtonEffects:
     pause: str
     unpause: str
     abort: str
+    finish_watch: str
 
 
 @require_http_methods(["GET", "POST"])
@@ -95,6 +98,7 @@ def _act(user: User, rollout: Rollout | None, form: RolloutForm) -> Rollout:
         ),
         "pause": lambda: rollout_services.pause(actor=user, rollout_id=rollout.pk, reason=reason),
         "unpause": lambda: rollout_services.unpause(actor=user, rollout_id=rollout.pk),
+        "finish_watch": lambda: rollout_services.finish_watch(actor=user, rollout_id=rollout.pk),
         "abort": lambda: rollout_services.abort(actor=user, rollout_id=rollout.pk, reason=reason),
     }
     return calls[data["action"]]()
@@ -127,7 +131,7 @@ def _show(
 
 
 def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
-    phase = RolloutPhase(rollout.phase)
+    phase, at = RolloutPhase(rollout.phase), clock.now()
     change = changes.list_visible_to(SYSTEM).filter(pk=rollout.change_id).first()
     no_promotion = activity.why_no_promotion(rollout, view)
     no_full = activity.why_no_full_promotion(rollout, view)
@@ -144,6 +148,7 @@ def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
         "board_text": text,
         "board_tone": frame.rollout_tone(rollout),
         "is_pausable": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
+        "is_watch_over": view.is_watched and (rollout.watch_until or at) <= at,
         "is_abortable": phase != RolloutPhase.ABORTING,
         "no_promotion": no_promotion,
         "no_full_promotion": no_full,
@@ -219,6 +224,7 @@ def _button_effects(rollout: Rollout, view: RolloutView) -> ButtonEffects:
         pause=f"Stays at {_describe_weight(view)} until someone resumes it.",
         unpause="Continues at the same step. Soak time and counts are kept.",
         abort=_describe_abort(view, stable.version.label),
+        finish_watch=f"Ends the watch. {replaces} Going back is then a change request.",
     )
 
 
@@ -236,6 +242,12 @@ def _describe_weight(view: RolloutView) -> str:
 
 
 def _describe_abort(view: RolloutView, stable: str) -> str:
+    if view.is_watched:
+        candidate = view.rollout.candidate_revision.version.label
+        return (
+            f"Sends all requests back to {stable}, which still runs, then removes {candidate}. "
+            "Requests in flight complete."
+        )
     if view.is_mirroring:
         return f"Stops mirroring, then removes the candidate. Users are not affected: {stable} serves them."
     return (

@@ -66,7 +66,6 @@ def text_of(revision: Revision) -> str:
                 "version": {
                     "label": version.label,
                     "sha256": version.sha256,
-                    "s3VersionId": version.s3_version_id,
                     "repository": version.storage_uri,
                 },
                 "metadata": version.metadata,

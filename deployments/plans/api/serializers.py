@@ -71,7 +71,7 @@ class GuardLimitSerializer(Serializer):
         for model in (GuardLimit, PercentileGuard, QueryGuard):
             for name, definition in fields_of(model).items():
                 if name not in fields:
-                    nullable = {} if definition.kind is str else {"allow_null": True}
+                    nullable = {} if definition.kind in (str, bool) else {"allow_null": True}
                     fields[name] = _field(definition, required=False, **nullable)
         return fields
 
@@ -89,3 +89,7 @@ class PlanSerializer(Serializer):
     )
     move_alias = _field(fields_of(PlanSettings)["move_alias"], required=False, allow_blank=True)
     drain_seconds = _field(fields_of(PlanSettings)["drain_seconds"], required=False)
+    watch_seconds = _field(fields_of(PlanSettings)["watch_seconds"], required=False)
+    warmup_seconds = _field(
+        fields_of(PlanSettings)["warmup_seconds"], required=False, allow_null=True
+    )

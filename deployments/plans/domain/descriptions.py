@@ -118,6 +118,7 @@ def describe_progress(
         RolloutPhase.RUNNING: f"{kind} · step {step_index + 1} of {step_count}",
         RolloutPhase.PAUSED: f"Paused · step {step_index + 1} of {step_count}",
         RolloutPhase.PROMOTING: "Promoting · candidate becomes stable",
+        RolloutPhase.WATCHING: "Promoted · watched, old revision warm",
         RolloutPhase.COMPLETED: "Completed",
         RolloutPhase.ABORTING: (
             f"Aborting · {'mirroring stops' if is_shadow else 'traffic returns to stable'}"
@@ -138,6 +139,7 @@ def describe_progress_briefly(
         RolloutPhase.RUNNING: f"{kind} {mirror or weight}%",
         RolloutPhase.PAUSED: f"Paused at {percent}",
         RolloutPhase.PROMOTING: "Promoting",
+        RolloutPhase.WATCHING: "Promoted, watched",
         RolloutPhase.ABORTING: "Aborting",
     }
     return texts.get(RolloutPhase(phase), phase)

@@ -24,13 +24,18 @@ from pydantic import (
 
 from deployments.guards.domain import guard_set
 from deployments.guards.domain.answer_metrics import QUALITY, QualityMetric
+from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.plans.domain.steps import LONGEST_SOAK_SECONDS, ZERO_TRAFFIC_STEP, Step
+from deployments.plans.domain.warm_up import DEFAULT_WARMUP_SECONDS
 from deployments.spec.domain import model_names
 from portal.core.definitions import Rejected, rejection_of
 
 DRAIN_SECONDS: Final = 15
 _LONGEST_DRAIN_SECONDS: Final = 24 * 3600
+LONGEST_WARMUP_SECONDS: Final = 3600
+WATCH_SECONDS: Final = 600
+_LONGEST_WATCH_SECONDS: Final = 24 * 3600
 _MOST_STEPS: Final = 10
 _LEAST_REQUESTS_FOR_AUTO: Final = 20
 _LEAST_AFTER_SOAK_SECONDS: Final = 60
@@ -50,6 +55,7 @@ class AnalysisSettings(BaseModel):
 
     `alpha` bounds the probability of aborting a good candidate, over the whole rollout.
     `is_strict` False: a guard also passes after enough requests when no test finds a regression.
+    `is_robust` True: the slow lane takes the payoff for services with long bursts of their own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="Analysis")
@@ -64,6 +70,15 @@ class AnalysisSettings(BaseModel):
         default=False,
         description="a guard passes only when the candidate is proven to be within the limit",
     )
+    is_robust: StrictBool = Field(
+        default=False,
+        description="for services with long bursts of their own: false aborts stay rare, and finding a "
+        "regression takes about twice the time",
+    )
+
+    @property
+    def payoff(self) -> Payoff:
+        return Payoff.SYMMETRIC if self.is_robust else Payoff.CAPPED
 
 
 class PlanSettings(BaseModel):
@@ -91,6 +106,25 @@ class PlanSettings(BaseModel):
         ge=DRAIN_SECONDS,
         le=_LONGEST_DRAIN_SECONDS,
         description="Pods of the replaced revision stay this long to finish open requests.",
+    )
+
+    watch_seconds: StrictInt = Field(
+        title="Watch",
+        default=WATCH_SECONDS,
+        ge=0,
+        le=_LONGEST_WATCH_SECONDS,
+        description="After promotion guards go on this long, and the old revision stays warm without "
+        "traffic: a failure rolls back to it. 0: no watch.",
+    )
+    # None in a template; a request has its default filled in.
+    warmup_seconds: int | None = Field(
+        title="Warm-up",
+        strict=True,
+        default=None,
+        ge=0,
+        le=LONGEST_WARMUP_SECONDS,
+        description="From a pod's first request on its latency, queue time and throughput are not "
+        f"judged. Default: as long as the model takes to load, else {DEFAULT_WARMUP_SECONDS} s.",
     )
 
     @field_validator("move_alias")
@@ -138,6 +172,11 @@ class RolloutPlan(PlanSettings):
                 "users afterwards."
             )
         return steps
+
+    @property
+    def watched_seconds(self) -> int:
+        """A revision that takes over as soon as it is ready goes back to one that served before."""
+        return self.watch_seconds if self.steps else 0
 
     def with_steps(self, steps: tuple[Step, ...]) -> Self:
         return self.model_copy(update={"steps": steps})

@@ -10,7 +10,14 @@ from django import forms
 
 from deployments.guards.domain.promql import PLACEHOLDERS
 from deployments.models import ModelVersion
-from deployments.plans.domain.rollout_plan import DRAIN_SECONDS, PlanKind, PlanSettings, RolloutPlan
+from deployments.plans.domain.rollout_plan import (
+    DRAIN_SECONDS,
+    LONGEST_WARMUP_SECONDS,
+    WATCH_SECONDS,
+    PlanKind,
+    PlanSettings,
+    RolloutPlan,
+)
 from deployments.plans.domain.steps import Step
 from deployments.plans.web import plan_rows
 from deployments.plans.web.plan_rows import QualityForm, QueryFormSet, StepFormSet
@@ -57,10 +64,22 @@ class PlanForm(CommentForm):
     has_plan = forms.BooleanField(required=False, widget=forms.HiddenInput)
     kind = forms.ChoiceField(required=False, choices=[(name, label) for name, label, _ in KINDS])
     is_strict = forms.BooleanField(required=False)
+    is_robust = forms.BooleanField(required=False)
     move_alias = forms.CharField(required=False, max_length=_SETTINGS["move_alias"].max_length)
     drain_seconds = forms.IntegerField(
         required=False,
         min_value=DRAIN_SECONDS,
+        widget=forms.NumberInput(attrs={"data-unit": "s"}),
+    )
+    warmup_seconds = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=LONGEST_WARMUP_SECONDS,
+        widget=forms.NumberInput(attrs={"data-unit": "s"}),
+    )
+    watch_seconds = forms.IntegerField(
+        required=False,
+        min_value=0,
         widget=forms.NumberInput(attrs={"data-unit": "s"}),
     )
     keep_as = forms.CharField(label="Save as template", required=False, max_length=60)
@@ -69,7 +88,7 @@ class PlanForm(CommentForm):
         super().__init__(*args, **kwargs)
         offered = [(str(version.pk), _version_label(version)) for version in versions]
         cast("forms.ChoiceField", self.fields["version"]).choices = offered
-        for name in ("move_alias", "drain_seconds"):
+        for name in ("move_alias", "drain_seconds", "warmup_seconds", "watch_seconds"):
             field, definition = self.fields[name], _SETTINGS[name]
             field.label, field.help_text = definition.label, definition.help
         data, initial = (self.data, {}) if self.is_bound else (None, self.initial)
@@ -96,10 +115,12 @@ class PlanForm(CommentForm):
         return {
             "kind": self.kind_value(),
             "guards": [*plan_rows.rows_of(self.guards), *plan_rows.rows_of(self.queries)],
-            "analysis": {"is_strict": data["is_strict"]},
+            "analysis": {"is_strict": data["is_strict"], "is_robust": data["is_robust"]},
             "quality": self.quality.to_json(),
             "move_alias": data["move_alias"].strip(),
             "drain_seconds": data["drain_seconds"] or DRAIN_SECONDS,
+            "warmup_seconds": data["warmup_seconds"],
+            "watch_seconds": _default(data["watch_seconds"], WATCH_SECONDS),
         }
 
     def clean_kind(self) -> str:
@@ -160,8 +181,11 @@ def initial_of(plan: RolloutPlan) -> dict[str, Any]:
         "has_plan": True,
         "kind": plan.kind.value,
         "is_strict": plan.analysis.is_strict,
+        "is_robust": plan.analysis.is_robust,
         "move_alias": plan.move_alias,
         "drain_seconds": plan.drain_seconds,
+        "warmup_seconds": plan.warmup_seconds,
+        "watch_seconds": plan.watch_seconds,
         "steps": plan_rows.initial_steps(plan),
         "guards": plan_rows.initial_guards(plan),
         "quality": plan.quality_limits,
@@ -169,6 +193,11 @@ def initial_of(plan: RolloutPlan) -> dict[str, Any]:
     }
 
 
+def _default(typed: int | None, default: int) -> int:
+    """0 is a value of its own."""
+    return default if typed is None else typed
+
+
 def _version_label(version: ModelVersion) -> str:
-    accuracy = version.metadata.get("accuracy")
+    accuracy = version.metadata.get("metrics", {}).get("accuracy")
     return f"{version.label} · accuracy {accuracy}" if accuracy else version.label

@@ -37,6 +37,10 @@ def _number(definition: FieldDefinition, **bounds: Any) -> forms.Field:
     return kind(required=False, label=definition.label, **options)
 
 
+def _dry_run(definition: FieldDefinition) -> forms.Field:
+    return forms.BooleanField(required=False, label=definition.label, help_text=definition.help)
+
+
 class StepForm(forms.Form):
     auto_promote = forms.BooleanField(required=False)
 
@@ -83,6 +87,7 @@ class QueryForm(forms.Form):
             self.fields[name] = forms.CharField(required=False, max_length=length)
         for name in ("min", "max", "breaches"):
             self.fields[name] = _number(definitions[name])
+        self.fields["dry_run"] = _dry_run(definitions["dry_run"])
 
     @property
     def is_spare(self) -> bool:
@@ -116,10 +121,12 @@ class GuardForm(forms.Form):
         unit: str,
         has_max: bool = True,
         has_ratio: bool = True,
+        floor: float | None = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.label, self.source = label, source
+        self.default_floor = "automatic" if floor is None else f"{floor:g}"
         # People read and write a ratio in percent.
         self.unit, self.scale = ("%", 100.0) if unit == "ratio" else (unit, 1.0)
         definitions = fields_of(model)
@@ -127,6 +134,10 @@ class GuardForm(forms.Form):
             self.fields["max"] = _number(definitions["max"], min_value=0, max_value=None)
         if has_ratio:
             self.fields["max_ratio"] = _number(definitions["max_ratio"])
+            self.fields["ignore_below"] = _number(
+                definitions["ignore_below"], min_value=0, max_value=None
+            )
+        self.fields["dry_run"] = _dry_run(definitions["dry_run"])
 
     @property
     def most(self) -> BoundField | None:
@@ -136,11 +147,17 @@ class GuardForm(forms.Form):
     def ratio(self) -> BoundField | None:
         return self["max_ratio"] if "max_ratio" in self.fields else None
 
+    @property
+    def floor(self) -> BoundField | None:
+        return self["ignore_below"] if "ignore_below" in self.fields else None
+
     def to_json(self) -> dict[str, Any] | None:
-        limits = {name: limit for name, limit in self.cleaned_data.items() if limit is not None}
-        if "max" in limits:
-            limits["max"] /= self.scale
-        return {"metric": self.prefix, **limits} if limits else None
+        data = dict(self.cleaned_data)
+        dry_run = data.pop("dry_run")
+        limits = {name: limit for name, limit in data.items() if limit is not None}
+        for name in limits.keys() & {"max", "ignore_below"}:
+            limits[name] /= self.scale
+        return {"metric": self.prefix, **limits, "dry_run": dry_run} if limits else None
 
 
 class QualityForm(forms.Form):
@@ -175,6 +192,7 @@ def guard_forms(data: Any, initial: Mapping[str, Any]) -> list[GuardForm]:
             unit=kind.unit,
             has_max=kind.has_max,
             has_ratio=kind.has_ratio,
+            floor=kind.ignore_below,
         )
         for metric, kind in KINDS.items()
     }
@@ -187,22 +205,37 @@ def guard_forms(data: Any, initial: Mapping[str, Any]) -> list[GuardForm]:
             label=label,
             source=guard_percentiles.SOURCE,
             unit="ms",
+            floor=guard_percentiles.IGNORE_BELOW_MS,
         )
         for metric, label in guard_percentiles.LABELS.items()
     }
     return [*counters.values(), *percentiles.values()]
 
 
-def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, float | None]]:
+def _limits(most: float | None, guard: GuardLimit | PercentileGuard) -> dict[str, Any]:
+    return {"max": most, "max_ratio": guard.max_ratio, "dry_run": guard.dry_run}
+
+
+def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, Any]]:
     """Guards by metric, in the units of the form."""
-    shown: dict[str, dict[str, float | None]] = {}
+    shown: dict[str, dict[str, Any]] = {}
     for limit in plan.guards.limits:
         scale = 100.0 if KINDS[limit.metric].unit == "ratio" else 1.0
         most = None if limit.max is None else round(limit.max * scale, 6)
-        shown[limit.metric.value] = {"max": most, "max_ratio": limit.max_ratio}
+        floor = _stated(limit.ignore_below, KINDS[limit.metric].ignore_below)
+        shown[limit.metric.value] = {
+            **_limits(most, limit),
+            "ignore_below": None if floor is None else round(floor * scale, 6),
+        }
     for guard in plan.guards.percentiles:
-        shown[guard.metric] = {"max": guard.max, "max_ratio": guard.max_ratio}
+        floor = _stated(guard.ignore_below, guard_percentiles.IGNORE_BELOW_MS)
+        shown[guard.metric] = {**_limits(guard.max, guard), "ignore_below": floor}
     return shown
+
+
+def _stated(floor: float | None, default: float | None) -> float | None:
+    """A floor that differs from the default, which the form shows as empty."""
+    return None if floor == default else floor
 
 
 def initial_steps(plan: RolloutPlan) -> list[dict[str, Any]]:

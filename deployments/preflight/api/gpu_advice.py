@@ -32,14 +32,20 @@ class AttentionSerializer(Serializer):
 
 
 class LanguageModelSerializer(Serializer):
-    """For vLLM. Without `attention` the KV cache is estimated from the model size."""
+    """Without `attention` the KV cache is estimated from the model size."""
 
     parameters_millions = serializers.IntegerField(min_value=1, max_value=100_000_000)
     precision = serializers.ChoiceField(choices=list(BITS), default="bf16")
     kv_precision = serializers.ChoiceField(choices=list(BITS), default="bf16")
     context_tokens = serializers.IntegerField(default=4096, min_value=1, max_value=_MAX_INTEGER)
     concurrency = serializers.IntegerField(default=8, min_value=1, max_value=100_000)
-    memory_percent = serializers.IntegerField(default=90, help_text="of each GPU, for vLLM")
+    memory_percent = serializers.IntegerField(default=90, help_text="of each GPU, for the server")
+    data_parallel = serializers.IntegerField(
+        default=1,
+        min_value=1,
+        max_value=16,
+        help_text="copies of the model, each on GPUs of its own",
+    )
     attention = AttentionSerializer(required=False)
 
 

@@ -31,6 +31,10 @@ class CostSerializer(Serializer):
         help_text="a full month of everything that the team then runs, with this at min replicas",
     )
     team_month_max = serializers.CharField(allow_null=True, help_text="the same at max replicas")
+    replaced_month_max = serializers.CharField(
+        allow_null=True,
+        help_text="a full month of the revision that this one replaces, at max replicas",
+    )
     overlap_amount = serializers.CharField(
         allow_null=True, help_text="cost of the stable revision during the rollout"
     )
@@ -67,7 +71,9 @@ class ChangePreflightSerializer(Serializer):
 
 class TurnedCheckSerializer(Serializer):
     name = serializers.CharField()
-    was = serializers.BooleanField(allow_null=True, help_text="at the request; null: unknown")
+    was = serializers.BooleanField(
+        allow_null=True, help_text="at the request; null: unknown, or no check then"
+    )
     is_worse = serializers.BooleanField()
     now = PreflightCheckSerializer()
 

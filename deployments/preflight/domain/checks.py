@@ -75,7 +75,8 @@ class Cost:
     `spent` is the month to date; `forecast` adds the rest of the month with this revision at min
     replicas. `team_month_min` and `team_month_max` are a full month of everything that the team
     then runs, with this revision at min and max replicas. `overlap_amount` is the cost of the
-    stable revision during the `overlap_seconds` of a rollout.
+    stable revision during the `overlap_seconds` of a rollout. `replaced_month_max` is a full month of the
+    revision that this one replaces, at max replicas.
     """
 
     per_hour: Decimal | None
@@ -87,8 +88,16 @@ class Cost:
     price_source: str = ""
     team_month_min: Decimal | None = None
     team_month_max: Decimal | None = None
+    replaced_month_max: Decimal | None = None
     overlap_amount: Decimal | None = None
     overlap_seconds: int | None = None
+
+    @property
+    def is_increase(self) -> bool:
+        """Whether it costs more in a full month than what it replaces. Yes where a price is missing."""
+        if self.month_max is None or self.replaced_month_max is None:
+            return True
+        return self.month_max > self.replaced_month_max
 
     def to_json(self) -> dict[str, str | None]:
         """The column `cost` of a change request."""
@@ -117,6 +126,8 @@ class Preflight:
     manifests: str
     evidence_hash: str
     url: str
+    # Of the share that the spec requests; empty if no node offers it.
+    gpu_name: str
 
     @property
     def can_submit(self) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from deployments.models import ChangeRequest, Deployment
 from deployments.spec.domain import replicas, serving_spec
@@ -14,51 +16,56 @@ from deployments.states import ChangeState
 from portal.accounts.models import Team
 
 _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
-_REVISION_FIELDS = ("stable_revision", "candidate_revision")
+_ROLES = ("stable_revision", "candidate_revision")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningRevision:
+    """A stable or candidate revision of a deployment that is neither stopped nor retired."""
+
+    revision_id: int
+    deployment_id: int
+    cluster_id: int
+    spec: ServingSpec
+
+
+def list_running(team: Team) -> list[RunningRevision]:
+    """Every revision that the team's deployments run now, at its current scale."""
+    live = Deployment.objects.filter(
+        team=team, is_retired=False, is_retiring=False, is_stopped=False
+    )
+    columns = [(role, f"{role}__number", f"{role}__spec") for role in _ROLES]
+    rows = live.order_by().values("pk", "cluster_id", "scale", *chain.from_iterable(columns))
+    return [
+        RunningRevision(
+            row[role], row["pk"], row["cluster_id"], _scaled(row[number], row[spec], row["scale"])
+        )
+        for row in rows
+        for role, number, spec in columns
+        if row[role] is not None
+    ]
 
 
 def committed_gpus(
-    team: Team, *, without_change_id: int | None = None, without_deployment_id: int | None = None
+    team: Team,
+    running: Sequence[RunningRevision],
+    *,
+    without_change_id: int | None = None,
+    without_deployment_id: int | None = None,
 ) -> int:
-    """GPUs at full scale-out: stable and candidate revisions, and revisions of approved changes.
+    """GPUs at full scale-out: what the team runs, and revisions of approved changes.
 
     A revision that an approved change scales counts at the larger of both sizes.
     """
+    counted = [
+        (revision.revision_id, revision.spec)
+        for revision in running
+        if revision.deployment_id != without_deployment_id
+    ]
     gpus_by_revision: dict[int, int] = {}
-    live = _running(team, without_deployment_id)
-    for revision_id, spec in _specs(live):
-        gpus_by_revision[revision_id] = max(gpus_by_revision.get(revision_id, 0), spec.most_gpus)
-    for revision_id, spec in _approved(team, without_change_id):
+    for revision_id, spec in (*counted, *_approved(team, without_change_id)):
         gpus_by_revision[revision_id] = max(gpus_by_revision.get(revision_id, 0), spec.most_gpus)
     return sum(gpus_by_revision.values())
-
-
-def list_running_specs(
-    team: Team, *, without_deployment_id: int | None = None, only_deployment_id: int | None = None
-) -> list[tuple[int, ServingSpec]]:
-    """(cluster id, spec) of every revision that the team's deployments run now."""
-    live = _running(team, without_deployment_id)
-    if only_deployment_id is not None:
-        live = live.filter(pk=only_deployment_id)
-    clusters = dict(live.values_list("pk", "cluster_id"))
-    return [(clusters[deployment_id], spec) for deployment_id, spec in _specs(live, by="pk")]
-
-
-def _running(team: Team, without_id: int | None) -> QuerySet[Deployment]:
-    rows = Deployment.objects.filter(
-        team=team, is_retired=False, is_retiring=False, is_stopped=False
-    )
-    return rows if without_id is None else rows.exclude(pk=without_id)
-
-
-def _specs(live: QuerySet[Deployment], *, by: str = "") -> Iterator[tuple[int, ServingSpec]]:
-    """(id, spec) pairs. `by` is the field of the id; default: the revision."""
-    for role in _REVISION_FIELDS:
-        rows = live.exclude(**{role: None}).values_list(
-            by or role, f"{role}__number", f"{role}__spec", "scale"
-        )
-        for pk, number, spec, scale in rows:
-            yield pk, _scaled(number, spec, scale)
 
 
 def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, ServingSpec]]:

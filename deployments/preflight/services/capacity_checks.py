@@ -9,6 +9,7 @@ from deployments.preflight.domain.checks import Check
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import fit
 from fleet.capacity.selectors.fit import ReplicaSize
+from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.node_pools import NodePool
@@ -19,9 +20,11 @@ CAPACITY: Final = "Capacity now"
 INSTANCE_TYPE: Final = "Instance type"
 
 
-def check_instance_type(spec: ServingSpec, *, cluster_id: int) -> list[Check]:
+def check_instance_type(
+    spec: ServingSpec, *, cluster_id: int, pools: Sequence[NodePool]
+) -> list[Check]:
     """Empty for a known type. An unknown one is usually misspelt and would wait forever for a node."""
-    known = cluster_instance_types.list_known(cluster_id=cluster_id)
+    known = cluster_instance_types.list_known(cluster_id=cluster_id, pools=pools)
     name = spec.instance_type
     if name in known:
         return []
@@ -39,15 +42,13 @@ def check_instance_type(spec: ServingSpec, *, cluster_id: int) -> list[Check]:
     return [Check(INSTANCE_TYPE, ok=False, detail=detail, fix=fix)]
 
 
-def check_capacity(spec: ServingSpec, capabilities: Capabilities, *, cluster_id: int) -> Check:
+def check_capacity(
+    spec: ServingSpec, capabilities: Capabilities, spaces: Sequence[NodeSpace]
+) -> Check:
     """Lack of free capacity does not block: nodes start and other pods end. A replica larger than
     the largest node of its type never starts, so that does.
     """
-    verdict = fit.fits_now(
-        cluster_id=cluster_id,
-        size=replica_size(spec),
-        replicas=spec.min_replicas * spec.nodes,
-    )
+    verdict = fit.fits_now(spaces, size=replica_size(spec), replicas=spec.min_replicas * spec.nodes)
     if verdict.ok:
         return Check(CAPACITY, ok=True, detail=verdict.reason, is_blocking=False)
     if not verdict.is_possible:

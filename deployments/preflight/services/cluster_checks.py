@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from deployments.manifests.domain import vllm
+from deployments.manifests.domain import sglang, vllm
 from deployments.manifests.domain.metadata import (
     RUNTIME,
     SERVICE_ACCOUNT,
@@ -18,7 +18,7 @@ from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.gateways import iam
 from deployments.registry.domain import external_weights, object_keys
-from deployments.spec.domain.engines import KSERVE_TRITON, KSERVE_VLLM
+from deployments.spec.domain.engines import KSERVE_SGLANG, KSERVE_TRITON, KSERVE_VLLM
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import objects
@@ -29,6 +29,12 @@ _ACCESS = "Access"
 # Each takes two IAM simulations.
 _MAX_TESTED_TEAMS = 3
 _FUTURE_TEAM = "some-later-team"
+# Created by the portal, in each namespace.
+_RUNTIMES = {
+    KSERVE_TRITON: RUNTIME,
+    KSERVE_VLLM: vllm.RUNTIME,
+    KSERVE_SGLANG: sglang.RUNTIME,
+}
 _ROLE = "eks.amazonaws.com/role-arn"
 
 
@@ -48,11 +54,8 @@ def check_runtime(
 ) -> list[Check]:
     """The KServe serving runtime of the engine. Other engines need none."""
     spec = served.spec
-    if spec.engine == KSERVE_TRITON or (spec.engine == KSERVE_VLLM and spec.nodes == 1):
-        name = RUNTIME if spec.engine == KSERVE_TRITON else vllm.RUNTIME
-        detail = (
-            f"{name} is created automatically in {context.namespace}, with {_image(context, spec)}."
-        )
+    if spec.engine in _RUNTIMES and spec.nodes == 1:
+        detail = f"{_RUNTIMES[spec.engine]} is created automatically in {context.namespace}, with {_image(context, spec)}."
         return [Check(_RUNTIME, ok=True, detail=detail)]
     if spec.engine != KSERVE_VLLM:
         return []
@@ -131,8 +134,8 @@ def _exists(item: _NamedObject, cluster_id: int) -> bool:
 
 
 def _image(context: ManifestContext, spec: ServingSpec) -> str:
-    default = context.triton_image if spec.engine == KSERVE_TRITON else context.vllm_image
-    return spec.image or default
+    images = {KSERVE_VLLM: context.vllm_image, KSERVE_SGLANG: context.sglang_image}
+    return spec.image or images.get(spec.engine, context.triton_image)
 
 
 def check_access(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
 from deployments.preflight.domain.checks import Check, Cost
-from deployments.preflight.selectors import quotas
+from deployments.preflight.selectors.quotas import RunningRevision
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
@@ -34,24 +34,38 @@ class ReplacedDeployment:
     overlap_seconds: int = 0
 
 
+class SharesByCluster:
+    """The GPU shares of clusters, each read once."""
+
+    def __init__(self, known: Mapping[int, Sequence[GpuShare]] | None = None) -> None:
+        self._known = dict(known or {})
+
+    def of(self, cluster_id: int) -> Sequence[GpuShare]:
+        if cluster_id not in self._known:
+            self._known[cluster_id] = capacity.list_shares(cluster_id=cluster_id)
+        return self._known[cluster_id]
+
+
 def estimate_cost(
     *,
     team: Team,
     spec: ServingSpec,
-    shares: list[GpuShare],
+    share: GpuShare | None,
+    running: Sequence[RunningRevision],
+    shares: SharesByCluster,
     replaces: ReplacedDeployment | None = None,
 ) -> Cost:
-    """`shares` are the GPU shares of the revision's cluster. The revision of `replaces` is paid for
-    in addition only while a rollout runs.
+    """`share` is the one that the spec requests, `running` what the team runs now. The revision of
+    `replaces` is paid for in addition only while a rollout runs.
     """
-    share = find_gpu_share(shares, spec)
     each = share.usd_per_hour_amount if share else None
     at, spend = clock.now(), costs.month_to_date(team_slug=team.slug)
     spent = (spend.allocated_amount + spend.estimated_amount).quantize(_CENT)
-    others = running_per_hour(
-        team, without_deployment_id=replaces.deployment_id if replaces else None
-    )
-    overlap = _overlap_per_hour(team, replaces)
+    replaced_id = replaces.deployment_id if replaces else None
+    own = [revision for revision in running if revision.deployment_id == replaced_id]
+    others = sum_per_hour([r for r in running if r.deployment_id != replaced_id], shares)
+    overlaps = replaces is not None and replaces.overlap_seconds > 0
+    overlap = sum_per_hour(own, shares) if overlaps else Decimal(0)
     minimum, maximum = (_multiply(each, count * spec.nodes) for count in _replicas(spec))
     return Cost(
         per_hour=minimum,
@@ -63,20 +77,22 @@ def estimate_cost(
         price_source=_price_source(share),
         team_month_min=_per_month(_add(others, minimum)),
         team_month_max=_per_month(_add(others, maximum)),
+        replaced_month_max=_per_month(_sum_max(own, shares)),
         overlap_amount=_overlap_amount(overlap, replaces),
         overlap_seconds=replaces.overlap_seconds if replaces else None,
     )
 
 
-def find_gpu_share(shares: list[GpuShare], spec: ServingSpec) -> GpuShare | None:
+def find_gpu_share(shares: Sequence[GpuShare], spec: ServingSpec) -> GpuShare | None:
     """The share with the size of the spec, at the price of the requested capacity type."""
     size = (spec.instance_type, spec.gpu_resource, spec.gpus)
     alike = [share for share in shares if share.size == size]
     return next(iter(capacity.for_capacity(alike, spec.placement.capacity)), None)
 
 
-def check_budget(cost: Cost) -> Check:
-    """A forecast over the budget fails without blocking: approvers decide.
+def check_budget(cost: Cost, *, is_binding: bool = False) -> Check:
+    """A forecast over the budget fails without blocking: approvers decide. A binding budget blocks,
+    unless the request costs no more than what it replaces.
 
     A full month counts as well as the rest of this one, which is short on its last day.
     """
@@ -94,34 +110,34 @@ def check_budget(cost: Cost) -> Check:
     over = max(cost.forecast, cost.team_month_max) - cost.budget
     if over <= 0:
         return Check("Budget", ok=True, detail=detail, is_blocking=False)
-    fix = f"Over by ${over:,.2f}. Use fewer replicas or a cheaper GPU, or let the approver decide."
-    return Check("Budget", ok=False, detail=detail, fix=fix, is_blocking=False)
+    is_blocking = is_binding and cost.is_increase
+    otherwise = (
+        "ask a platform admin for a larger budget" if is_blocking else "let the approver decide"
+    )
+    fix = f"Over by ${over:,.2f}. Use fewer replicas or a cheaper GPU, or {otherwise}."
+    return Check("Budget", ok=False, detail=detail, fix=fix, is_blocking=is_blocking)
 
 
-def running_per_hour(team: Team, *, without_deployment_id: int | None = None) -> Decimal | None:
-    """Cost per hour of all running deployments at min replicas. None if any price is missing."""
-    others = quotas.list_running_specs(team, without_deployment_id=without_deployment_id)
-    return _sum_per_hour(others)
+def sum_per_hour(revisions: Iterable[RunningRevision], shares: SharesByCluster) -> Decimal | None:
+    """Cost per hour at min replicas. None if any price is missing."""
+    return _sum(revisions, shares, lambda spec: spec.floor_replicas)
 
 
-def _overlap_per_hour(team: Team, replaces: ReplacedDeployment | None) -> Decimal | None:
-    """Cost per hour of the replaced revision while both run."""
-    if replaces is None or not replaces.overlap_seconds:
-        return Decimal(0)
-    own = quotas.list_running_specs(team, only_deployment_id=replaces.deployment_id)
-    return _sum_per_hour(own)
+def _sum_max(revisions: Iterable[RunningRevision], shares: SharesByCluster) -> Decimal | None:
+    return _sum(revisions, shares, lambda spec: spec.max_replicas)
 
 
-def _sum_per_hour(revisions: Iterable[tuple[int, ServingSpec]]) -> Decimal | None:
+def _sum(
+    revisions: Iterable[RunningRevision],
+    shares: SharesByCluster,
+    replicas: Callable[[ServingSpec], int],
+) -> Decimal | None:
     total = Decimal(0)
-    shares: dict[int, list[GpuShare]] = {}
-    for cluster_id, spec in revisions:
-        if cluster_id not in shares:
-            shares[cluster_id] = capacity.list_shares(cluster_id=cluster_id)
-        share = find_gpu_share(shares[cluster_id], spec)
+    for revision in revisions:
+        share = find_gpu_share(shares.of(revision.cluster_id), revision.spec)
         if share is None or share.usd_per_hour_amount is None:
             return None
-        total += share.usd_per_hour_amount * spec.floor_replicas * spec.nodes
+        total += share.usd_per_hour_amount * replicas(revision.spec) * revision.spec.nodes
     return total
 
 

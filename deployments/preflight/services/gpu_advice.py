@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deployments import rejections
 from deployments.manifests.selectors import rendering
@@ -10,7 +10,7 @@ from deployments.models import ModelVersion
 from deployments.preflight.selectors import quotas
 from deployments.preflight.services import cost
 from deployments.registry.selectors import versions
-from deployments.sizing.domain import alternatives, declared_size
+from deployments.sizing.domain import alternatives, declared_size, language_models
 from deployments.sizing.domain.alternatives import ListedInstanceType
 from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
 from deployments.sizing.domain.ranking import Advice, Demand, Limits, Offer, ShareKind
@@ -92,7 +92,7 @@ def advise_version(
 
 
 def estimate_need(version: ModelVersion, load: Load) -> Need | None:
-    language = load.language or _declared_language_model(version)
+    language = load.language or _language_model_of(version)
     if language is not None:
         return need_of_language_model(language)
     if version.source_uri:
@@ -103,18 +103,10 @@ def estimate_need(version: ModelVersion, load: Load) -> Need | None:
     return measurements.estimate_need(version, instances=load.instances, additional=others)
 
 
-def _declared_language_model(version: ModelVersion) -> LanguageModel | None:
-    """The declared size in the metadata of external weights. The context is at most the declared
-    length.
-    """
-    declared = declared_size.from_version(version.source_uri, version.metadata)
-    if not declared.parameters_millions:
-        return None
-    default = LanguageModel(
-        parameters_millions=declared.parameters_millions, precision=declared.precision
-    )
-    context = min(default.context_tokens, declared.context_length or default.context_tokens)
-    return replace(default, context_tokens=context)
+def _language_model_of(version: ModelVersion) -> LanguageModel | None:
+    """The size of external weights as declared, or that of uploaded ones as read."""
+    size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
+    return language_models.model_of(size) if size.parameters_millions else None
 
 
 def _demand(version: ModelVersion, load: Load) -> Demand:
@@ -127,12 +119,13 @@ def _demand(version: ModelVersion, load: Load) -> Demand:
 
 
 def _limits(team: Team) -> Limits:
-    budget, running = team.monthly_budget_amount, cost.running_per_hour(team)
+    budget, running = team.monthly_budget_amount, quotas.list_running(team)
+    per_hour = cost.sum_per_hour(running, cost.SharesByCluster())
     left = None
-    if budget and running is not None:
-        left = budget - running * HOURS_PER_MONTH
+    if budget and per_hour is not None:
+        left = budget - per_hour * HOURS_PER_MONTH
     return Limits(
-        quota_left_gpus=team.quota_gpus - quotas.committed_gpus(team),
+        quota_left_gpus=team.quota_gpus - quotas.committed_gpus(team, running),
         budget_left_amount=left,
     )
 

@@ -9,6 +9,7 @@ from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services.revision_checks import problem_with_objects
 from deployments.registry.domain import compatibility, signatures, triton_config
+from deployments.registry.domain.formats import catalogue
 from deployments.registry.gateways.object_store import ArtifactError
 from deployments.spec.domain.serving_spec import Packed, ServingSpec
 from deployments.states import VersionState
@@ -42,6 +43,8 @@ def _problem_with(version: ModelVersion, tuning: Packed) -> str:
             f"{version.label} is a reference to {version.source_uri}. Multi-model serving "
             "needs uploaded versions."
         )
+    if not catalogue.is_for_triton(version.format):
+        return f"{version.label} is not a model of Triton. Multi-model serving needs one."
     problem = problem_with_objects(version) or triton_config.problem_with(
         signatures.from_json(version.signature), tuning
     )

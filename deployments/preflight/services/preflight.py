@@ -13,23 +13,28 @@ from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.preflight.domain.checks import Check, DeployDraft, Preflight
+from deployments.preflight.selectors import quotas
 from deployments.preflight.services import (
     capacity_checks,
     cluster_checks,
+    compiled_models,
     dry_run,
+    image_weights,
     limits,
     monitor_checks,
     multi_model_checks,
     quota_checks,
     revision_checks,
     scaling_checks,
+    volume_checks,
 )
 from deployments.preflight.services import cost as preflight_cost
-from deployments.preflight.services.cost import ReplacedDeployment
+from deployments.preflight.services.cost import ReplacedDeployment, SharesByCluster
 from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
+from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts import policy
@@ -39,6 +44,7 @@ from portal.accounts.policy import Action, Actor
 __all__ = [
     "DeployDraft",
     "check",
+    "check_deploy",
     "check_revision",
     "evaluate_revision",
 ]
@@ -70,7 +76,11 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
     """For a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
-    cluster = clusters.get_cluster(draft.cluster_id)
+    return check_deploy(draft, version, clusters.get_cluster(draft.cluster_id))
+
+
+def check_deploy(draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo) -> Preflight:
+    """`check` after the permission, with the version and the cluster of the draft."""
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     subject = _subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     problem = kubernetes_names.problem_with(draft.name, namespace=subject.context.namespace)
@@ -176,17 +186,21 @@ def _evaluate(
     without_deployment_id: int | None = None,
     without_change_id: int | None = None,
 ) -> Preflight:
-    shares = capacity.list_shares(cluster_id=subject.cluster.id)
+    nodes, running = capacity.read(cluster_id=subject.cluster.id), quotas.list_running(subject.team)
+    share = preflight_cost.find_gpu_share(nodes.shares, subject.spec)
     cost = preflight_cost.estimate_cost(
         team=subject.team,
         spec=subject.spec,
-        shares=shares,
+        share=share,
+        running=running,
+        shares=SharesByCluster({subject.cluster.id: nodes.shares}),
         replaces=subject.replaces,
     )
     version_check = revision_checks.check_version(subject.version)
     quota = quota_checks.check_quota(
         subject.team,
         subject.spec,
+        running,
         without_change_id=without_change_id,
         without_deployment_id=without_deployment_id,
     )
@@ -195,14 +209,10 @@ def _evaluate(
         version_check,
         *_check_model(subject, is_ready=bool(version_check.ok)),
         *_check_cluster(subject),
-        revision_checks.check_memory(
-            subject.version, subject.spec, shares, additional=subject.rendered.additional
-        ),
+        *_check_gpu(subject, nodes.shares, share.gpu_name if share else ""),
         quota,
-        preflight_cost.check_budget(cost),
-        capacity_checks.check_capacity(
-            subject.spec, subject.cluster.capabilities, cluster_id=subject.cluster.id
-        ),
+        preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
+        capacity_checks.check_capacity(subject.spec, subject.cluster.capabilities, nodes.spaces),
     ]
     if is_name_valid and version_check.ok:
         checks += _check_dry_run(subject)
@@ -212,6 +222,7 @@ def _evaluate(
         manifests=subject.rendered.to_yaml(),
         evidence_hash=subject.rendered.evidence_digest,
         url=f"{subject.cluster.gateway_url}{http_route.path_prefix(subject.context)}",
+        gpu_name=share.gpu_name if share else "",
     )
 
 
@@ -232,6 +243,15 @@ def _check_model(subject: _Subject, *, is_ready: bool) -> list[Check]:
     ]
 
 
+def _check_gpu(subject: _Subject, shares: Sequence[GpuShare], gpu_name: str) -> list[Check]:
+    return [
+        revision_checks.check_memory(
+            subject.version, subject.spec, shares, additional=subject.rendered.additional
+        ),
+        *compiled_models.check_gpus((subject.version, *subject.rendered.additional), gpu_name),
+    ]
+
+
 def _check_cluster(subject: _Subject) -> list[Check]:
     name, capabilities = subject.cluster.name, subject.cluster.capabilities
     return [
@@ -244,12 +264,16 @@ def _check_cluster(subject: _Subject) -> list[Check]:
         *scaling_checks.check_scaling(subject.spec, subject.cluster),
         *scaling_checks.check_knative(subject.spec, subject.cluster, subject.rendered.manifests),
         *monitor_checks.check_monitor(subject.context, subject.spec, subject.cluster),
-        *capacity_checks.check_instance_type(subject.spec, cluster_id=subject.cluster.id),
+        *capacity_checks.check_instance_type(
+            subject.spec, cluster_id=subject.cluster.id, pools=capabilities.node_pools or ()
+        ),
         revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
         *limits.check_spec(
             subject.spec, rendering.policy_in_force(subject.cluster.serving), cluster=name
         ),
+        *image_weights.check(subject.context, subject.rendered.served, capabilities, cluster=name),
         *cluster_checks.check_names(subject.context, subject.spec, cluster_id=subject.cluster.id),
+        *volume_checks.check_volume(subject.context, subject.spec, cluster_id=subject.cluster.id),
         *revision_checks.check_tuning(subject.version, subject.spec),
     ]
 

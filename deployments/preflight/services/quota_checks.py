@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.selectors import quotas
+from deployments.preflight.selectors.quotas import RunningRevision
 from deployments.spec.domain.serving_spec import ServingSpec
 from portal.accounts.models import Team
 
@@ -11,13 +14,15 @@ from portal.accounts.models import Team
 def check_quota(
     team: Team,
     spec: ServingSpec,
+    running: Sequence[RunningRevision],
     *,
     without_change_id: int | None = None,
     without_deployment_id: int | None = None,
 ) -> Check:
-    """Count what runs at full scale-out and what is approved but not running yet."""
+    """Count what the team runs at full scale-out and what is approved but not running yet."""
     committed = quotas.committed_gpus(
         team,
+        running,
         without_change_id=without_change_id,
         without_deployment_id=without_deployment_id,
     )

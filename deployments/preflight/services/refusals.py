@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from deployments.preflight.domain.checks import Check, Preflight
 from deployments.preflight.services import (
     capacity_checks,
+    compiled_models,
+    image_weights,
     limits,
     multi_model_checks,
+    revision_checks,
     scaling_checks,
 )
 from portal.core.errors import Invalid, QuotaExceeded
@@ -20,16 +23,20 @@ _FIELDS = {
     "Artifact": "version_id",
     "Signature": "version_id",
     "Engine": "engine",
-    "Batching": "batching",
+    revision_checks.TRITON_SETTINGS: "batching",
     multi_model_checks.NAME: "packed",
     "GPU memory": "gpu_resource",
+    "Context": "llm.max_model_len",
+    "Tensor parallel": "llm.tensor_parallel",
     limits.WEIGHTS: "llm.artifact",
+    image_weights.NAME: "llm.artifact",
     limits.PRIORITY: "placement.priority_class",
     "Quota": "max_replicas",
     scaling_checks.NAME: "scaling",
     scaling_checks.KNATIVE_PODS: "scaling",
     capacity_checks.INSTANCE_TYPE: "instance_type",
     capacity_checks.CAPACITY: "instance_type",
+    compiled_models.NAME: "instance_type",
     "Server dry-run": "name",
 }
 

@@ -11,27 +11,30 @@ from deployments.manifests.services.serving_bytes import Bucket
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.selectors import addresses
-from deployments.preflight.services import cost
+from deployments.preflight.services import cost, language_checks
 from deployments.registry.domain import (
     compatibility,
     external_weights,
+    loading,
     serving_objects,
     signatures,
     triton_config,
 )
 from deployments.registry.domain.external_weights import ExternalWeights
+from deployments.registry.domain.scanning import releases
 from deployments.registry.gateways.object_store import ArtifactError
 from deployments.sizing.domain import declared_size, language_models
 from deployments.sizing.domain.memory import Need
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import cluster_support
-from deployments.spec.domain.engines import ENGINES, LLM_ENGINES
+from deployments.spec.domain.engines import ENGINES, LLM_ENGINES, LLM_SERVICE, ONNX_ENGINES
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from deployments.states import VersionState
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.selectors.clusters import ClusterInfo
 
+TRITON_SETTINGS: Final = "Triton settings"
 _IN_PROGRESS: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
 _UPLOAD_AGAIN = "Upload the file again as a new version, and request that one."
 
@@ -53,7 +56,9 @@ def check_name(cluster: ClusterInfo, context: ManifestContext) -> Check:
 
 def check_version(version: ModelVersion) -> Check:
     if version.state == VersionState.READY:
-        return Check("Version", ok=True, detail=f"{version.label} is ready.")
+        release = releases.from_json(version.release)
+        ending = "" if release is None else f" {release.describe()}."
+        return Check("Version", ok=True, detail=f"{version.label} is ready.{ending}")
     fix = (
         "Wait until it is verified." if version.state in _IN_PROGRESS else "Choose another version."
     )
@@ -68,10 +73,9 @@ def check_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) 
         return [source_check]
     if not is_ready:
         return []
-    if spec.engine in LLM_ENGINES:
-        detail = f"{spec.engine} cannot load {version.filename}."
-        fix = "Choose a version by reference, enter a Hugging Face id, or choose a Triton engine."
-        return [Check("Artifact", ok=False, detail=detail, fix=fix)]
+    refusal = _refuse_upload(version, spec)
+    if refusal is not None:
+        return [refusal]
     try:
         problem = problem_with_objects(version)
     except ArtifactError as error:
@@ -80,7 +84,26 @@ def check_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) 
     if problem:
         return [Check("Artifact", ok=False, detail=problem, fix=_UPLOAD_AGAIN)]
     detail = f"{version.size_bytes:,} bytes and the configuration are in the serving repository."
+    if spec.llm is not None:
+        detail = f"{len(version.laid_out):,} verified files are in the serving repository."
     return [Check("Artifact", ok=True, detail=detail)]
+
+
+def _refuse_upload(version: ModelVersion, spec: ServingSpec) -> Check | None:
+    engines = loading.engines_for("", version.format)
+    if spec.engine not in engines:
+        detail = f"{spec.engine} cannot load {version.filename}."
+        fix = f"Choose {' or '.join(engines)}."
+        if spec.engine in LLM_ENGINES and ONNX_ENGINES[0] in engines:
+            fix = (
+                "Choose a version by reference, enter a Hugging Face id, or choose a Triton engine."
+            )
+        return Check("Artifact", ok=False, detail=detail, fix=fix)
+    if spec.split_nodes > 1:
+        detail = f"{spec.engine} splits only weights on a claim or in an image over several nodes."
+        fix = f"Use 1 node, or {LLM_SERVICE}."
+        return Check("Artifact", ok=False, detail=detail, fix=fix)
+    return None
 
 
 def _check_source(version: ModelVersion, spec: ServingSpec) -> Check | None:
@@ -157,7 +180,9 @@ def check_engine(
     if offer.ok is None:
         detail = offer.why or f"The capabilities of {cluster_name} have not been checked yet."
         return Check("Engine", ok=None, detail=detail)
-    loads = external_weights.parse(version.source_uri).engines if version.source_uri else ENGINES
+    loads: Sequence[str] = loading.engines_for(version.source_uri, version.format)
+    if not version.source_uri and ONNX_ENGINES[0] in loads:
+        loads = ENGINES
     others = [engine for engine in capabilities.engines or () if engine in loads]
     detail = f"{cluster_name} does not support {spec.engine}. {offer.why}".strip()
     return Check(
@@ -177,27 +202,22 @@ def check_settings(spec: ServingSpec, capabilities: Capabilities, *, cluster_nam
 def check_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
     """Report settings that this model cannot use."""
     if spec.llm is not None:
-        return _check_context(version, spec.llm)
-    problem = triton_config.problem_with(signatures.from_json(version.signature), spec)
-    if not problem:
-        return []
-    detail, _, fix = problem.partition(": ")
-    return [Check("Batching", ok=False, detail=f"{detail}.", fix=f"{fix[:1].upper()}{fix[1:]}")]
-
-
-def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
-    """vLLM does not start with a context longer than the model's. The declared length may be wrong,
-    so the check does not block.
-    """
-    context_length = declared_size.from_version(version.source_uri, version.metadata).context_length
-    if not context_length or llm.max_model_len <= context_length:
-        return []
-    detail = (
-        f"{llm.max_model_len:,} tokens are requested, but the context length of "
-        f"{version.label} is {context_length:,}."
-    )
-    fix = "Request fewer tokens or correct the metadata of the version."
-    return [Check("Context", ok=False, detail=detail, fix=fix, is_blocking=False)]
+        return language_checks.check_limits(version, spec.llm)
+    signature = signatures.from_json(version.signature)
+    problems = [
+        *triton_config.problems_with(signature, spec),
+        *triton_config.warnings_of(signature, spec),
+    ]
+    return [
+        Check(
+            TRITON_SETTINGS,
+            ok=False,
+            detail=problem.message,
+            fix=problem.fix,
+            is_blocking=problem.is_blocking,
+        )
+        for problem in problems
+    ]
 
 
 def check_memory(
@@ -210,8 +230,8 @@ def check_memory(
     """Compare the memory of all models with the GPU share. Only a measurement blocks."""
     share = cost.find_gpu_share(list(shares), spec)
     if spec.llm is not None:
-        declared = declared_size.from_version(version.source_uri, version.metadata)
-        need = language_models.estimate_need(spec.llm, precision=declared.precision)
+        size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
+        need = language_models.estimate_need(spec.llm, size)
     else:
         tunings = zip(additional, spec.packed, strict=True)
         others = [(added, tuning.instances_per_gpu) for added, tuning in tunings]
@@ -223,11 +243,11 @@ def check_memory(
         return Check("GPU memory", ok=None, detail=detail, is_blocking=False)
     if share is None or not share.vram_mib:
         detail = (
-            f"Needs {need.range_on(spec.gpus * spec.nodes)} MiB; the memory of this GPU share "
+            f"Needs {need.range_on(spec.gpus * spec.split_nodes)} MiB; the memory of this GPU share "
             "is unknown."
         )
         return Check("GPU memory", ok=None, detail=detail, is_blocking=False)
-    return _check_share(need, share, nodes=spec.nodes)
+    return _check_share(need, share, nodes=spec.split_nodes)
 
 
 def _check_share(need: Need, share: GpuShare, *, nodes: int) -> Check:

@@ -10,7 +10,7 @@ from typing import Final
 from django.db.models import Max, QuerySet
 
 from deployments.guards.domain import answer_verdicts
-from deployments.guards.domain.answer_metrics import Kind, QualityMetric, Summary
+from deployments.guards.domain.answer_metrics import Kind, QualityMetric
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.models import (
     GoldenRequest,
@@ -18,11 +18,10 @@ from deployments.models import (
     GoldenRun,
     Model,
     ModelVersion,
-    QualityObservation,
-    Revision,
     Rollout,
 )
 from deployments.quality.domain.output_comparison import Difference, differences_of
+from deployments.quality.selectors import answers
 from deployments.registry.domain import signatures
 from deployments.registry.domain.signatures import Signature
 from deployments.states import ChangeKind, ProbePurpose, ProbeVerdict, VersionState
@@ -30,8 +29,6 @@ from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
-# A row covers a minute or more; beyond this many, the first rows decide.
-_MOST_ROWS: Final = 2000
 _VERDICTS: Final[Mapping[str, Verdict]] = {
     ProbeVerdict.WAITING: Verdict.NOT_ENOUGH,
     ProbeVerdict.PASSED: Verdict.PASSED,
@@ -133,28 +130,15 @@ def guards_for(
     results = [] if run is None else [_golden_guard(run)]
     if run is not None and disagreement is not None:
         results.append(_disagreement_guard(run, disagreement))
-    posted = set(_observations(rollout).order_by().values_list("kind", flat=True).distinct())
+    posted = answers.posted_kinds(rollout)
     for kind in Kind:
         limit = limits[answer_verdicts.LIMIT_OF[kind]]
         if kind in posted and limit is not None:
-            stable = _summaries(rollout, rollout.stable_revision, kind)
-            candidate = _summaries(rollout, rollout.candidate_revision, kind)
+            stable, candidate = answers.windows_of(rollout, kind)
             results.append(
                 answer_verdicts.judge(kind, stable=stable, candidate=candidate, limit=limit)
             )
     return tuple(results)
-
-
-def _observations(rollout: Rollout) -> QuerySet[QualityObservation]:
-    """Observations posted for both revisions since the rollout began, oldest first."""
-    both = (rollout.stable_revision_id, rollout.candidate_revision_id)
-    rows = QualityObservation.objects.filter(revision__in=both, at__gte=rollout.created_at)
-    return rows.order_by("id")
-
-
-def _summaries(rollout: Rollout, revision: Revision, kind: Kind) -> list[Summary]:
-    rows = _observations(rollout).filter(revision=revision, kind=kind)[:_MOST_ROWS]
-    return [Summary(row.n, row.counts, tuple(row.total)) for row in rows]
 
 
 def _disagreement_guard(run: GoldenRun, limit: float) -> GuardResult:

@@ -24,7 +24,7 @@ from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import pod_inference
 from deployments.serving.services.pod_inference import NotAnswered
-from deployments.states import STEP_PHASES, ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
+from deployments.states import JUDGED_PHASES, ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
 from fleet.kube.domain.pod_proxy import PodResponse
 from portal.core import clock, leases
 from portal.core.leases import Lease
@@ -126,7 +126,8 @@ def _begin(rollout: Rollout, purpose: ProbePurpose, golden_ids: Sequence[int]) -
 
 def _is_needed(run: GoldenRun) -> bool:
     if run.purpose == ProbePurpose.PROBE:
-        return run.rollout.phase in STEP_PHASES
+        # Also while the route moves to all requests: probes go on during the watch.
+        return run.rollout.phase in (*JUDGED_PHASES, RolloutPhase.PROMOTING)
     return run.verdict == ProbeVerdict.WAITING and run.rollout.phase in _PREPARING
 
 

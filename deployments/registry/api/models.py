@@ -18,6 +18,7 @@ from deployments.registry.api.serializers import (
     MoveAliasSerializer,
     NewModelSerializer,
 )
+from deployments.registry.api.version_filters import format_field, labels_field
 from deployments.registry.selectors import model_list, versions
 from deployments.registry.selectors.model_list import ModelFilter
 from deployments.registry.services import aliases, models
@@ -34,9 +35,11 @@ TAGS = ["models"]
 class ModelFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True, source="team_slug")
     search = serializers.CharField(default="", allow_blank=True, max_length=200)
-    tag = serializers.CharField(default="", allow_blank=True, max_length=40)
+    task = serializers.CharField(default="", allow_blank=True, max_length=60)
+    label = labels_field()  # type: ignore[assignment]  # the name of the parameter
     framework = serializers.CharField(default="", allow_blank=True, max_length=80)
     state = choice_of(VersionState, default="", allow_blank=True)
+    format = format_field()
 
 
 class ModelsView(IdempotentMixin, GenericAPIView[Any]):

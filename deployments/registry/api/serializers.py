@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-from typing import Any, Final
+from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from deployments.models import ModelVersion
+from deployments.registry.api.scan_serializers import ScannedVersionSerializer
 from deployments.registry.domain import declarations, external_weights
+from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.load_tests.results import LoadOutcome
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
+from deployments.registry.selectors import versions
+from deployments.registry.selectors.listed_versions import ListedVersion
 from deployments.sizing.selectors import measurements
-from deployments.states import VersionState
+from deployments.states import ImportKind, VersionState
 from portal.api.base_serializer import Serializer, choice_of
-
-_MAX_PARTS = 1000
-# 4,096 bytes in base64.
-MAX_HEAD_LENGTH: Final = 5464
 
 
 class TensorSerializer(Serializer):
@@ -39,6 +39,12 @@ class SignatureSerializer(Serializer):
     largest_inputs = serializers.CharField(
         required=False, help_text="the input sizes of the GPU memory estimate"
     )
+    declared_by_uploader = serializers.BooleanField(
+        required=False, help_text="the file does not state inputs and outputs"
+    )
+    compute_capability = serializers.CharField(
+        required=False, help_text="of the GPU that a TensorRT plan was built for, as declared"
+    )
     opset = serializers.DictField(child=serializers.IntegerField(), required=False)
     parameter_count = serializers.IntegerField(required=False)
     producer = serializers.CharField(required=False)
@@ -59,6 +65,18 @@ class DeclarationSerializer(Serializer):
         default=dict,
         help_text="by input, the largest dimensions, in the order of the file; -1: not declared. "
         "Used to estimate GPU memory",
+    )
+    inputs = TensorSerializer(
+        many=True,
+        default=list,
+        help_text="of a file that does not state them: TorchScript, TensorRT",
+    )
+    outputs = TensorSerializer(many=True, default=list, help_text="as inputs")
+    compute_capability = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=10,
+        help_text="of the GPU that a TensorRT plan was built for, such as 8.6",
     )
 
 
@@ -103,8 +121,8 @@ class ListedVersionSerializer(Serializer):
     """A version in a list, without signature and configuration, which can be large."""
 
     id = serializers.IntegerField()
-    team = serializers.CharField(source="model.team.slug")
-    model = serializers.CharField(source="model.name")
+    team = serializers.CharField(source="team_slug")
+    model = serializers.CharField(source="model_name")
     number = serializers.IntegerField()
     state = choice_of(VersionState)
     state_reason = serializers.CharField(help_text="why it is quarantined or failed, with the fix")
@@ -115,53 +133,96 @@ class ListedVersionSerializer(Serializer):
         help_text="location of external weights; empty for an uploaded version"
     )
     is_pinned = serializers.SerializerMethodField()
-    filename = serializers.CharField()
+    filename = serializers.CharField(help_text="the name of the file or folder")
     format = serializers.CharField()
     size_bytes = serializers.IntegerField(allow_null=True)
     declared_size_bytes = serializers.IntegerField()
-    sha256 = serializers.CharField(help_text="of the stored bytes; empty until verified")
-    declared_sha256 = serializers.CharField()
+    sha256 = serializers.CharField(
+        help_text="of the stored file; of several files, of what sha256sum prints for them, sorted "
+        "by path. Empty until verified"
+    )
     bucket = serializers.CharField()
-    key = serializers.CharField()
-    s3_version_id = serializers.CharField()
+    upload_prefix = serializers.CharField(help_text="of the keys of the uploaded files")
     storage_uri = serializers.SerializerMethodField()
-    metadata = serializers.DictField()
+    metadata = serializers.DictField(
+        help_text="well-known texts; metrics and directions by name, labels by key"
+    )
     checks = CheckSerializer(many=True)
     vram_estimate_mib = serializers.IntegerField(
         allow_null=True, help_text="upper bound, at the largest declared input sizes and batch"
     )
     declared = serializers.SerializerMethodField()
-    aliases = serializers.SerializerMethodField()
-    created_by = serializers.CharField(source="created_by.username")
+    aliases = serializers.ListField(
+        child=serializers.CharField(), source="alias_names", read_only=True
+    )
+    created_by = serializers.CharField(source="creator")
     created_at = serializers.DateTimeField()
     ready_at = serializers.DateTimeField(allow_null=True)
 
-    def get_storage_uri(self, version: ModelVersion) -> str:
+    def get_storage_uri(self, version: ListedVersion | ModelVersion) -> str:
         """The serving repository; empty until it is created."""
-        return version.storage_uri if version.repository_prefix or version.source_uri else ""
+        if version.source_uri:
+            return version.source_uri
+        prefix = version.repository_prefix
+        return f"s3://{version.bucket}/{prefix}" if prefix else ""
 
-    def get_is_pinned(self, version: ModelVersion) -> bool:
+    def get_is_pinned(self, version: ListedVersion | ModelVersion) -> bool:
         """Whether it always resolves to the same bytes."""
         if version.source_uri:
             return external_weights.parse(version.source_uri).is_pinned
         return bool(version.sha256)
 
     @extend_schema_field(DeclarationSerializer)
-    def get_declared(self, version: ModelVersion) -> Any:
+    def get_declared(self, version: ListedVersion | ModelVersion) -> Any:
         return declarations.from_json(version.declared).to_json()
 
-    def get_aliases(self, version: ModelVersion) -> list[str]:
-        return [alias.name for alias in version.aliases.all()]
+
+class OriginSerializer(Serializer):
+    """Where an imported version came from."""
+
+    import_id = serializers.IntegerField(source="pk")
+    kind = choice_of(ImportKind)
+    address = serializers.CharField(help_text="without credentials")
+    server = serializers.CharField(help_text="the MLflow server; empty for other kinds")
+    pin = serializers.CharField(help_text="the commit or version that the address named")
 
 
-class VersionSerializer(ListedVersionSerializer):
+class LoadTestSerializer(Serializer):
+    outcome = choice_of(LoadOutcome)
+    detail = serializers.CharField(help_text="Triton's message, unless it answered")
+    load_seconds = serializers.FloatField()
+    memory_mib = serializers.IntegerField(help_text="peak of all processes of Triton")
+    first_ms = serializers.FloatField(help_text="latency of the first generated request")
+    warm_ms = serializers.FloatField(help_text="median latency of five more")
+
+
+class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
+    origin = serializers.SerializerMethodField()
+    aliases = serializers.SerializerMethodField()  # type: ignore[assignment]  # of one version
+    readme = serializers.CharField(help_text="Markdown")
     signature = serializers.SerializerMethodField()
+    load_test = serializers.SerializerMethodField()
     config_pbtxt = serializers.CharField()
     vram_least_mib = serializers.SerializerMethodField()
+
+    @extend_schema_field(OriginSerializer(allow_null=True))
+    def get_origin(self, version: ModelVersion) -> Any:
+        """Null for a version that was not imported."""
+        job = getattr(version, "source_import", None)
+        return None if job is None else OriginSerializer(job).data
+
+    def get_aliases(self, version: ModelVersion) -> list[str]:
+        return versions.list_alias_names(version)
 
     def get_vram_least_mib(self, version: ModelVersion) -> int | None:
         """Lower bound of the estimate; null without an estimate."""
         return measurements.min_vram_mib(version)
+
+    @extend_schema_field(LoadTestSerializer(allow_null=True))
+    def get_load_test(self, version: ModelVersion) -> Any:
+        """How Triton loaded it on the portal's processor before it was ready; null without a result."""
+        result = results.of_signature(version.signature)
+        return result and LoadTestSerializer(result.to_json()).data
 
     @extend_schema_field(SignatureSerializer(allow_null=True))
     def get_signature(self, version: ModelVersion) -> Any:
@@ -180,91 +241,20 @@ class RegisterReferenceSerializer(Serializer):
         help_text="as for an uploaded version; parameters_millions, dtype and context_length are "
         "used for sizing",
     )
+    readme = serializers.CharField(default="", allow_blank=True, help_text="Markdown")
 
 
-class StartUploadSerializer(Serializer):
-    filename = serializers.CharField(max_length=300)
-    size_bytes = serializers.IntegerField()
-    sha256 = serializers.CharField(default="", allow_blank=True, max_length=100)
-    metadata = serializers.DictField(default=dict)
-    head = serializers.CharField(
-        default="",
-        allow_blank=True,
-        max_length=MAX_HEAD_LENGTH,
-        help_text="the first 4,096 bytes of the file in base64, to refuse an unsupported format before "
-        "the upload; without it the file extension decides",
+class UsualStartSerializer(Serializer):
+    engine = serializers.CharField()
+    model_cache = serializers.CharField()
+    instance_type = serializers.CharField()
+    starts = serializers.IntegerField(help_text="how many were measured, at most 20")
+    seconds = serializers.IntegerField(help_text="median from the pod's creation until it is ready")
+    steps = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="median seconds: node (waiting for one), image (and start of containers), download, "
+        "compare (digests), load",
     )
-    declared = DeclarationSerializer(required=False)
-    part_checksums = serializers.BooleanField(
-        default=False,
-        help_text="send a SHA-256 with every part; S3 then rejects a part that does not match",
-    )
-    allow_duplicate = serializers.BooleanField(
-        default=False, help_text="start even if a version already has the declared SHA-256"
-    )
-
-    def validate_head(self, value: str) -> bytes:
-        try:
-            return base64.b64decode(value, validate=True)
-        except ValueError as error:
-            raise serializers.ValidationError("Send the bytes in base64.") from error
-
-
-class StartedUploadSerializer(VersionSerializer):
-    part_size = serializers.SerializerMethodField()
-    part_count = serializers.SerializerMethodField()
-
-    def get_part_size(self, version: ModelVersion) -> int:
-        """Bytes of every part except the last."""
-        return version.part_size_bytes
-
-    def get_part_count(self, version: ModelVersion) -> int:
-        return -(-version.declared_size_bytes // version.part_size_bytes)
-
-
-class SignPartsSerializer(Serializer):
-    numbers = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=_MAX_PARTS),
-        min_length=1,
-        max_length=_MAX_PARTS,
-    )
-    checksums = serializers.DictField(
-        child=serializers.RegexField(r"^[A-Za-z0-9+/]{43}=$"),
-        default=dict,
-        help_text="base64 SHA-256 by part number; required with part_checksums",
-    )
-
-    def validate_checksums(self, value: dict[str, str]) -> dict[int, str]:
-        if not all(number.isascii() and number.isdigit() and len(number) < 5 for number in value):
-            raise serializers.ValidationError("Name each checksum by its part number.")
-        return {int(number): checksum for number, checksum in value.items()}
-
-
-class PartUrlSerializer(Serializer):
-    number = serializers.IntegerField()
-    url = serializers.CharField(help_text="for one PUT of exactly size_bytes")
-    size_bytes = serializers.IntegerField()
-    headers = serializers.DictField(
-        child=serializers.CharField(), help_text="send these with the PUT; they are signed"
-    )
-
-
-class StoredPartSerializer(Serializer):
-    number = serializers.IntegerField()
-    size_bytes = serializers.IntegerField()
-
-
-class PartsSerializer(Serializer):
-    part_size = serializers.IntegerField(source="plan.part_bytes")
-    part_count = serializers.IntegerField(source="plan.count")
-    stored = StoredPartSerializer(many=True)
-    missing = serializers.ListField(
-        child=serializers.IntegerField(), help_text="parts that still have to be sent"
-    )
-
-
-class DescribeVersionSerializer(Serializer):
-    metadata = serializers.DictField(help_text="replaces all metadata")
 
 
 class ReasonSerializer(Serializer):

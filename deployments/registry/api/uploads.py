@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.registry.api.serializers import (
-    ListedVersionSerializer,
+from deployments.registry.api.serializers import ListedVersionSerializer, VersionSerializer
+from deployments.registry.api.upload_serializers import (
+    ArtifactFileSerializer,
+    CompleteFilesSerializer,
     PartsSerializer,
     PartUrlSerializer,
+    PreviewUploadSerializer,
     SignPartsSerializer,
     StartedUploadSerializer,
     StartUploadSerializer,
-    VersionSerializer,
+    UploadPreviewSerializer,
 )
-from deployments.registry.selectors import versions
-from deployments.registry.services import upload_endings, uploads
-from deployments.registry.services.upload_validation import UploadDraft
+from deployments.registry.selectors import listed_versions, versions
+from deployments.registry.services import upload_endings, upload_validation, uploads
+from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from portal.api import responses
 from portal.api.actions import action
 from portal.api.idempotency import IdempotentMixin
@@ -31,6 +35,18 @@ from portal.api.responses import PROBLEM
 
 TAGS = ["uploads"]
 REFUSALS = {**responses.REFUSALS, 503: PROBLEM}
+
+
+def _draft_files(body: Mapping[str, Any]) -> list[DraftFile]:
+    return [
+        DraftFile(
+            path=file["path"],
+            size_bytes=file["size_bytes"],
+            sha256=file["sha256"],
+            head=file["head"] or b"",
+        )
+        for file in body["files"]
+    ]
 
 
 class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
@@ -44,7 +60,8 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
     def get(self, request: Request, team: str, name: str) -> Response:
         actor = actor_of(request)
         model = versions.get_model(actor=actor, team_slug=team, name=name)
-        page = self.paginate_queryset(versions.list_versions(actor=actor, model=model))
+        rows = versions.list_versions(actor=actor, model=model)
+        page = listed_versions.read(self.paginate_queryset(listed_versions.columns(rows)) or ())
         return self.get_paginated_response(ListedVersionSerializer(page, many=True).data)
 
     @extend_schema(
@@ -52,20 +69,19 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
         tags=TAGS,
         request=StartUploadSerializer,
         responses={201: StartedUploadSerializer, **REFUSALS},
-        description="Open an upload as a new version; the first version creates the model. "
-        "Then sign parts, PUT each to its URL, and complete.",
+        description="Open an upload of one or many files as a new version; the first version creates "
+        "the model. Then, for each file, sign its parts, PUT each to its URL, and complete the file; "
+        "at the end complete the upload.",
     )
     def post(self, request: Request, team: str, name: str) -> Response:
         body = read_body(StartUploadSerializer, request)
         draft = UploadDraft(
-            filename=body["filename"],
-            size_bytes=body["size_bytes"],
-            sha256=body["sha256"],
+            files=_draft_files(body),
             metadata=body["metadata"],
+            readme=body["readme"],
             declared=body.get("declared", {}),
             has_part_checksums=body["part_checksums"],
             is_duplicate_allowed=body["allow_duplicate"],
-            head=body["head"] or b"",
         )
         version = uploads.start(
             actor=actor_of(request), team_slug=team, model_name=name, draft=draft
@@ -73,16 +89,42 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
         return Response(StartedUploadSerializer(version).data, status=status.HTTP_201_CREATED)
 
 
+class PreviewView(APIView):
+    @extend_schema(
+        operation_id="preview_upload",
+        tags=TAGS,
+        request=PreviewUploadSerializer,
+        responses={200: UploadPreviewSerializer, **REFUSALS},
+        description="What these files are and whether an upload of them would be refused. Changes nothing.",
+    )
+    def post(self, request: Request) -> Response:
+        body = read_body(PreviewUploadSerializer, request)
+        preview = upload_validation.preview(
+            actor=actor_of(request),
+            team_slug=body["team"],
+            model_name=body["model"],
+            draft=UploadDraft(files=_draft_files(body)),
+        )
+        return Response(UploadPreviewSerializer(preview).data)
+
+
 # No Idempotency-Key: signing has no effect, and signed URLs must not be stored.
 class PartsView(APIView):
     @extend_schema(
         operation_id="list_parts",
         tags=TAGS,
+        parameters=[
+            OpenApiParameter("path", str, description="may be left out for an upload of one file")
+        ],
         responses={200: PartsSerializer, **REFUSALS},
-        description="The parts in the object store. Send the missing parts to resume.",
+        description="The parts of a file in the object store. Send the missing parts to resume.",
     )
     def get(self, request: Request, version_id: int) -> Response:
-        state = uploads.stored_parts(actor=actor_of(request), version_id=version_id)
+        state = uploads.stored_parts(
+            actor=actor_of(request),
+            version_id=version_id,
+            path=request.query_params.get("path", ""),
+        )
         return Response(PartsSerializer(state).data)
 
     @extend_schema(
@@ -97,13 +139,34 @@ class PartsView(APIView):
         return Response(PartUrlSerializer(urls, many=True).data)
 
 
+class FilesView(APIView):
+    @extend_schema(
+        operation_id="list_files",
+        tags=TAGS,
+        responses={200: ArtifactFileSerializer(many=True), **REFUSALS},
+        description="The files of a version, by path.",
+    )
+    def get(self, request: Request, version_id: int) -> Response:
+        version = versions.get_version(actor=actor_of(request), version_id=version_id)
+        return Response(ArtifactFileSerializer(version.files.all(), many=True).data)
+
+
+CompleteFilesView = action(
+    uploads.complete_files,
+    operation_id="complete_files",
+    tags=TAGS,
+    body=CompleteFilesSerializer,
+    shown_by=VersionSerializer,
+    refusals=REFUSALS,
+    description="Assemble the parts of these files. The upload stays open for the others.",
+)
 CompleteView = action(
     uploads.complete,
     operation_id="complete_upload",
     tags=TAGS,
     shown_by=VersionSerializer,
     refusals=REFUSALS,
-    description="Assemble the parts and start the verification. Poll the version until it is ready.",
+    description="Assemble what is not assembled yet (up to 100 files) and start the verification. Poll the version until it is ready.",
 )
 AbandonView = action(
     uploads.abandon,

@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status
-from rest_framework.generics import GenericAPIView
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from deployments.registry.api.metadata_serializers import DescribeVersionSerializer
 from deployments.registry.api.serializers import (
     DeclarationSerializer,
-    DescribeVersionSerializer,
-    ListedVersionSerializer,
     ReasonSerializer,
     RegisterReferenceSerializer,
     ReleaseSerializer,
+    UsualStartSerializer,
     VersionSerializer,
 )
+from deployments.registry.selectors import starts
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import declarations, metadata, references, versions
 from deployments.registry.services.references import ReferenceDraft
-from deployments.states import VersionState
 from portal.api.actions import action
-from portal.api.base_serializer import Serializer, choice_of
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
-from portal.api.requests import actor_of, read_body, read_query
+from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM, REFUSALS
 
 TAGS = ["versions"]
-
-
-class VersionFilterSerializer(Serializer):
-    state = choice_of(VersionState, default="", allow_blank=True)
-    sha256 = serializers.CharField(default="", allow_blank=True, max_length=64)
-
-
-class VersionsView(GenericAPIView[Any]):
-    serializer_class = ListedVersionSerializer
-
-    @extend_schema(
-        operation_id="list_versions",
-        tags=TAGS,
-        parameters=[VersionFilterSerializer],
-        responses={200: ListedVersionSerializer(many=True), 422: PROBLEM},
-        description="Versions of all models that you may see, newest first.",
-    )
-    def get(self, request: Request) -> Response:
-        query = read_query(VersionFilterSerializer, request)
-        rows = registry_versions.list_versions(actor=actor_of(request), **query)
-        page = self.paginate_queryset(rows)
-        return self.get_paginated_response(ListedVersionSerializer(page, many=True).data)
 
 
 class VersionView(ConditionalMixin, APIView):
@@ -71,14 +45,31 @@ class VersionView(ConditionalMixin, APIView):
         tags=TAGS,
         request=DescribeVersionSerializer,
         responses={200: VersionSerializer, 403: PROBLEM, 404: PROBLEM, 422: PROBLEM},
-        description="Replace the metadata of a version. Facts about its bytes never change.",
+        description="Replace the metadata or the README of a version, or both. Facts about its bytes "
+        "never change.",
     )
     def patch(self, request: Request, version_id: int) -> Response:
         body = read_body(DescribeVersionSerializer, request)
         version = metadata.describe(
-            actor=actor_of(request), version_id=version_id, metadata=body["metadata"]
+            actor=actor_of(request),
+            version_id=version_id,
+            metadata=body.get("metadata"),
+            readme=body.get("readme"),
         )
         return Response(VersionSerializer(version).data)
+
+
+class VersionStartsView(APIView):
+    @extend_schema(
+        operation_id="list_version_starts",
+        tags=TAGS,
+        responses={200: UsualStartSerializer(many=True), 404: PROBLEM},
+        description="How long pods of the version took to start: medians of the last 20 starts by "
+        "engine, model cache and instance type.",
+    )
+    def get(self, request: Request, version_id: int) -> Response:
+        version = registry_versions.get_version(actor=actor_of(request), version_id=version_id)
+        return Response(UsualStartSerializer(starts.usual_starts(version), many=True).data)
 
 
 class ReferencesView(IdempotentMixin, APIView):

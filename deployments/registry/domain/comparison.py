@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from deployments.registry.domain.signatures import ANY, Signature
-
-KNOWN_KEYS: Final = (
-    "accuracy",
-    "dataset_version",
-    "trained_at",
-    "framework",
-    "commit",
-    "run_url",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,7 @@ def list_facts(signature: Signature) -> dict[str, str]:
             facts[f"{kind} {tensor.name}"] = f"{tensor.dtype} [{dims}]"
     if facts:
         facts["max batch size"] = str(signature.max_batch_size)
-    for name in ("parameter_count", "producer"):
+    for name in ("parameter_count", "tree_count", "producer"):
         if name in signature.facts:
             facts[name.replace("_", " ")] = str(signature.facts[name])
     for domain, number in sorted(signature.facts.get("opset", {}).items()):
@@ -57,24 +48,6 @@ def truncate(facts: Sequence[ComparedFact], count: int) -> tuple[list[ComparedFa
     if len(facts) <= count:
         return list(facts), 0
     return sorted(facts, key=lambda fact: not fact.is_different)[:count], len(facts) - count
-
-
-def sort_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Well-known keys first, then alphabetical: JSON columns do not keep the order."""
-    first = [key for key in KNOWN_KEYS if key in metadata]
-    others = sorted(key for key in metadata if key not in KNOWN_KEYS)
-    return {key: metadata[key] for key in [*first, *others]}
-
-
-def numeric_keys(metadata: list[Mapping[str, Any]]) -> list[str]:
-    """Keys with a number in any version: accuracy first, then alphabetical."""
-    keys = {
-        key
-        for row in metadata
-        for key, value in row.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    return sorted(keys, key=lambda key: (key != "accuracy", key))
 
 
 def _text(value: Any) -> str:

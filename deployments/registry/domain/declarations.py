@@ -1,4 +1,4 @@
-"""The uploader's declaration of batching and input sizes, which the file does not contain."""
+"""What the uploader declares because the file does not contain it: batching, sizes, tensors, a GPU."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from deployments.registry.domain import declared_tensors
 from deployments.registry.domain.input_sizes import MAX_DIM
-from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
+from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH, Tensor
 from portal.core.definitions import Rejected
 
 MAX_BATCH: Final = 4096
 _MAX_INPUTS: Final = 100
 _MAX_DIMS: Final = 16
 _MAX_NAME_LENGTH: Final = 200
+_CAPABILITY: Final = re.compile(r"[1-9][0-9]?\.[0-9]")
 _SEPARATORS: Final = re.compile(r"[\sx\u00d7*,]+")
 
 
@@ -23,14 +25,28 @@ class Declaration:
     """`takes_batches` is used only if the batching trial is inconclusive; None means not declared.
 
     `largest_inputs` has all dimensions of an input as in the file; -1 means not declared.
+    `inputs` and `outputs` are those of a file that does not state them, with the batch dimension.
+    `compute_capability` is that of the GPU which a TensorRT plan was built for, as "8.6"; empty if not declared.
     """
 
     takes_batches: bool | None = None
     largest_batch: int = DEFAULT_MAX_BATCH
     largest_inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    compute_capability: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        """What most formats have no use for is left out where it is empty."""
+        tensors = {"inputs": self.inputs, "outputs": self.outputs}
+        rows: dict[str, Any] = {
+            name: [tensor.to_json() for tensor in declared]
+            for name, declared in tensors.items()
+            if declared
+        }
+        if self.compute_capability:
+            rows["compute_capability"] = self.compute_capability
+        return rows | {
             "takes_batches": self.takes_batches,
             "largest_batch": self.largest_batch,
             "largest_inputs": {name: list(dims) for name, dims in self.largest_inputs.items()},
@@ -43,14 +59,28 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
         takes_batches=data.get("takes_batches"),
         largest_batch=data.get("largest_batch", DEFAULT_MAX_BATCH),
         largest_inputs=data.get("largest_inputs", {}),
+        inputs=declared_tensors.from_json(data.get("inputs", ())),
+        outputs=declared_tensors.from_json(data.get("outputs", ())),
+        compute_capability=data.get("compute_capability", ""),
     )
 
 
 def check(
-    *, takes_batches: bool | None, largest_batch: int, largest_inputs: Mapping[str, Sequence[int]]
+    *,
+    takes_batches: bool | None,
+    largest_batch: int,
+    largest_inputs: Mapping[str, Sequence[int]],
+    inputs: Sequence[Tensor] = (),
+    outputs: Sequence[Tensor] = (),
+    compute_capability: str = "",
 ) -> Declaration:
     """Raises Rejected with the problem of each field."""
     problems = {}
+    for name, tensors in (("inputs", inputs), ("outputs", outputs)):
+        if problem := declared_tensors.problem_with(tensors):
+            problems[name] = problem
+    if compute_capability and not _CAPABILITY.fullmatch(compute_capability):
+        problems["compute_capability"] = "Enter the compute capability as 7.5 or 12.0."
     if not 1 <= largest_batch <= MAX_BATCH:
         problems["largest_batch"] = f"Enter a batch size from 1 to {MAX_BATCH}."
     if len(largest_inputs) > _MAX_INPUTS or any(
@@ -68,6 +98,9 @@ def check(
         takes_batches=takes_batches,
         largest_batch=largest_batch,
         largest_inputs={name: tuple(dims) for name, dims in sorted(largest_inputs.items())},
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        compute_capability=compute_capability,
     )
 
 

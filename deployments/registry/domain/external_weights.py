@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.spec.domain.engines import KSERVE_VLLM, LLM_ENGINES, LLM_SERVICE
+from deployments.spec.domain.engines import LLM_ENGINES, OPENAI_ENGINES
 from portal.core.definitions import Rejected
 
 FIELD: Final = "source_uri"
@@ -70,7 +70,7 @@ class ExternalWeights:
     @property
     def engines(self) -> tuple[str, ...]:
         """Engines that can load it. Triton's vLLM backend supports Hugging Face ids only."""
-        return LLM_ENGINES if self.scheme == HUGGING_FACE else (KSERVE_VLLM, LLM_SERVICE)
+        return LLM_ENGINES if self.scheme == HUGGING_FACE else OPENAI_ENGINES
 
     @property
     def hugging_face_id(self) -> str:

@@ -14,14 +14,16 @@ MAX_PARTS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """Parts are numbered from 1; all have `part_bytes` except the last, which has the rest."""
+    """Parts are numbered from 1; all have `part_bytes` except the last, which has the rest. An empty
+    file is one empty part.
+    """
 
     size_bytes: int
     part_bytes: int
 
     @property
     def count(self) -> int:
-        return -(-self.size_bytes // self.part_bytes)
+        return max(1, -(-self.size_bytes // self.part_bytes))
 
     def bytes_of(self, number: int) -> int:
         """Raises ValueError for a number outside 1..count."""
@@ -41,8 +43,8 @@ class PartPlan:
 
 def plan(size_bytes: int) -> PartPlan:
     """Whole-MiB parts: 8 MiB, or larger where the file would need more than 1000 of them."""
-    if size_bytes <= 0:
-        raise ValueError("an upload needs at least one byte")
+    if size_bytes < 0:
+        raise ValueError(f"a file of {size_bytes} bytes")
     minimum = -(-size_bytes // MAX_PARTS)
     part_bytes = max(DEFAULT_PART_BYTES, -(-minimum // MIB) * MIB)
     return PartPlan(size_bytes=size_bytes, part_bytes=part_bytes)

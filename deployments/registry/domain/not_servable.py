@@ -7,6 +7,10 @@ class NotServable(Exception):
     """The file cannot be served; the message says why and how to fix it."""
 
 
+class NeedsDeclaration(NotServable):
+    """The file does not state what serving needs; the message says what the uploader has to declare."""
+
+
 def printable(text: str | bytes) -> str:
     """Text from a file without unprintable characters. Protobuf returns bytes for invalid UTF-8."""
     decoded = text.decode(errors="replace") if isinstance(text, bytes) else text

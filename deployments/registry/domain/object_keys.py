@@ -6,26 +6,42 @@ from typing import Final
 
 # The prefix of everything that serving reads.
 REPOSITORIES: Final = "repositories/"
-MODEL_FILE: Final = "1/model.onnx"
+_UNPACKED: Final = "unpacked"
+# uploads, team, model and token.
+_ROOT_SEGMENTS: Final = 4
 CONFIG_FILE: Final = "config.pbtxt"
 # The name prefix of configurations generated from a revision's settings; a digest follows.
 SETTINGS_PREFIX: Final = "slipway-"
 
 
-def upload_key(*, team: str, model: str, token: str) -> str:
-    """`token` is unique per upload, so no two uploads share a key."""
-    return f"uploads/{team}/{model}/{token}/artifact"
+def upload_prefix(*, team: str, model: str, token: str) -> str:
+    """`token` is unique per upload, so no two uploads share a key. Ends with "/"."""
+    return f"uploads/{team}/{model}/{token}/"
+
+
+def unpacked_prefix(upload_prefix: str) -> str:
+    """The prefix of the files of an archive that lies under `upload_prefix`. Ends with "/"."""
+    return f"{upload_prefix}{_UNPACKED}/"
+
+
+def is_unpacked(upload_prefix: str) -> bool:
+    return upload_prefix.split("/")[_ROOT_SEGMENTS:][:1] == [_UNPACKED]
+
+
+def upload_root(upload_prefix: str) -> str:
+    """The prefix of everything of an upload, its archive included. Ends with "/"."""
+    return "/".join(upload_prefix.split("/")[:_ROOT_SEGMENTS]) + "/"
 
 
 def repository_prefix(
-    *, team: str, model: str, number: int, sha256: str, config_sha256: str
+    *, team: str, model: str, number: int, sha256: str, layout_sha256: str
 ) -> str:
-    """Triton's repository root for these bytes with this configuration. Ends with "/".
+    """The repository root for these files with this layout and configuration. Ends with "/".
 
     Verifying a version again with another configuration creates another prefix.
     """
     root = number_prefix(team=team, model=model, number=number)
-    return f"{root}{sha256[:12]}-{config_sha256[:12]}/"
+    return f"{root}{sha256[:12]}-{layout_sha256[:12]}/"
 
 
 def team_prefix(team: str) -> str:
@@ -47,8 +63,9 @@ def model_directory(prefix: str, model: str) -> str:
     return f"{prefix}{model}/"
 
 
-def model_file_key(prefix: str, model: str) -> str:
-    return f"{prefix}{model}/{MODEL_FILE}"
+def model_file_key(prefix: str, model: str, file: str) -> str:
+    """`file` is the name that Triton's backend gives it."""
+    return f"{prefix}{model}/1/{file}"
 
 
 def settings_key(prefix: str, model: str, name: str) -> str:

@@ -1,20 +1,21 @@
 """Read an ONNX file without running it: signature, opset, parameters, custom operators.
 
-Only the protobuf is parsed; no operator is executed and no other file is opened. A hostile file can
+Only the protobuf is parsed; no operator is executed and no other file is opened: of external data the sizes
+of the files are compared. A hostile file can
 still block the parser forever, so this runs in deployments/registry/gateways/sandbox.py only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import onnx
 from google.protobuf.message import DecodeError
 
-from deployments.registry.domain import onnx_graphs, onnx_refusals
-from deployments.registry.domain.formats import MAX_ONNX_BYTES
+from deployments.registry.domain import onnx_external_data, onnx_graphs, onnx_refusals
+from deployments.registry.domain.formats.onnx import MAX_BYTES
 from deployments.registry.domain.not_servable import NotServable, printable, quoted
 from deployments.registry.domain.onnx_facts import OnnxFacts
 from deployments.registry.domain.signatures import Signature, Tensor, detect_max_batch_size
@@ -40,15 +41,17 @@ _DTYPES: Final = {
 }
 
 
-def read(path: Path) -> OnnxFacts:
-    """Raises NotServable if the file is not a complete ONNX model."""
+def read(path: Path, files: Mapping[str, int] | None = None) -> OnnxFacts:
+    """`files` are the bytes of those beside it. Raises NotServable if it is not a complete ONNX model."""
     size = path.stat().st_size
-    if size > MAX_ONNX_BYTES:
+    if size > MAX_BYTES:
         raise NotServable(
-            "An ONNX file cannot be larger than 2 GiB. Quantise the model, or split it."
+            "An ONNX file cannot be larger than 2 GiB. Save its weights as external data: "
+            "onnx.save_model(model, 'model.onnx', save_as_external_data=True), and upload the folder."
         )
     model = _parse(path)
-    onnx_refusals.refuse_external_data(model)
+    beside = dict(files or {})
+    external = onnx_external_data.locate(model, beside)
     onnx_refusals.refuse_call_explosion(model)
     inputs, outputs = _inputs(model.graph), _outputs(model.graph)
     onnx_refusals.refuse_unusable_tensors(inputs, outputs)
@@ -67,12 +70,14 @@ def read(path: Path) -> OnnxFacts:
         weights_bytes=weights_bytes,
         parameter_count=parameter_count,
         custom_domains=tuple(sorted({_text(domain) for domain in _custom_domains(model)}))[:20],
+        external_files=external,
+        external_bytes=onnx_external_data.total_bytes(external, beside),
     )
 
 
 def read_facts(argument: dict[str, Any]) -> dict[str, Any]:
-    """For the sandbox: {"path"} to OnnxFacts as JSON."""
-    return read(Path(argument["path"])).to_json()
+    """For the sandbox: {"path", "files"} to OnnxFacts as JSON."""
+    return read(Path(argument["path"]), argument["files"]).to_json()
 
 
 def _parse(path: Path) -> Any:

@@ -12,10 +12,14 @@ from deployments.registry.domain.signatures import Signature
 
 @dataclass(frozen=True, slots=True)
 class OnnxFacts:
+    """`external_files` hold tensors, relative to the graph's folder; `external_bytes` is their size."""
+
     signature: Signature
     weights_bytes: int
     parameter_count: int
     custom_domains: tuple[str, ...]
+    external_files: tuple[str, ...] = ()
+    external_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -23,6 +27,8 @@ class OnnxFacts:
             "weights_bytes": self.weights_bytes,
             "parameter_count": self.parameter_count,
             "custom_domains": list(self.custom_domains),
+            "external_files": list(self.external_files),
+            "external_bytes": self.external_bytes,
         }
 
 
@@ -32,4 +38,6 @@ def from_json(data: Mapping[str, Any]) -> OnnxFacts:
         weights_bytes=data["weights_bytes"],
         parameter_count=data["parameter_count"],
         custom_domains=tuple(data["custom_domains"]),
+        external_files=tuple(data["external_files"]),
+        external_bytes=data["external_bytes"],
     )

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import onnx
-
 from deployments.registry.domain import onnx_graphs
 from deployments.registry.domain.not_servable import NotServable, quoted
 from deployments.registry.domain.signatures import ANY, Tensor
@@ -18,21 +16,6 @@ MAX_NAME_LENGTH: Final = 1000
 MAX_NODES: Final = 1_000_000
 MAX_CALL_DEPTH: Final = 100
 _MAX_DIM: Final = 2**31 - 1
-
-
-def refuse_external_data(model: Any) -> None:
-    external = [tensor for tensor in onnx_graphs.tensors(model) if _is_external(tensor)]
-    if external:
-        named = {e.value for t in external for e in t.external_data if e.key == "location"}
-        names = ", ".join(quoted(name) for name in sorted(named)[:3]) or "not named"
-        raise NotServable(
-            f"The weights are in other files ({names}). Save the model as one file: "
-            "onnx.save_model(onnx.load('model.onnx'), 'single.onnx', save_as_external_data=False)."
-        )
-
-
-def _is_external(tensor: Any) -> bool:
-    return bool(tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data)
 
 
 def refuse_call_explosion(model: Any) -> None:

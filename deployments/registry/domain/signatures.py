@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 DEFAULT_MAX_BATCH: Final = 32
+# The fact of a signature: how many numbers its weights have.
+PARAMETER_COUNT: Final = "parameter_count"
 # A dynamic dimension.
 ANY: Final = -1
 # Triton's dtype without TYPE_ -> bytes of one element. STRING has no fixed size.
@@ -54,6 +56,33 @@ class Tensor:
         return {"name": self.name, "dtype": self.dtype, "dims": list(self.dims)}
 
 
+def parameter_facts(count: int | None) -> dict[str, int]:
+    """Of a signature; none where the files do not tell."""
+    return {} if count is None else {PARAMETER_COUNT: count}
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Triton's backend of a model: its name, the name that it gives the model's file, its parameters.
+
+    `is_file_named`: config.pbtxt has to name the file, which is not the default of the backend.
+    `config` is the config.pbtxt that came with the model, empty where the portal writes it.
+    """
+
+    name: str = "onnxruntime"
+    model_file: str = "model.onnx"
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    config: str = ""
+    is_file_named: bool = False
+
+
+ONNX_RUNTIME: Final = Backend()
+# Triton itself runs the steps of an ensemble.
+ENSEMBLE: Final = "ensemble"
+# The fact with the names of the other models of a version's repository.
+FURTHER_MODELS: Final = "further_models"
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """`max_batch_size` 0 means no batching; no dimension is then the batch dimension."""
@@ -62,6 +91,7 @@ class Signature:
     outputs: tuple[Tensor, ...]
     max_batch_size: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
+    backend: Backend = ONNX_RUNTIME
 
     @property
     def is_batched(self) -> bool:
@@ -77,6 +107,7 @@ class Signature:
             "inputs": [tensor.to_json() for tensor in self.inputs],
             "outputs": [tensor.to_json() for tensor in self.outputs],
             "max_batch_size": self.max_batch_size,
+            "backend": asdict(self.backend),
             **self.facts,
         }
 
@@ -87,12 +118,13 @@ def truncate(signature: Signature, count: int) -> Signature:
 
 
 def from_json(data: Mapping[str, Any]) -> Signature:
-    known = {"inputs", "outputs", "max_batch_size"}
+    known = {"inputs", "outputs", "max_batch_size", "backend"}
     return Signature(
         inputs=_tensors(data.get("inputs", [])),
         outputs=_tensors(data.get("outputs", [])),
         max_batch_size=int(data.get("max_batch_size", 0)),
         facts={key: value for key, value in data.items() if key not in known},
+        backend=Backend(**data["backend"]) if "backend" in data else ONNX_RUNTIME,
     )
 
 

@@ -28,11 +28,12 @@ class Snippet:
     text: str
 
 
-def render(*, url: str, model: str, signature: Signature) -> list[Snippet]:
+def render(*, url: str, model: str, signature: Signature, has_grpc: bool) -> list[Snippet]:
     """`url` is the deployment's URL without the /v2 path."""
+    grpc = [Snippet("grpc", "Python, gRPC", _grpc(url, model, signature))] if has_grpc else []
     return [
         Snippet("python", "Python, tritonclient", _tritonclient(url, model, signature)),
-        Snippet("grpc", "Python, gRPC", _grpc(url, model, signature)),
+        *grpc,
         Snippet("curl", "curl, KServe v2", _curl(url, model, signature)),
         Snippet("notebook", "Notebook, httpx", _notebook(url, model, signature)),
     ]

@@ -6,15 +6,15 @@ exactly the verified bytes are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import boto3
 from botocore.config import Config
 from django.conf import settings
 
-from deployments.registry.gateways import object_locks
+from deployments.registry.gateways import object_locks, object_tags
 from deployments.registry.gateways.object_store_errors import (
     ArtifactError,
     ObjectMissing,
@@ -24,7 +24,7 @@ from deployments.registry.gateways.object_store_errors import (
     UploadMissing,
     translated,
 )
-from deployments.registry.gateways.object_store_types import StoredObject, StoredPart
+from deployments.registry.gateways.object_store_types import ArtifactStore, StoredObject, StoredPart
 
 __all__ = [
     "ArtifactError",
@@ -44,29 +44,6 @@ _READ_BYTES: Final = 1 << 20
 _LARGEST_SINGLE_COPY_BYTES: Final = 5 * 2**30
 _COPY_PART_BYTES: Final = 512 * 2**20
 _DELETE_BATCH: Final = 1000
-
-
-class ArtifactStore(Protocol):
-    """The interface of an object store. Deleting a missing object succeeds."""
-
-    bucket: str
-
-    def create_upload(self, key: str, *, with_part_checksums: bool) -> str: ...
-    def presign_part(
-        self, key: str, upload_id: str, number: int, *, size_bytes: int, sha256_base64: str = ""
-    ) -> str: ...
-    def list_parts(self, key: str, upload_id: str) -> list[StoredPart]: ...
-    def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str: ...
-    def abort_upload(self, key: str, upload_id: str) -> None: ...
-    def head(self, key: str, version_id: str = "") -> StoredObject: ...
-    def read(self, key: str, version_id: str) -> Iterator[bytes]: ...
-    def read_head(self, key: str, version_id: str, count: int) -> bytes: ...
-    def put(self, key: str, body: bytes, *, content_type: str) -> str: ...
-    def copy(self, source: StoredObject, target_key: str) -> None: ...
-    def list_keys(self, prefix: str) -> list[str]: ...
-    def list_newest(self, prefix: str) -> list[StoredObject]: ...
-    def lock(self, objects: Sequence[StoredObject]) -> bool: ...
-    def delete_all_versions(self, prefix: str) -> None: ...
 
 
 class S3Store:
@@ -117,6 +94,13 @@ class S3Store:
                 for part in page.get("Parts", [])
             ]
 
+    def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> StoredPart:
+        with translated(key):
+            response = self.client.upload_part(
+                Bucket=self.bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=body
+            )
+        return StoredPart(number=number, size_bytes=len(body), etag=str(response["ETag"]))
+
     def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
         """The VersionId of the whole object."""
         manifest = [
@@ -140,6 +124,16 @@ class S3Store:
         except UploadMissing:
             return
 
+    def abort_uploads(self, prefix: str) -> None:
+        """Abort every open upload under the prefix."""
+        pages = self.client.get_paginator("list_multipart_uploads").paginate(
+            Bucket=self.bucket, Prefix=prefix
+        )
+        with translated(prefix):
+            rows = [row for page in pages for row in page.get("Uploads", [])]
+        for row in rows:
+            self.abort_upload(str(row["Key"]), str(row["UploadId"]))
+
     def head(self, key: str, version_id: str = "") -> StoredObject:
         """Without a version_id: the newest version."""
         which = {"VersionId": version_id} if version_id else {}
@@ -157,10 +151,12 @@ class S3Store:
             response = self.client.get_object(Bucket=self.bucket, Key=key, VersionId=version_id)
             yield from response["Body"].iter_chunks(_READ_BYTES)
 
-    def read_head(self, key: str, version_id: str, count: int) -> bytes:
+    def read_range(self, key: str, version_id: str, start: int, count: int) -> bytes:
+        """`count` bytes from `start`, which must be inside the object. S3 ends at its last byte."""
+        which = f"bytes={start}-{start + count - 1}"
         with translated(key):
             response = self.client.get_object(
-                Bucket=self.bucket, Key=key, VersionId=version_id, Range=f"bytes=0-{count - 1}"
+                Bucket=self.bucket, Key=key, VersionId=version_id, Range=which
             )
             return bytes(response["Body"].read())
 
@@ -204,6 +200,10 @@ class S3Store:
     def lock(self, objects: Sequence[StoredObject]) -> bool:
         """Place a legal hold on the objects. False if the bucket has no Object Lock."""
         return object_locks.lock(self.client, self.bucket, objects)
+
+    def tag(self, item: StoredObject, tags: Mapping[str, str]) -> bool:
+        """Replace the tags of exactly this VersionId. False if the store has no tags."""
+        return object_tags.write(self.client, self.bucket, item, tags)
 
     def delete_all_versions(self, prefix: str) -> None:
         """Delete every version and delete marker under the prefix, permanently."""

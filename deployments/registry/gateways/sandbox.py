@@ -1,12 +1,14 @@
 """Run code that reads an untrusted file in a separate process with resource limits.
 
 A task is a module-level function, named "package.module:function", from one JSON value to another.
-It raises NotServable to refuse the file. It must not import Django.
+It raises NotServable to refuse the file. It must not import Django. With access to an artifact, the task
+takes it as second argument; the child has no file and no network, so the parent reads for it.
 
 The child has its own session and process group, a closed environment, an empty working folder,
 limits on address space, processor time, file size and wall time, no core file, and no network
 where the kernel allows user namespaces. Its process group is always killed at the end, and dies
 with the worker. The parent only reads the result, which is limited in size.
+sandbox_server.py starts it.
 """
 
 from __future__ import annotations
@@ -15,22 +17,21 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import IO, Any, Final
 
 from django.conf import settings
 
+from deployments.registry.gateways import sandbox_server
+from deployments.registry.gateways.sandbox_artifact import Access, ArtifactServer
+from deployments.registry.gateways.sandbox_server import Sandboxed
+
 MIB: Final = 2**20
 GIB: Final = 2**30
-_CHILD: Final = Path(__file__).with_name("sandbox_child.py")
-_ROOT: Final = Path(__file__).resolve().parents[3]
 # Reading and loading keep several copies of the file in memory.
 _MEMORY_PER_FILE_BYTE: Final = 6
 _CPU_SECONDS_PER_GIB: Final = 60
@@ -112,40 +113,41 @@ def run(
     *,
     limits: Limits,
     while_running: Callable[[], None] = lambda: None,
+    access: Access | None = None,
 ) -> Outcome:
-    """`while_running` is called about twice a second; when it raises, the process is killed."""
+    """`while_running` is called about twice a second; when it raises, the process is killed. So do
+    errors of reading and writing files.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="slipway-sandbox-") as folder,
         tempfile.TemporaryFile() as request,
         tempfile.TemporaryFile() as answer,
         tempfile.TemporaryFile() as errors,
+        ArtifactServer(access) as server,
     ):
-        request.write(_request(task, argument, limits))
+        request.write(_request(task, argument, limits, server))
         request.seek(0)
-        process = subprocess.Popen(  # noqa: S603  our own script, by our own interpreter
-            [sys.executable, "-I", str(_CHILD)],
-            stdin=request,
-            stdout=answer,
-            stderr=errors,
-            cwd=folder,
-            env={**_ENVIRONMENT, "HOME": folder, "TMPDIR": folder, **_library_path()},
-            start_new_session=True,
+        environment = {**_ENVIRONMENT, **_library_path(), "HOME": folder, "TMPDIR": folder}
+        process = sandbox_server.start(
+            folder,
+            environment,
+            [request.fileno(), answer.fileno(), errors.fileno(), *server.passed],
         )
+        server.close_passed()
         try:
-            is_in_time = _wait(process, limits, while_running)
+            is_in_time = _wait(process, limits, while_running, server)
         finally:
-            _kill_group(process)
+            code = process.kill_group()
         if not is_in_time:
             return Died(DeathCause.TIME, f"it took longer than {limits.wall_seconds:.0f} seconds")
-        return _outcome(process.returncode, limits, answer, _tail(errors))
+        return _outcome(code, limits, answer, _tail(errors))
 
 
-def _request(task: str, argument: Any, limits: Limits) -> bytes:
+def _request(task: str, argument: Any, limits: Limits, server: ArtifactServer) -> bytes:
     request = {
+        "artifact": server.description,
         "task": task,
         "argument": argument,
-        "root": str(_ROOT),
-        "parent": os.getpid(),
         "memory_bytes": limits.memory_bytes,
         "cpu_seconds": max(round(limits.cpu_seconds), 1),
         "file_bytes": limits.file_bytes,
@@ -160,31 +162,36 @@ def _library_path() -> dict[str, str]:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], limits: Limits, while_running: Callable[[], None]
+    process: Sandboxed,
+    limits: Limits,
+    while_running: Callable[[], None],
+    server: ArtifactServer,
 ) -> bool:
     """Wait for the end without reaping, so that the process id stays valid. False after the limit."""
     deadline = time.monotonic() + limits.wall_seconds
+    checked = time.monotonic()
     watch = os.pidfd_open(process.pid)
     try:
         while (remaining := deadline - time.monotonic()) > 0:
-            if _has_ended(watch, min(remaining, _CHECK_EVERY_SECONDS)):
+            ready = _poll([watch, *server.watched], min(remaining, _CHECK_EVERY_SECONDS))
+            if watch in ready:
+                server.drain()
                 return True
-            while_running()
+            if ready:
+                server.answer()
+            if not ready or time.monotonic() - checked > _CHECK_EVERY_SECONDS:
+                while_running()
+                checked = time.monotonic()
     finally:
         os.close(watch)
     return False
 
 
-def _has_ended(watch: int, seconds: float) -> bool:
+def _poll(descriptors: list[int], seconds: float) -> set[int]:
     poll = select.poll()
-    poll.register(watch, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and its children. The leader is not reaped yet, so the group id is still its own."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
 
 
 def _outcome(code: int, limits: Limits, answer: IO[bytes], errors: str) -> Outcome:

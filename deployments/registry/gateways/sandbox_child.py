@@ -1,19 +1,28 @@
-"""Run as a script by sandbox.py: apply all limits to this process, then run one task.
+"""Run as a script by sandbox_server.py: fork one process for each task, which applies all limits to
+itself before it reads anything of the task.
 
-Only the standard library is imported before the limits apply. The request is read from stdin and the
-result is written to the original stdout; output of libraries goes to stderr.
+Only libraries are imported before the fork, never an uploaded file: a task starts from the same clean
+memory each time, without the time that their import takes. A library that starts threads when it is
+imported is not preloaded, because a fork keeps only one of them.
+
+The server speaks JSON on the socket that is its stdin: {"folder", "environment"} with the descriptors of
+request, answer, errors and, if it reads an artifact, of the way to its parent starts a process and gets {"pid"}; {"end": pid} waits for it and gets {"status"}.
+It ends, with all its processes, when the worker closes the socket or dies.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
 import resource
 import signal
+import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +30,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
+_MAX_DESCRIPTORS = 4
+_MESSAGE_BYTES = 65536
 # Messages of libraries that do not raise MemoryError.
 _OUT_OF_MEMORY_MESSAGES = ("bad_alloc", "Failed to allocate memory", "Unable to allocate")
 
@@ -40,7 +51,7 @@ def _limit(request: dict[str, Any]) -> None:
 
 
 def _isolate(parent: int) -> None:
-    """Die with the worker, drop privileges and, if the kernel allows it, the network.
+    """Die with the server, drop privileges and, if the kernel allows it, the network.
 
     Also the first candidate of the kernel's OOM killer, with a low CPU priority.
     """
@@ -57,17 +68,24 @@ def _isolate(parent: int) -> None:
 
 
 def _run(request: dict[str, Any]) -> dict[str, Any]:
-    sys.path.insert(0, request["root"])
     from deployments.registry.domain.not_servable import NotServable  # noqa: PLC0415  after the limits
 
     module, _, name = request["task"].partition(":")
     try:
         task = getattr(importlib.import_module(module), name)
-        return {"value": task(request["argument"])}
+        return {"value": task(request["argument"], *_artifact(request))}
     except NotServable as refusal:
         return {"refused": str(refusal)}
     except MemoryError:
         return {"memory": True}
+
+
+def _artifact(request: dict[str, Any]) -> list[Any]:
+    if request["artifact"] is None:
+        return []
+    from deployments.registry.domain.artifacts.reading import PipedArtifact  # noqa: PLC0415  after the limits
+
+    return [PipedArtifact(request["artifact"]["descriptor"], request["artifact"]["sizes"])]
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
@@ -85,14 +103,80 @@ def _end(result_fd: int, result: dict[str, Any]) -> None:
     os._exit(0)
 
 
-def main() -> None:
-    request = json.load(sys.stdin)
+def _enter(message: dict[str, Any], descriptors: list[int], server: int, started: int) -> None:
+    """In the forked process: run the task that the request names. Never returns."""
+    os.setsid()
+    os.close(started)
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    os.closerange(len(descriptors), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.chdir(message["folder"])
+    os.environ.clear()
+    os.environ.update(message["environment"])
+    tempfile.tempdir = None  # chosen anew from the environment
+    with os.fdopen(os.dup(0), "rb") as file:
+        request = json.load(file)
+    # Output of libraries goes to stderr.
     result_fd = os.dup(1)
     os.dup2(2, 1)
-    _isolate(request["parent"])
+    _isolate(server)
     _limit(request)
-    sys.excepthook = lambda _, error, __: _end(result_fd, _describe(error))
-    _end(result_fd, _run(request))
+    try:
+        result = _run(request)
+    except BaseException as error:  # noqa: BLE001  the parent decides
+        result = _describe(error)
+    _end(result_fd, result)
+
+
+def _start(message: dict[str, Any], descriptors: list[int]) -> int:
+    """The process id, once the process leads its own group, so that the worker can kill that group."""
+    server = os.getpid()
+    has_started, started = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _enter(message, descriptors, server, started)
+        finally:
+            os._exit(1)
+    os.close(started)
+    os.read(has_started, 1)
+    os.close(has_started)
+    return pid
+
+
+def _serve(connection: socket.socket) -> None:
+    running: set[int] = set()
+    while True:
+        body, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, _MAX_DESCRIPTORS)
+        if not body:
+            break
+        message = json.loads(body)
+        if "end" in message:
+            pid = int(message["end"])
+            running.discard(pid)
+            answer = {"status": os.waitpid(pid, 0)[1]}
+        else:
+            pid = _start(message, descriptors)
+            running.add(pid)
+            answer = {"pid": pid}
+        for descriptor in descriptors:
+            os.close(descriptor)
+        connection.sendall(json.dumps(answer).encode())
+    for pid in running:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def main() -> None:
+    root, *preloaded = sys.argv[1:]
+    sys.path.insert(0, root)
+    for module in preloaded:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    gc.freeze()
+    connection = socket.socket(fileno=os.dup(0))
+    with contextlib.suppress(ConnectionError):
+        _serve(connection)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from typing import Final
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from deployments.models import Alias, Deployment, Model, ModelVersion
-from deployments.registry.selectors import versions
+from deployments.registry.selectors import version_search, versions
+from deployments.registry.selectors.version_search import VersionFilter
 from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.policy import Actor
@@ -28,9 +29,11 @@ SORTS: Final = {
 class ModelFilter:
     team_slug: str = ""
     search: str = ""
-    tag: str = ""
+    task: str = ""
+    label: tuple[str, ...] = ()
     framework: str = ""
     state: str = ""
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,9 @@ def list_models(*, actor: Actor, filters: ModelFilter) -> QuerySet[Model]:
         rows = rows.filter(
             Q(name__icontains=word) | Q(description__icontains=word) | Q(task__icontains=word)
         )
-    if filters.tag or filters.framework or filters.state:
+    if filters.task:
+        rows = rows.filter(task=filters.task)
+    if filters.label or filters.framework or filters.state or filters.format:
         rows = rows.filter(Exists(_matching_versions(filters)))
     return rows.select_related("team", "created_by").prefetch_related(
         Prefetch("aliases", Alias.objects.select_related("version").order_by("name"))
@@ -86,15 +91,11 @@ def deployments_of_models(model_ids: Collection[int]) -> dict[int, list[Deployme
 
 
 def _matching_versions(filters: ModelFilter) -> QuerySet[ModelVersion]:
-    rows = ModelVersion.objects.filter(model=OuterRef("pk"))
-    if filters.state:
-        rows = rows.filter(state=filters.state)
+    rows = ModelVersion.objects.filter(model=OuterRef("pk"), discarded_at=None)
     if filters.framework:
         rows = rows.filter(metadata__framework__icontains=filters.framework)
-    if filters.tag:
-        # Search the JSON list as text, which works on PostgreSQL and SQLite.
-        rows = rows.filter(metadata__tags__icontains=f'"{filters.tag}"')
-    return rows
+    chosen = VersionFilter(labels=filters.label, state=filters.state, format=filters.format)
+    return version_search.matching(rows, chosen)
 
 
 def _latest_versions(model_ids: Collection[int]) -> dict[int, ModelVersion]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, CharField, Q, QuerySet
 
 from deployments.models import Alias, Deployment, Model, ModelVersion, Revision
 from deployments.spec.domain import model_names
 from deployments.states import VersionState
 from portal.accounts import policy
-from portal.accounts.policy import Actor
+from portal.accounts.models import Team
+from portal.accounts.policy import Actor, VisibleQuery
+from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import NotFound
+
+# Not loaded for lists.
+_LARGE: Final = ("signature", "config_pbtxt", "readme", "scan")
 
 
 def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
-    rows = Model.objects.select_related("team", "created_by").filter(
-        team__in=policy.visible_teams(actor), team__slug=team_slug, name=name
-    )
     # PostgreSQL rejects a comparison with text that it cannot store.
-    model = None if model_names.model_name_problem(name) else rows.first()
+    is_name = not model_names.model_name_problem(name)
+    model = _MODEL.first(actor, team_slug=team_slug, name=name) if is_name else None
     if model is None:
         raise NotFound(f"Model {team_slug}/{name} does not exist, or you are not in its team.")
     return model
@@ -35,20 +39,25 @@ def get_alias(*, actor: Actor, team_slug: str, model_name: str, alias: str) -> A
 
 
 def get_version(*, actor: Actor, version_id: int) -> ModelVersion:
-    version = _visible(actor).filter(pk=version_id).first()
+    version = _VERSION.first(actor, version_id=version_id)
     if version is None:
         raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
     return version
 
 
 def get_version_by_number(*, actor: Actor, team_slug: str, name: str, number: int) -> ModelVersion:
-    rows = _visible(actor).filter(model__team__slug=team_slug, model__name=name, number=number)
-    version = None if model_names.model_name_problem(name) else rows.first()
+    version = None
+    if not model_names.model_name_problem(name):
+        version = _NUMBERED.first(actor, team_slug=team_slug, name=name, number=number)
     if version is None:
         raise NotFound(
             f"Version {team_slug}/{name}:{number} does not exist, or you are not in its team."
         )
     return version
+
+
+def list_alias_names(version: ModelVersion) -> list[str]:
+    return [name for (name,) in _ALIAS_NAMES.rows(version_id=version.pk)]
 
 
 def list_versions(
@@ -58,8 +67,8 @@ def list_versions(
     state: str = "",
     sha256: str = "",
 ) -> QuerySet[ModelVersion]:
-    """Newest first, without signature and configuration, which can be megabytes."""
-    rows = _visible(actor).prefetch_related("aliases").defer("signature", "config_pbtxt")
+    """Newest first, without what can be megabytes."""
+    rows = _visible(actor).prefetch_related("aliases").defer(*_LARGE)
     if model is not None:
         rows = rows.filter(model=model)
     if state:
@@ -71,7 +80,7 @@ def list_versions(
 
 def list_ready_versions(*, actor: Actor, team_slug: str | None = None) -> QuerySet[ModelVersion]:
     """Deployable versions, grouped by model, newest first."""
-    rows = _visible(actor).filter(state=VersionState.READY).defer("config_pbtxt")
+    rows = _visible(actor).filter(state=VersionState.READY).defer("config_pbtxt", "readme")
     if team_slug:
         rows = rows.filter(model__team__slug=team_slug)
     return rows.order_by("model__team__slug", "model__name", "-number")
@@ -153,6 +162,48 @@ def is_used_by_a_revision(version: ModelVersion) -> bool:
 
 
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:
+    return _versions_in(policy.visible_teams(actor))
+
+
+def _versions_in(teams: QuerySet[Team]) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.select_related("model__team", "created_by").filter(
-        model__team__in=policy.visible_teams(actor), discarded_at__isnull=True
+        model__team__in=teams, discarded_at__isnull=True
     )
+
+
+_TEAM_SLUG: Final = Parameter("team_slug", CharField())
+_NAME: Final = Parameter("name", CharField())
+_MODEL: Final = VisibleQuery(
+    lambda teams: (
+        Model.objects.select_related("team", "created_by")
+        .filter(team__in=teams, team__slug=_TEAM_SLUG, name=_NAME)
+        .order_by()
+    )
+)
+_VERSION: Final = VisibleQuery(
+    lambda teams: (
+        _versions_in(teams)
+        .select_related("source_import")
+        .filter(pk=Parameter("version_id", BigIntegerField()))
+        .order_by()
+    )
+)
+_ALIAS_NAMES: Final = CompiledQuery(
+    lambda: (
+        Alias.objects.filter(version=Parameter("version_id", BigIntegerField()))
+        .order_by("name")
+        .values_list("name")
+    )
+)
+_NUMBERED: Final = VisibleQuery(
+    lambda teams: (
+        _versions_in(teams)
+        .select_related("source_import")
+        .filter(
+            model__team__slug=_TEAM_SLUG,
+            model__name=_NAME,
+            number=Parameter("number", BigIntegerField()),
+        )
+        .order_by()
+    )
+)

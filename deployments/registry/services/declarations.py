@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deployments import rejections
 from deployments.models import ModelVersion
-from deployments.registry.domain import declarations, input_sizes, signatures
+from deployments.registry.domain import declarations, declared_tensors, input_sizes, signatures
 from deployments.registry.domain.declarations import Declaration
+from deployments.registry.domain.formats import catalogue
 from deployments.registry.selectors import versions
 from deployments.registry.services import transitions
 from deployments.states import VersionState
@@ -24,6 +26,9 @@ def declare(
     takes_batches: bool | None,
     largest_batch: int,
     largest_inputs: dict[str, Any],
+    inputs: Sequence[Mapping[str, Any]] = (),
+    outputs: Sequence[Mapping[str, Any]] = (),
+    compute_capability: str = "",
 ) -> ModelVersion:
     """Raises Conflict once a revision uses the version, because its configuration was approved.
 
@@ -32,9 +37,19 @@ def declare(
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     declaration = validate(
-        takes_batches=takes_batches, largest_batch=largest_batch, largest_inputs=largest_inputs
+        takes_batches=takes_batches,
+        largest_batch=largest_batch,
+        largest_inputs=largest_inputs,
+        inputs=inputs,
+        outputs=outputs,
+        compute_capability=compute_capability,
     )
     _require_declarable(version)
+    if (declaration.inputs or declaration.outputs) and not catalogue.is_declared(version.format):
+        message = (
+            f"{version.filename} states its inputs and outputs itself. Remove the declared ones."
+        )
+        raise Invalid(message, fields={"inputs": message})
     signature = signatures.from_json(version.signature)
     problems = input_sizes.problems_with(signature, declaration.largest_inputs)
     if problems:
@@ -57,12 +72,23 @@ def can_declare(actor: User, version: ModelVersion) -> bool:
 
 
 def validate(
-    *, takes_batches: bool | None, largest_batch: int, largest_inputs: dict[str, Any]
+    *,
+    takes_batches: bool | None,
+    largest_batch: int,
+    largest_inputs: dict[str, Any],
+    inputs: Sequence[Mapping[str, Any]] = (),
+    outputs: Sequence[Mapping[str, Any]] = (),
+    compute_capability: str = "",
 ) -> Declaration:
     """Raises Invalid with the problem of each field."""
     with rejections.as_invalid():
         return declarations.check(
-            takes_batches=takes_batches, largest_batch=largest_batch, largest_inputs=largest_inputs
+            takes_batches=takes_batches,
+            largest_batch=largest_batch,
+            largest_inputs=largest_inputs,
+            inputs=declared_tensors.from_json(inputs),
+            outputs=declared_tensors.from_json(outputs),
+            compute_capability=compute_capability,
         )
 
 
@@ -72,7 +98,11 @@ def _require_declarable(version: ModelVersion) -> None:
             f"{version.label} is a reference: its engine controls batching and sizes.",
             code="by_reference",
         )
-    if version.state != VersionState.READY or version.deadline_at is not None:
+    is_undeclared = version.state == VersionState.QUARANTINED and catalogue.is_declared(
+        version.format
+    )
+    is_ready = version.state == VersionState.READY and version.deadline_at is None
+    if not is_ready and not is_undeclared:
         raise Conflict(
             f"{version.label} is {version.state}. You can declare batching and sizes once it "
             "is ready, unless it is released from quarantine.",

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
+from django.db.models import BigIntegerField, CharField
 
 from deployments.models import Model, ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.registry.domain.external_weights import ExternalWeights
+from deployments.registry.domain.metadata import version_metadata
 from deployments.registry.domain.verification_steps import VerificationStep
 from deployments.registry.services import metadata as metadata_service
 from deployments.registry.services import models as model_service
+from deployments.registry.services import search_index
 from deployments.spec.domain import model_names
 from deployments.states import VersionState
 from portal.accounts import policy, teams
@@ -25,11 +28,19 @@ from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.audit.actions import register as register_action
 from portal.core import clock
+from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.definitions import Rejected
 from portal.core.errors import Conflict, Invalid
 
 REGISTERED = register_action("version.registered", "registered by reference")
 _ATTEMPTS: Final = 5
+_SAME_REFERENCE: Final = CompiledQuery(
+    lambda: ModelVersion.objects.filter(
+        model__team=Parameter("team", BigIntegerField()),
+        model__name=Parameter("name", CharField()),
+        source_uri=Parameter("uri", CharField()),
+    ).order_by()
+)
 _UNVERIFIED: Final = (
     "Slipway has not verified these weights: there is no SHA-256, no VersionId and no scan, "
     "and the metadata is unverified."
@@ -42,6 +53,7 @@ class ReferenceDraft:
 
     source_uri: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    readme: str = ""
 
 
 def register(
@@ -60,7 +72,7 @@ def register(
         try:
             with transaction.atomic():
                 model = model_service.get_or_create(actor=actor, team=team, name=model_name)
-                return _insert(actor, model, reference, metadata)
+                return _insert(actor, model, reference, metadata, draft.readme)
         except IntegrityError:
             # A concurrent request took the number, the name or the reference.
             continue
@@ -77,16 +89,15 @@ def _validate(model_name: str, draft: ReferenceDraft) -> tuple[ExternalWeights, 
         reference = external_weights.parse(draft.source_uri)
     except Rejected as error:
         problems |= error.fields
-    metadata, metadata_problems = metadata_service.clean(draft.metadata, is_reference=True)
-    problems |= metadata_problems
+    metadata, metadata_problems = version_metadata.clean(draft.metadata, is_reference=True)
+    problems |= metadata_problems | metadata_service.readme_problems(draft.readme)
     if problems or reference is None:
         raise Invalid(" ".join(problems.values()), fields=problems)
     return reference, metadata
 
 
 def _refuse_duplicate(team: Team, model_name: str, reference: ExternalWeights) -> None:
-    rows = ModelVersion.objects.filter(model__team=team, model__name=model_name)
-    duplicate = rows.filter(source_uri=reference.uri).first()
+    duplicate = _SAME_REFERENCE.first(team=team.pk, name=model_name, uri=reference.uri)
     if duplicate is None:
         return
     fix = reference.advice or "Use that one."
@@ -98,7 +109,11 @@ def _refuse_duplicate(team: Team, model_name: str, reference: ExternalWeights) -
 
 
 def _insert(
-    actor: User, model: Model, reference: ExternalWeights, metadata: dict[str, Any]
+    actor: User,
+    model: Model,
+    reference: ExternalWeights,
+    metadata: dict[str, Any],
+    readme: str,
 ) -> ModelVersion:
     at = clock.now()
     version = ModelVersion.objects.create(
@@ -108,11 +123,13 @@ def _insert(
         source_uri=reference.uri,
         declared_size_bytes=0,
         metadata=metadata,
+        readme=readme,
         checks=_checks(reference),
         created_by=actor,
         created_at=at,
         ready_at=at,
     )
+    search_index.create(version)
     Model.objects.filter(pk=model.pk).update(changed_at=at)
     trail.record(
         actor=actor,

@@ -11,6 +11,8 @@ from django.db import transaction
 
 from deployments import states
 from deployments.models import ModelVersion
+from deployments.registry.domain.scanning import releases
+from deployments.registry.domain.scanning.releases import Release
 from deployments.registry.domain.verification_steps import FormerVerification
 from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM, Actor
@@ -23,6 +25,8 @@ from portal.core.wakeups import wake
 
 VERIFY_TASK: Final = "deployments.verify_version"
 VERIFY_WITHIN: Final = timedelta(hours=1)
+# Of reading each file twice from the store.
+_SLOWEST_BYTES_PER_SECOND: Final = 20 * 2**20
 AS_BEFORE: Final = "The version is as it was before, with its former declaration."
 
 UPLOADED = register("version.uploaded", "uploaded")
@@ -50,13 +54,17 @@ class _Transition:
     lease: Lease | None = None
 
 
-def to_verifying(*, version: ModelVersion, actor: Actor, s3_version_id: str, size: int) -> None:
+def verify_within(size_bytes: int) -> timedelta:
+    """How long the verification of so many bytes may take."""
+    return VERIFY_WITHIN + timedelta(seconds=size_bytes / _SLOWEST_BYTES_PER_SECOND)
+
+
+def to_verifying(*, version: ModelVersion, actor: Actor) -> None:
+    """All files of the version are stored."""
     at = clock.now()
     fields = {
-        "s3_version_id": s3_version_id,
-        "size_bytes": size,
-        "upload_id": "",
-        "deadline_at": at + VERIFY_WITHIN,
+        "size_bytes": version.declared_size_bytes,
+        "deadline_at": at + verify_within(version.declared_size_bytes),
         "next_check_at": at,
     }
     _apply(
@@ -68,12 +76,15 @@ def to_verifying(*, version: ModelVersion, actor: Actor, s3_version_id: str, siz
 
 
 def to_ready(*, version: ModelVersion, lease: Lease, facts: Mapping[str, Any]) -> None:
-    """`facts` are the verified facts about the bytes. They are frozen from now on."""
+    """`facts` are the verified facts about the bytes. They are frozen from now on. A release that made the
+    verification continue sets the end.
+    """
+    release = releases.from_json(version.release)
     fields = {
         **facts,
         "state_reason": "",
         "ready_at": clock.now(),
-        "deadline_at": None,
+        "deadline_at": None if release is None else release.until,
         "former": {},
     }
     transition = _Transition(
@@ -93,10 +104,14 @@ def to_declared(*, version: ModelVersion, actor: Actor, declared: Mapping[str, A
         "state_reason": "",
         "examination_deaths": 0,
         "ready_at": None,
-        "deadline_at": at + VERIFY_WITHIN,
+        "deadline_at": at + verify_within(version.size_bytes or 0),
         "next_check_at": at,
     }
-    transition = _Transition([VersionState.READY], VersionState.VERIFYING, DECLARED, fields)
+    if version.state == VersionState.QUARANTINED:
+        # It was never ready: there is nothing to return to.
+        fields["former"] = {}
+    source = [VersionState.READY, VersionState.QUARANTINED]
+    transition = _Transition(source, VersionState.VERIFYING, DECLARED, fields)
     _apply(version, actor, transition)
     wake(VERIFY_TASK, version.pk)
 
@@ -135,13 +150,24 @@ def to_ready_again(
 
 
 def to_quarantined(
-    *, version: ModelVersion, lease: Lease, facts: Mapping[str, Any], reason: str
+    *,
+    version: ModelVersion,
+    facts: Mapping[str, Any],
+    reason: str,
+    actor: Actor = SYSTEM,
+    lease: Lease | None = None,
 ) -> None:
-    fields = {**facts, "state_reason": reason, "deadline_at": None, "former": {}}
+    """Its bytes stay. A release that it had is over."""
+    fields = {**facts, "state_reason": reason, "deadline_at": None, "former": {}, "release": {}}
     transition = _Transition(
-        [VersionState.VERIFYING], VersionState.QUARANTINED, QUARANTINED, fields, reason, lease
+        [VersionState.VERIFYING, VersionState.READY],
+        VersionState.QUARANTINED,
+        QUARANTINED,
+        fields,
+        reason,
+        lease,
     )
-    _apply(version, SYSTEM, transition)
+    _apply(version, actor, transition)
 
 
 def to_failed(
@@ -153,7 +179,7 @@ def to_failed(
     lease: Lease | None = None,
 ) -> None:
     """The next pass, due at once, deletes the bytes. A version that was ready before never fails:
-    `former` must be empty.
+    `former` and `release` must be empty.
     """
     fields = {
         **(facts or {}),
@@ -184,14 +210,25 @@ def to_restored(*, version: ModelVersion, actor: Actor) -> None:
     )
 
 
-def to_released(*, version: ModelVersion, actor: Actor, reason: str, days: int) -> None:
+def to_released(*, version: ModelVersion, actor: Actor, release: Release) -> None:
+    """A version with a serving repository is ready. Others continue their verification, and are ready until
+    the same end if an engine serves them.
+    """
     at = clock.now()
-    ends_at = at + timedelta(days=days)
-    fields = {"ready_at": at, "deadline_at": ends_at, "next_check_at": ends_at}
-    transition = _Transition(
-        [VersionState.QUARANTINED], VersionState.READY, RELEASED, fields, reason
-    )
+    if version.repository_prefix:
+        target = VersionState.READY
+        fields: dict[str, Any] = {"ready_at": at, "deadline_at": release.until}
+        fields["next_check_at"] = release.until
+    else:
+        target = VersionState.VERIFYING
+        deadline_at = at + verify_within(version.size_bytes or 0)
+        fields = {"checks": [], "examination_deaths": 0, "deadline_at": deadline_at}
+        fields |= {"state_reason": "", "next_check_at": at}
+    fields["release"] = release.to_json()
+    transition = _Transition([VersionState.QUARANTINED], target, RELEASED, fields, release.reason)
     _apply(version, actor, transition)
+    if target is VersionState.VERIFYING:
+        wake(VERIFY_TASK, version.pk)
 
 
 def _apply(version: ModelVersion, actor: Actor, transition: _Transition) -> None:
@@ -199,7 +236,7 @@ def _apply(version: ModelVersion, actor: Actor, transition: _Transition) -> None
     legal = [s for s in transition.source if transition.target in states.VERSION[s]]
     rows = ModelVersion.objects.filter(pk=version.pk, state=version.state, state__in=legal)
     if transition.target == VersionState.FAILED:
-        rows = rows.filter(former={})
+        rows = rows.filter(former={}, release={})
     if transition.lease is not None:
         rows = rows.filter(lease_token=transition.lease.token, lease_until__gt=clock.now())
     with transaction.atomic():
@@ -232,9 +269,9 @@ def _conflict(version: ModelVersion, target: VersionState) -> Conflict:
 
 def _audited_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The facts for the audit record: the identity of the bytes and the end of a release."""
-    kept = {k: fields[k] for k in ("sha256", "s3_version_id", "size_bytes") if fields.get(k)}
+    kept = {k: fields[k] for k in ("sha256", "size_bytes") if fields.get(k)}
     if "declared" in fields:
         return kept | {"declared": fields["declared"]}
-    if fields.get("deadline_at") and "ready_at" in fields:
-        kept["until"] = fields["deadline_at"].isoformat()
+    if fields.get("release"):
+        kept["until"] = fields["release"]["until"]
     return kept

@@ -36,6 +36,9 @@ def stop_verification(*, actor: User, version_id: int) -> ModelVersion:
     if version.former:
         reason = f"{actor.username} stopped the verification with a new declaration. {transitions.AS_BEFORE}"
         transitions.to_ready_again(version=version, actor=actor, reason=reason)
+    elif version.release:
+        reason = f"{actor.username} stopped the verification after its release."
+        transitions.to_quarantined(version=version, actor=actor, reason=reason, facts={})
     else:
         transitions.to_failed(version=version, actor=actor, reason=reason)
     return version

@@ -24,13 +24,27 @@ def require(team: Team, size_bytes: int) -> None:
             "one first.",
             code="too_many_uploads",
         )
-    kept = versions.exclude(state=VersionState.FAILED)
-    # The stored size, or the declared size of an open upload.
-    used = kept.aggregate(sum=Sum(Coalesce("size_bytes", "declared_size_bytes")))["sum"] or 0
-    limit = settings.SLIPWAY_TEAM_STORAGE_BYTES
+    require_storage(team, size_bytes)
+
+
+def require_storage(team: Team, size_bytes: int) -> None:
+    """Raises Conflict if the team's versions and these bytes exceed its storage."""
+    used, limit = _used(team), settings.SLIPWAY_TEAM_STORAGE_BYTES
     if used + size_bytes > limit:
         raise Conflict(
-            f"Team {team.slug} uses {used / _GIB:.1f} of {limit / _GIB:.1f} GiB; this file of "
-            f"{size_bytes / _GIB:.1f} GiB does not fit. Ask a platform admin for more storage.",
+            f"Team {team.slug} uses {used / _GIB:.1f} of {limit / _GIB:.1f} GiB; these files of "
+            f"{size_bytes / _GIB:.1f} GiB do not fit. Ask a platform admin for more storage.",
             code="storage_full",
         )
+
+
+def left(team: Team) -> int:
+    """How many bytes the team may still store."""
+    return max(0, int(settings.SLIPWAY_TEAM_STORAGE_BYTES) - _used(team))
+
+
+def _used(team: Team) -> int:
+    kept = ModelVersion.objects.filter(model__team=team).exclude(state=VersionState.FAILED)
+    # The stored size, or the declared size of an open upload.
+    used = kept.aggregate(sum=Sum(Coalesce("size_bytes", "declared_size_bytes")))["sum"]
+    return int(used or 0)

@@ -1,7 +1,7 @@
 """Uploads: clients send bytes directly to the object store; the portal signs and tracks the parts.
 
-Start, sign parts, list stored parts, complete or abandon. Completing reads the parts from the
-store, so claims of the client are never trusted. Every call can be repeated.
+Start, sign the parts of each file, list stored parts, complete or abandon. Completing reads the parts
+from the store, so claims of the client are never trusted. Every call can be repeated.
 """
 
 from __future__ import annotations
@@ -14,14 +14,20 @@ from typing import Final
 
 from django.db import IntegrityError, transaction
 
-from deployments.models import Model, ModelVersion
+from deployments.models import ArtifactFile, Import, Model, ModelVersion
 from deployments.registry.domain import multipart, object_keys
-from deployments.registry.domain.multipart import PartPlan
+from deployments.registry.domain.artifacts import files as artifact_files
 from deployments.registry.gateways import object_store
-from deployments.registry.gateways.object_store import PartsRefused, StoredPart, UploadMissing
 from deployments.registry.selectors import versions
+from deployments.registry.services import (
+    file_uploads,
+    search_index,
+    transitions,
+    upload_limits,
+    upload_validation,
+)
 from deployments.registry.services import models as model_service
-from deployments.registry.services import transitions, upload_limits, upload_validation
+from deployments.registry.services.file_uploads import PartsState
 from deployments.registry.services.store_errors import translated
 from deployments.registry.services.upload_validation import UploadDraft
 from deployments.states import VersionState
@@ -31,11 +37,14 @@ from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
-from portal.core.errors import Conflict, Invalid, Unavailable
+from portal.core.errors import Conflict, Invalid
 
 STARTED = register("version.upload_started", "started uploading")
+# Without a new signature of parts.
 UPLOAD_WITHIN: Final = timedelta(hours=24)
+MAX_COMPLETED_AT_ONCE: Final = 100
 _NUMBER_TRIES: Final = 5
+_EXTEND_AFTER: Final = timedelta(hours=1)
 # When the sweep continues a completion that crashed between the store and the row.
 _RECHECK_AFTER: Final = timedelta(seconds=30)
 
@@ -48,75 +57,63 @@ class PartUrl:
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class PartsState:
-    """The stored parts. `missing` are the numbers to send, including parts of the wrong size."""
-
-    plan: PartPlan
-    stored: Sequence[StoredPart]
-    missing: Sequence[int]
-
-
 def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -> ModelVersion:
-    """Open a multipart upload and its version row; create the model with its first version.
+    """Create a version and its files, and the model with its first version. Sends nothing to the store.
 
     Raises Invalid for names, sizes and metadata; Conflict `same_bytes` if a version of the model
-    has the declared SHA-256; and Conflict if the team has no storage left. An error leaves neither
-    rows nor an open upload.
+    has the declared files; and Conflict if the team has no storage left. An error leaves no rows.
     """
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
     metadata = upload_validation.check(model_name, draft)
-    if draft.sha256 and not draft.is_duplicate_allowed:
-        upload_validation.refuse_duplicate(team, model_name, draft.sha256)
-    upload_limits.require(team, draft.size_bytes)
+    if not draft.is_duplicate_allowed:
+        upload_validation.refuse_duplicate(team, model_name, draft)
     token = secrets.token_urlsafe(12)
-    key = object_keys.upload_key(team=team.slug, model=model_name, token=token)
-    store = object_store.store()
-    with translated():
-        upload_id = store.create_upload(key, with_part_checksums=draft.has_part_checksums)
     row = ModelVersion(
         state=VersionState.UPLOADING,
-        filename=draft.filename,
+        filename=artifact_files.display_name([file.path for file in draft.files]),
         declared_size_bytes=draft.size_bytes,
-        declared_sha256=draft.sha256,
-        upload_id=upload_id,
-        part_size_bytes=multipart.plan(draft.size_bytes).part_bytes,
         has_part_checksums=draft.has_part_checksums,
-        bucket=store.bucket,
-        key=key,
+        bucket=object_store.store().bucket,
+        upload_prefix=object_keys.upload_prefix(team=team.slug, model=model_name, token=token),
         metadata=metadata,
+        readme=draft.readme,
         declared=upload_validation.declared_of(draft),
         created_by=actor,
     )
-    try:
-        return _record(row, actor=actor, team=team, model_name=model_name, draft=draft)
-    except Conflict:
-        with translated():
-            store.abort_upload(key, upload_id)
-        raise
+    return record(row, actor=actor, team=team, model_name=model_name, draft=draft)
 
 
 def sign_parts(
-    *, actor: User, version_id: int, numbers: Sequence[int], checksums: Mapping[int, str]
+    *,
+    actor: User,
+    version_id: int,
+    path: str,
+    numbers: Sequence[int],
+    checksums: Mapping[int, str],
 ) -> list[PartUrl]:
     """URLs for one PUT each. `checksums` are base64 SHA-256 by part number."""
     version = _uploading(actor, version_id)
-    plan = plan_of(version)
+    file = _file(version, path)
+    plan = file_uploads.plan_of(file)
     upload_validation.check_numbers(numbers, plan)
     if version.has_part_checksums and set(numbers) - set(checksums):
         raise Invalid(
             "This upload was opened with part_checksums: send `checksums` for all part numbers.",
             fields={"checksums": "base64 SHA-256 of each part"},
         )
+    if file.s3_version_id:
+        raise Conflict(f"{file.path} is complete; no part of it can be sent.", code="wrong_state")
+    file_uploads.open_upload(file, with_part_checksums=version.has_part_checksums)
+    extend(version)
     store = object_store.store()
     urls = []
     for number in numbers:
         checksum = checksums.get(number, "") if version.has_part_checksums else ""
         with translated():
             url = store.presign_part(
-                version.key,
-                version.upload_id,
+                file.key,
+                file.upload_id,
                 number,
                 size_bytes=plan.bytes_of(number),
                 sha256_base64=checksum,
@@ -126,14 +123,26 @@ def sign_parts(
     return urls
 
 
-def stored_parts(*, actor: User, version_id: int) -> PartsState:
+def stored_parts(*, actor: User, version_id: int, path: str) -> PartsState:
     """Raises Conflict if the upload is closed."""
+    return file_uploads.parts_state(_file(_uploading(actor, version_id), path))
+
+
+def complete_files(*, actor: User, version_id: int, paths: Sequence[str]) -> ModelVersion:
+    """Assemble the parts of these files. Raises Conflict `parts_missing`; the upload stays open."""
     version = _uploading(actor, version_id)
-    return _parts_state(version)
+    if not 1 <= len(paths) <= MAX_COMPLETED_AT_ONCE:
+        raise Invalid(
+            f"Complete 1 to {MAX_COMPLETED_AT_ONCE} files at once.",
+            fields={"paths": f"1 to {MAX_COMPLETED_AT_ONCE} paths"},
+        )
+    for path in paths:
+        file_uploads.assemble(_file(version, path))
+    return version
 
 
 def complete(*, actor: User, version_id: int) -> ModelVersion:
-    """Assemble the parts and start the verification. Idempotent.
+    """Assemble the files that are not assembled yet and start the verification. Idempotent.
 
     Raises Conflict `parts_missing` with the parts to send again; the upload stays open.
     """
@@ -142,75 +151,48 @@ def complete(*, actor: User, version_id: int) -> ModelVersion:
     if version.state in (VersionState.VERIFYING, VersionState.READY, VersionState.QUARANTINED):
         return version
     _require_uploading(version)
+    _refuse_import(version)
+    at = clock.now()
     ModelVersion.objects.filter(pk=version.pk, state=VersionState.UPLOADING).update(
-        next_check_at=clock.now() + _RECHECK_AFTER
+        next_check_at=at + _RECHECK_AFTER
     )
-    try:
-        state = _parts_state(version)
-    except Conflict:
-        return finish_if_stored(version, actor=actor)
-    _require_complete(state)
-    try:
-        with translated():
-            object_store.store().complete_upload(version.key, version.upload_id, list(state.stored))
-    except UploadMissing:
-        return finish_if_stored(version, actor=actor)
-    except PartsRefused as error:
+    left = list(version.files.filter(s3_version_id="").select_related("version"))
+    if len(left) > MAX_COMPLETED_AT_ONCE:
         raise Conflict(
-            "Object storage rejected the parts. List the stored parts and send the others again.",
-            code="parts_refused",
-        ) from error
-    return finish_if_stored(version, actor=actor)
+            f"{len(left):,} files are not complete. Complete them first, {MAX_COMPLETED_AT_ONCE} at "
+            "a time.",
+            code="files_incomplete",
+        )
+    for file in left:
+        file_uploads.assemble(file)
+    return finish(version, actor=actor)
 
 
-def finish_if_stored(version: ModelVersion, *, actor: policy.Actor) -> ModelVersion:
-    """Record an assembled upload from the store, even if the request that completed it died."""
+def finish(version: ModelVersion, *, actor: policy.Actor) -> ModelVersion:
+    """Start the verification of a version whose files are all stored."""
     try:
-        with translated():
-            stored = object_store.store().head(version.key)
-    except object_store.ObjectMissing as error:
-        raise Conflict(
-            "The upload has expired in object storage. Start a new one.",
-            code="upload_gone",
-        ) from error
-    if not stored.version_id:
-        raise Unavailable(
-            "The bucket has versioning disabled. Ask a platform admin to enable it.",
-            code="bucket_not_versioned",
-        )
-    try:
-        transitions.to_verifying(
-            version=version,
-            actor=actor,
-            s3_version_id=stored.version_id,
-            size=stored.size_bytes,
-        )
+        transitions.to_verifying(version=version, actor=actor)
     except Conflict:
-        # A concurrent request completed it with the same result.
         version.refresh_from_db()
-        if version.s3_version_id != stored.version_id:
+        if version.state != VersionState.VERIFYING:
             raise
     return version
 
 
 def abandon(*, actor: User, version_id: int) -> ModelVersion:
     """Cancel an upload. The next pass deletes its parts."""
-    version = _uploading(actor, version_id)
+    version = _open(actor, version_id)
     transitions.to_failed(
         version=version, actor=actor, reason=f"{actor.username} canceled the upload."
     )
     return version
 
 
-def plan_of(version: ModelVersion) -> PartPlan:
-    return PartPlan(version.declared_size_bytes, version.part_size_bytes)
-
-
-def _record(
+def record(
     row: ModelVersion, *, actor: User, team: Team, model_name: str, draft: UploadDraft
 ) -> ModelVersion:
-    at = clock.now()
-    row.created_at = at
+    """Insert the version and its files within the team's limits. An import has no files yet."""
+    row.created_at = at = clock.now()
     row.deadline_at = row.next_check_at = at + UPLOAD_WITHIN
     for _ in range(_NUMBER_TRIES):
         try:
@@ -224,8 +206,10 @@ def _record(
                 row.number = model_service.next_number(row.model)
                 row.pk = None
                 row.save(force_insert=True)
+                search_index.create(row)
+                ArtifactFile.objects.bulk_create(_files(row, draft))
                 Model.objects.filter(pk=row.model.pk).update(changed_at=at)
-                _audit_start(row, actor)
+                _audit_start(row, actor, draft)
         except IntegrityError:
             # A concurrent request took the number or the model's name.
             continue
@@ -233,7 +217,20 @@ def _record(
     raise Conflict("Another upload to this model is starting. Try again.", code="busy")
 
 
-def _audit_start(row: ModelVersion, actor: User) -> None:
+def _files(row: ModelVersion, draft: UploadDraft) -> list[ArtifactFile]:
+    return [
+        ArtifactFile(
+            version=row,
+            path=file.path,
+            size_bytes=file.size_bytes,
+            part_size_bytes=multipart.plan(file.size_bytes).part_bytes,
+            declared_sha256=file.sha256,
+        )
+        for file in draft.files
+    ]
+
+
+def _audit_start(row: ModelVersion, actor: User, draft: UploadDraft) -> None:
     trail.record(
         actor=actor,
         action=STARTED,
@@ -242,17 +239,34 @@ def _audit_start(row: ModelVersion, actor: User) -> None:
         team_slug=row.team.slug,
         after={
             "filename": row.filename,
+            "files": len(draft.files),
             "size_bytes": row.declared_size_bytes,
-            "sha256": row.declared_sha256,
+            "sha256": draft.sha256,
         },
     )
 
 
-def _uploading(actor: User, version_id: int) -> ModelVersion:
+def _open(actor: User, version_id: int) -> ModelVersion:
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     _require_uploading(version)
     return version
+
+
+def _uploading(actor: User, version_id: int) -> ModelVersion:
+    version = _open(actor, version_id)
+    _refuse_import(version)
+    return version
+
+
+def _refuse_import(version: ModelVersion) -> None:
+    """Its files come from where it is imported from, and from nowhere else."""
+    if Import.objects.filter(version=version).exists():
+        raise Conflict(
+            f"{version.label} is being imported, so no parts can be sent. Cancel the import, or wait "
+            "for it.",
+            code="importing",
+        )
 
 
 def _require_uploading(version: ModelVersion) -> None:
@@ -263,34 +277,21 @@ def _require_uploading(version: ModelVersion) -> None:
         )
 
 
-def _parts_state(version: ModelVersion) -> PartsState:
-    try:
-        with translated():
-            stored = object_store.store().list_parts(version.key, version.upload_id)
-    except UploadMissing as error:
-        raise Conflict(
-            "The upload has expired in object storage. Start a new one.",
-            code="upload_gone",
-        ) from error
-    plan = plan_of(version)
-    sizes = {part.number: part.size_bytes for part in stored}
-    return PartsState(plan=plan, stored=stored, missing=plan.missing(sizes))
+def _file(version: ModelVersion, path: str) -> ArtifactFile:
+    """Without a path: the one file of the version."""
+    rows = version.files.select_related("version").filter(**({"path": path} if path else {}))[:2]
+    if len(rows) != 1:
+        named = f"The upload has no file {path[:100]}." if path else "Name one of the files."
+        raise Invalid(named, fields={"path": "one of the files of this upload"})
+    return rows[0]
 
 
-def _require_complete(state: PartsState) -> None:
-    sizes = {part.number: part.size_bytes for part in state.stored}
-    foreign = state.plan.foreign(sizes)
-    if state.missing:
-        first = ", ".join(str(number) for number in state.missing[:5])
-        more = " …" if len(state.missing) > 5 else ""
-        raise Conflict(
-            f"{len(state.missing)} of {state.plan.count} parts are missing or have the wrong "
-            f"size: {first}{more}. Send them and complete again.",
-            code="parts_missing",
-        )
-    if foreign:
-        raise Conflict(
-            f"Parts {foreign[:5]} do not belong to this file of {state.plan.count} parts. "
-            "Cancel the upload and start again.",
-            code="parts_foreign",
-        )
+def extend(version: ModelVersion) -> None:
+    """An upload that makes progress does not expire."""
+    at = clock.now()
+    stale = ModelVersion.objects.filter(
+        pk=version.pk,
+        state=VersionState.UPLOADING,
+        deadline_at__lt=at + UPLOAD_WITHIN - _EXTEND_AFTER,
+    )
+    stale.update(deadline_at=at + UPLOAD_WITHIN)

@@ -11,29 +11,25 @@ from typing import Any, Final
 
 from django.db import InterfaceError, OperationalError
 
-from deployments.models import ModelVersion
+from deployments.models import Import, ModelVersion
 from deployments.registry.domain import object_keys
 from deployments.registry.domain.not_servable import quoted
 from deployments.registry.gateways import object_store
-from deployments.registry.gateways.object_store import (
-    ArtifactError,
-    ObjectMissing,
-    StoredObject,
-    UploadMissing,
-)
-from deployments.registry.services import examination, transitions, upload_endings, uploads
-from deployments.registry.services.checklist import LEASE_SECONDS, Checklist, LeaseLost
-from deployments.registry.services.examination import ExaminationResult
-from deployments.registry.services.sandboxed_steps import FileRefused, ReaderDied
+from deployments.registry.gateways.object_store import ArtifactError
+from deployments.registry.services import file_uploads, transitions, upload_endings, uploads
+from deployments.registry.services.examination import version_examination
+from deployments.registry.services.examination.checklist import LEASE_SECONDS, Checklist, LeaseLost
+from deployments.registry.services.examination.sandboxed_steps import FileRefused, ReaderDied
+from deployments.registry.services.examination.version_examination import ExaminationResult
 from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
-from portal.core.errors import Conflict
+from portal.core.errors import Conflict, Unavailable
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
 # Errors of the store, the disk or a concurrent write, and the first death of a reader.
-_TRANSIENT: Final = (ArtifactError, Conflict, ReaderDied, OSError)
+_TRANSIENT: Final = (ArtifactError, Conflict, ReaderDied, Unavailable, OSError)
 _EXPECTED: Final = (*_TRANSIENT, FileRefused, LeaseLost, OperationalError, InterfaceError)
 _MAX_CAUSE_LENGTH: Final = 300
 _UPLOAD_CHECK_INTERVAL: Final = timedelta(hours=1)
@@ -83,18 +79,27 @@ def _advance(version_id: int, lease: Lease) -> None:
 
 
 def _check_upload(version: ModelVersion, lease: Lease) -> None:
-    """Continue an assembled upload; fail one that is not completed in time."""
+    """Continue an upload whose files are all stored; fail one that is not continued in time."""
     at = clock.now()
     try:
-        object_store.store().list_parts(version.key, version.upload_id)
-    except UploadMissing:
-        _finish_upload(version, lease)
+        is_stored = _is_stored(version)
+    except Unavailable as error:
+        if error.code != "bucket_not_versioned":
+            raise
+        # Without a VersionId, the uploaded bytes can't be identified.
+        reason = f"{error} Then start a new version."
+        transitions.to_failed(version=version, reason=reason, lease=lease)
+        leases.release(ModelVersion, lease, next_check_at=at)
+        return
+    if is_stored:
+        transitions.to_verifying(version=version, actor=SYSTEM)
+        leases.release(ModelVersion, lease, next_check_at=clock.now())
         return
     if version.deadline_at is not None and version.deadline_at <= at:
         hours = int(uploads.UPLOAD_WITHIN.total_seconds() // 3600)
         transitions.to_failed(
             version=version,
-            reason=f"The upload was not completed within {hours} hours. Start a new version.",
+            reason=f"The upload was not continued within {hours} hours. Start a new version.",
             lease=lease,
         )
         leases.release(ModelVersion, lease, next_check_at=at)
@@ -103,39 +108,23 @@ def _check_upload(version: ModelVersion, lease: Lease) -> None:
     leases.release(ModelVersion, lease, next_check_at=soonest)
 
 
-def _finish_upload(version: ModelVersion, lease: Lease) -> None:
-    """The multipart upload no longer exists: completed by a request that died, or aborted in the store."""
-    stored = _stored(version)
-    if stored is None:
-        reason = "The upload was removed from object storage. Start a new version."
-        transitions.to_failed(version=version, reason=reason, lease=lease)
-    elif not stored.version_id:
-        # Without a VersionId, the uploaded bytes can't be identified.
-        reason = (
-            "The bucket has versioning disabled. Ask a platform admin to enable it, then "
-            "start a new version."
-        )
-        transitions.to_failed(version=version, reason=reason, lease=lease)
-    else:
-        transitions.to_verifying(
-            version=version,
-            actor=SYSTEM,
-            s3_version_id=stored.version_id,
-            size=stored.size_bytes,
-        )
-    leases.release(ModelVersion, lease, next_check_at=clock.now())
-
-
-def _stored(version: ModelVersion) -> StoredObject | None:
-    try:
-        return object_store.store().head(version.key)
-    except ObjectMissing:
-        return None
+def _is_stored(version: ModelVersion) -> bool:
+    """Whether all files are in the store, also those whose completing request died. An import finishes
+    by its own pass: its files may not be listed yet.
+    """
+    if Import.objects.filter(version=version).exists():
+        return False
+    open_files = version.files.filter(s3_version_id="").select_related("version")
+    return all(
+        bool(file.upload_id) and file_uploads.parts_state(file).is_assembled
+        for file in open_files.order_by("upload_id")
+    )
 
 
 def _verify(version: ModelVersion, lease: Lease) -> None:
     if version.deadline_at is not None and version.deadline_at <= clock.now():
-        minutes = int(transitions.VERIFY_WITHIN.total_seconds() // 60)
+        within = transitions.verify_within(version.declared_size_bytes)
+        minutes = int(within.total_seconds() // 60)
         again = "Declare it again" if version.former else "Upload the file again"
         reason = (
             f"Verification did not finish within {minutes} minutes. {again}; if it fails again, "
@@ -151,14 +140,14 @@ def _verify(version: ModelVersion, lease: Lease) -> None:
 
 
 def _conclude(version: ModelVersion, folder: Path, checklist: Checklist) -> datetime | None:
-    """The next check: immediately after a failure, so that the bytes are deleted."""
+    """The next check: immediately after a failure, so that the bytes are deleted; the end of a release."""
     try:
         with _FailOnUnexpected(version, checklist):
-            _decide(version, examination.examine(version, folder, checklist), checklist)
+            _decide(version, version_examination.examine(version, folder, checklist), checklist)
     except FileRefused as refusal:
         facts = {"sha256": version.sha256, "checks": checklist.to_json()}
         _fail(version, checklist.lease, str(refusal), facts)
-    return clock.now() if version.state == VersionState.FAILED else None
+    return clock.now() if version.state == VersionState.FAILED else version.deadline_at
 
 
 class _FailOnUnexpected:
@@ -198,12 +187,18 @@ def _decide(version: ModelVersion, result: ExaminationResult, checklist: Checkli
 
 
 def _fail(version: ModelVersion, lease: Lease, reason: str, facts: Mapping[str, Any]) -> None:
-    """A version that was ready before becomes ready again: a declaration must not delete its bytes."""
+    """A version that was ready before becomes ready again: a declaration must not delete its bytes.
+    Nor does a release.
+    """
     if version.former:
         full_reason = (
             f"Verifying it with a new declaration failed: {reason} {transitions.AS_BEFORE}"
         )
         transitions.to_ready_again(version=version, reason=full_reason, lease=lease)
+    elif version.release:
+        full_reason = f"It was released, but cannot be served: {reason}"
+        kept = {name: value for name, value in facts.items() if name == "checks"}
+        transitions.to_quarantined(version=version, reason=full_reason, facts=kept, lease=lease)
     else:
         transitions.to_failed(version=version, reason=reason, facts=facts, lease=lease)
 
@@ -211,17 +206,16 @@ def _fail(version: ModelVersion, lease: Lease, reason: str, facts: Mapping[str, 
 def _remove(version: ModelVersion) -> None:
     """Delete everything of a failed version from the store. Abort first, so that nothing is added."""
     store = object_store.store()
-    if version.upload_id:
-        store.abort_upload(version.key, version.upload_id)
-    store.delete_all_versions(version.key)
+    if version.upload_prefix:
+        root = object_keys.upload_root(version.upload_prefix)
+        store.abort_uploads(root)
+        store.delete_all_versions(root)
     store.delete_all_versions(
         object_keys.number_prefix(
             team=version.team.slug, model=version.model.name, number=version.number
         )
     )
-    ModelVersion.objects.filter(pk=version.pk, state=VersionState.FAILED).update(
-        upload_id="", s3_version_id=""
-    )
+    version.files.update(upload_id="", s3_version_id="")
 
 
 def _end_release(version: ModelVersion, lease: Lease) -> None:

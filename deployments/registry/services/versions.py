@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from deployments.models import Deployment, ModelVersion
+from deployments.registry.domain.formats import catalogue
+from deployments.registry.domain.scanning import verdicts
+from deployments.registry.domain.scanning.releases import Release
 from deployments.registry.selectors import versions
 from deployments.registry.services import transitions
 from deployments.states import VersionState
@@ -56,7 +60,11 @@ def restore(*, actor: User, version_id: int) -> ModelVersion:
 
 
 def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVersion:
-    """Allow deployments of a quarantined version for some days. Platform admins only."""
+    """Allow deployments of a quarantined version for some days. Platform admins only.
+
+    A version that was not read because of its scan is verified to its end first; it is quarantined again
+    if that shows that no engine serves it.
+    """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.RELEASE_QUARANTINE, version)
     _require_state(version, VersionState.QUARANTINED)
@@ -67,14 +75,33 @@ def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVer
         problems["days"] = f"A release lasts 1 to {MAX_RELEASE_DAYS} days."
     if problems:
         raise Invalid(" ".join(problems.values()), fields=problems)
-    if not version.repository_prefix:
+    if not version.repository_prefix and not _can_continue(version):
         raise Conflict(
             f"No engine supports {version.filename} ({version.format}), so a release has no "
             "effect. Export it to ONNX.",
             code="not_servable",
         )
-    transitions.to_released(version=version, actor=actor, reason=reason.strip(), days=days)
+    if catalogue.is_declared(version.format) and not version.declared.get("inputs"):
+        raise Conflict(
+            f"The inputs and outputs of {version.label} are not declared, so a release has no effect yet. "
+            "Declare them first.",
+            code="not_declared",
+        )
+    report = verdicts.from_json(version.scan)
+    granted = Release(
+        by=actor.username,
+        reason=reason.strip(),
+        until=clock.now() + timedelta(days=days),
+        findings=frozenset() if report is None else report.decided_on,
+    )
+    transitions.to_released(version=version, actor=actor, release=granted)
     return version
+
+
+def _can_continue(version: ModelVersion) -> bool:
+    """Whether an engine exists for what the format is converted to or read as."""
+    kind = catalogue.by_key(version.format)
+    return kind.reading is not None or not kind.has_code
 
 
 def _require_state(version: ModelVersion, *states: VersionState) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deployments.models import ModelVersion
+from deployments.registry.domain.metadata import version_metadata
 from portal.ui.charts import Chart, Point, lines
 
 
 def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart | None:
     """Oldest version first. None with fewer than two values."""
-    measured = [v for v in sorted(versions, key=lambda v: v.number) if metric in v.metadata]
-    measured = [v for v in measured if isinstance(v.metadata[metric], int | float)]
+    in_order = sorted(versions, key=lambda version: version.number)
+    metrics = [(v, version_metadata.metrics_of(v.metadata).get(metric)) for v in in_order]
+    measured = [(version, value) for version, value in metrics if value is not None]
     if len(measured) < 2:
         return None
-    values = [{"version": f"{v.number}", "value": v.metadata[metric]} for v in measured]
-    label = f"{metric}, versions {measured[0].number} to {measured[-1].number}"
+    values = [{"version": f"{v.number}", "value": value} for v, value in measured]
+    label = f"{metric}, versions {measured[0][0].number} to {measured[-1][0].number}"
     frame = lines(
-        label=label, points=[Point(v.created_at, metric, None) for v in measured], unit=metric
+        label=label, points=[Point(v.created_at, metric, None) for v, _ in measured], unit=metric
     )
     spec = {key: value for key, value in frame.spec.items() if key != "layer"} | {
         "data": {"values": values},
@@ -38,5 +40,5 @@ def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart
             "tooltip": [{"field": "version"}, {"field": "value", "title": metric}],
         },
     }
-    rows = [(str(v.number), str(v.metadata[metric])) for v in measured]
+    rows = [(str(v.number), str(value)) for v, value in measured]
     return Chart(label=label, spec=spec, header=("Version", metric), rows=rows)

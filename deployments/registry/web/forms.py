@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django import forms
 
-from deployments.registry.domain import declarations
-from deployments.registry.domain.comparison import KNOWN_KEYS
+from deployments.registry.domain import declarations, declared_tensors
 from deployments.registry.domain.declarations import Declaration
+from deployments.registry.domain.metadata import metadata_text
+from deployments.registry.domain.metadata.version_metadata import DIRECTIONS, LABELS, METRICS, TEXTS
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.domain.memory import BITS
 from portal.core.definitions import Rejected
 from portal.ui.service_form import ServiceForm
 
 # Only for external weights: for an uploaded file they are read from it.
-REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length", "licence")
+REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length")
 BATCHING_CHOICES = (("", "not declared"), ("yes", "yes"), ("no", "no"))
 
 
 class MetadataForm(ServiceForm):
     renamed: ClassVar[Mapping[str, str]] = {
-        f"metadata.{key}": key for key in (*KNOWN_KEYS, "tags", "notes")
-    }
+        f"metadata.{name}": name for name in (*TEXTS, METRICS, LABELS)
+    } | {f"metadata.{DIRECTIONS}": METRICS}
 
-    accuracy = forms.CharField(
+    metrics = forms.CharField(
         required=False,
-        max_length=20,
-        label="Accuracy",
-        help_text="Between 0 and 1, for example 0.914.",
+        label="Metrics",
+        help_text="One per line: mAP = 0.52. Add (lower is better) or (higher is better) where the "
+        "name does not say it.",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
     dataset_version = forms.CharField(required=False, max_length=500, label="Dataset version")
     trained_at = forms.CharField(
@@ -41,33 +43,40 @@ class MetadataForm(ServiceForm):
     framework = forms.CharField(required=False, max_length=500, label="Framework")
     commit = forms.CharField(required=False, max_length=64, label="Commit")
     run_url = forms.CharField(required=False, max_length=500, label="Training run")
-    tags = forms.CharField(
-        required=False, max_length=900, label="Tags", help_text="Comma-separated."
+    licence = forms.CharField(
+        required=False, max_length=500, label="Licence", help_text="For example Apache-2.0."
     )
-    more = forms.CharField(
+    intended_use = forms.CharField(required=False, max_length=500, label="Intended use")
+    notes = forms.CharField(required=False, max_length=500, label="Notes")
+    labels = forms.CharField(
         required=False,
-        label="Custom fields",
-        help_text="One per line: key = value. Numbers are charted by version.",
-        widget=forms.Textarea(attrs={"rows": 3}),
+        label="Labels",
+        help_text="One per line: precision = int8, or a key alone.",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )
+    readme = forms.CharField(
+        required=False,
+        label="README",
+        help_text="Markdown. HTML is shown as text.",
+        widget=forms.Textarea(attrs={"rows": 8}),
     )
 
     def metadata(self) -> dict[str, Any]:
-        """The metadata as entered; numbers in custom fields become numbers."""
-        values = {key: self.cleaned_data[key] for key in (*KNOWN_KEYS, "tags")}
-        for line in self.cleaned_data["more"].splitlines():
-            key, separator, value = line.partition("=")
-            if separator:
-                values[key.strip()] = _number_or_text(value.strip())
-        return {key: value for key, value in values.items() if value not in ("", None)}
+        """The metadata as entered; the service cleans it."""
+        values: dict[str, Any] = {name: self.cleaned_data[name] for name in TEXTS}
+        values |= metadata_text.parse_metrics(self.cleaned_data["metrics"])
+        return values | {LABELS: metadata_text.parse_labels(self.cleaned_data["labels"])}
 
     @classmethod
-    def initial_of(cls, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        known = {key: metadata.get(key, "") for key in KNOWN_KEYS}
-        others = [k for k in metadata if k not in (*KNOWN_KEYS, "tags")]
-        return known | {
-            "tags": ", ".join(metadata.get("tags", [])),
-            "more": "\n".join(f"{key} = {metadata[key]}" for key in others),
+    def initial_of(cls, metadata: Mapping[str, Any], readme: str) -> dict[str, Any]:
+        return {name: metadata.get(name, "") for name in TEXTS} | {
+            METRICS: metadata_text.format_metrics(metadata),
+            LABELS: metadata_text.format_labels(metadata),
+            "readme": readme,
         }
+
+
+DECLARED_FIELDS: Final = ("largest_inputs", "inputs", "outputs", "compute_capability")
 
 
 class DeclareForm(ServiceForm):
@@ -94,6 +103,39 @@ class DeclareForm(ServiceForm):
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
 
+    inputs = forms.CharField(
+        required=False,
+        label="Inputs",
+        help_text="Only where the file does not state them (TorchScript, TensorRT). One per line, with "
+        f"the batch dimension: {declared_tensors.EXAMPLE}",
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+    )
+    outputs = forms.CharField(
+        required=False,
+        label="Outputs",
+        help_text="As inputs, in the order in which the model returns them.",
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+    )
+    compute_capability = forms.CharField(
+        required=False,
+        max_length=10,
+        label="Compute capability",
+        help_text="Of the GPU that a TensorRT plan was built for: 7.5 for T4, 8.6 for A10G, 8.9 for L4.",
+    )
+
+    def clean_inputs(self) -> list[dict[str, Any]]:
+        return self._tensors("inputs")
+
+    def clean_outputs(self) -> list[dict[str, Any]]:
+        return self._tensors("outputs")
+
+    def _tensors(self, name: str) -> list[dict[str, Any]]:
+        try:
+            rows = declared_tensors.parse(self.cleaned_data[name], field=name)
+        except Rejected as error:
+            raise forms.ValidationError(str(error)) from error
+        return [row.to_json() for row in rows]
+
     def clean_largest_inputs(self) -> dict[str, tuple[int, ...]]:
         try:
             return declarations.parse_sizes(self.cleaned_data["largest_inputs"])
@@ -106,7 +148,7 @@ class DeclareForm(ServiceForm):
         return {
             "takes_batches": choices.get(self.cleaned_data["takes_batches"]),
             "largest_batch": self.cleaned_data["largest_batch"],
-            "largest_inputs": self.cleaned_data["largest_inputs"],
+            **{name: self.cleaned_data[name] for name in DECLARED_FIELDS},
         }
 
     @classmethod
@@ -116,6 +158,9 @@ class DeclareForm(ServiceForm):
             "takes_batches": choices[declared.takes_batches],
             "largest_batch": declared.largest_batch,
             "largest_inputs": declarations.format_sizes(declared),
+            "inputs": declared_tensors.format_lines(declared.inputs),
+            "outputs": declared_tensors.format_lines(declared.outputs),
+            "compute_capability": declared.compute_capability,
         }
 
 
@@ -177,9 +222,6 @@ class ReferenceForm(MetadataForm):
         label="Context length",
         widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "tokens"}),
     )
-    licence = forms.CharField(
-        required=False, max_length=500, label="Licence", help_text="For example Apache-2.0."
-    )
 
     def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -224,12 +266,3 @@ class ModelForm(ServiceForm):
     description = forms.CharField(
         required=False, label="Description", widget=forms.Textarea(attrs={"rows": 8})
     )
-
-
-def _number_or_text(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -41,5 +41,9 @@ def _register(user: User, form: ReferenceForm) -> ModelVersion:
         actor=user,
         team_slug=form.cleaned_data["team"],
         model_name=form.cleaned_data["model"],
-        draft=ReferenceDraft(form.cleaned_data["source_uri"], metadata=form.metadata()),
+        draft=ReferenceDraft(
+            form.cleaned_data["source_uri"],
+            metadata=form.metadata(),
+            readme=form.cleaned_data["readme"],
+        ),
     )

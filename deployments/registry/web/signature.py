@@ -55,12 +55,14 @@ def table(request: HttpRequest, signature: Signature) -> dict[str, Any]:
     }
 
 
-def calls(url: str, model: str, signature: Signature) -> dict[str, Any]:
+def calls(url: str, model: str, signature: Signature, *, has_grpc: bool) -> dict[str, Any]:
     if not signature.inputs:
         return {"snippets": [], "hidden_in_calls": 0}
     shown = signatures.truncate(signature, MOST_TENSORS_IN_A_CALL)
     hidden = len(signature.inputs) - len(shown.inputs)
-    rendered: list[Snippet] = snippets.render(url=url, model=model, signature=shown)
+    rendered: list[Snippet] = snippets.render(
+        url=url, model=model, signature=shown, has_grpc=has_grpc
+    )
     return {"snippets": rendered, "hidden_in_calls": hidden}
 
 

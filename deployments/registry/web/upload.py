@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from deployments.registry.domain.artifacts import files as artifact_files
+from deployments.registry.domain.formats import catalogue
 from deployments.registry.selectors import versions
 from deployments.registry.services import upload_endings
 from deployments.registry.web.forms import UploadForm
@@ -35,8 +37,13 @@ def upload(request: HttpRequest, user: User) -> HttpResponse:
     context = {
         "form": UploadForm(initial=initial, teams=allowed),
         "allowed": allowed,
+        "formats": catalogue.servable_names(),
         "most_bytes": settings.SLIPWAY_MAX_UPLOAD_BYTES,
-        "unfinished": mine.filter(state=VersionState.UPLOADING)[:_MOST_UNFINISHED],
+        "most_version_bytes": settings.SLIPWAY_MAX_VERSION_BYTES,
+        "most_files": artifact_files.MAX_FILES,
+        "unfinished": mine.filter(state=VersionState.UPLOADING, source_import=None)[
+            :_MOST_UNFINISHED
+        ],
         "failed": mine.filter(state=VersionState.FAILED)[:_MOST_UNFINISHED],
     }
     return respond(request, "registry/upload.html", context)

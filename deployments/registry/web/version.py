@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from deployments.models import ModelVersion
-from deployments.registry.domain import comparison, external_weights, signatures
+from deployments.models import Deployment, ModelVersion
 from deployments.registry.domain import declarations as declaring
+from deployments.registry.domain import external_weights, loading, signatures
+from deployments.registry.domain.formats import catalogue
+from deployments.registry.domain.hugging_face import facts
+from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.scanning import releases, verdicts
 from deployments.registry.selectors import versions as registry_versions
-from deployments.registry.services import aliases, declarations, metadata, versions
+from deployments.registry.services import aliases, declarations, metadata, source_code, versions
+from deployments.registry.web import file_table, shown_metadata, starts
 from deployments.registry.web import signature as registry_signature
 from deployments.registry.web.forms import (
     AliasForm,
@@ -23,6 +28,7 @@ from deployments.registry.web.forms import (
     ReleaseForm,
 )
 from deployments.sizing.selectors import measurements
+from deployments.spec.domain import serving_spec
 from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -52,6 +58,7 @@ def checks(request: HttpRequest, user: User, team: str, name: str, number: int) 
     is_final = version.state not in _IN_PROGRESS
     context = {
         "version": version,
+        "format_name": catalogue.describe(version.format),
         "is_final": is_final,
         # The upload page asks for the fragment and has no other way on.
         "show_links": "links" in request.GET,
@@ -70,11 +77,18 @@ def edit_metadata(
 ) -> HttpResponse:
     version = _find(user, team, name, number)
     policy.require(user, Action.UPLOAD, version)
-    form = MetadataForm(request.POST or None, initial=MetadataForm.initial_of(version.metadata))
+    form = MetadataForm(
+        request.POST or None, initial=MetadataForm.initial_of(version.metadata, version.readme)
+    )
     if request.method == "POST":
 
         def save() -> ModelVersion:
-            return metadata.describe(actor=user, version_id=version.pk, metadata=form.metadata())
+            return metadata.describe(
+                actor=user,
+                version_id=version.pk,
+                metadata=form.metadata(),
+                readme=form.cleaned_data["readme"],
+            )
 
         if form.run(save):
             return _to_page(version)
@@ -168,6 +182,13 @@ def _find(user: User, team: str, name: str, number: int) -> ModelVersion:
     )
 
 
+def _is_on_knative(serving: Sequence[Deployment]) -> bool:
+    """Whether the first has a route without gRPC."""
+    revisions = [d.stable_revision or d.candidate_revision for d in serving[:1]]
+    specs = [serving_spec.stored(revision.spec) for revision in revisions if revision is not None]
+    return any(spec.scaling.kind == serving_spec.KNATIVE for spec in specs)
+
+
 def _to_page(version: ModelVersion) -> HttpResponse:
     where = reverse("version", args=[version.team.slug, version.model.name, version.number])
     return HttpResponseRedirect(where)
@@ -184,12 +205,21 @@ def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[st
         "version": version,
         "reference": external_weights.parse(version.source_uri) if version.source_uri else None,
         "is_final": version.state not in _IN_PROGRESS,
+        "format_name": catalogue.describe(version.format),
+        "is_declared": catalogue.is_declared(version.format),
+        **file_table.of(request, version),
         "signature": signature,
-        "metadata": comparison.sort_keys(version.metadata).items(),
+        **shown_metadata.context_of(version),
+        "language_model": signature.facts.get(facts.KEY),
+        "engines": loading.engines_for(version.source_uri, version.format),
         **registry_signature.table(request, signature),
         "config": registry_signature.truncate(version.config_pbtxt),
         "serving": serving,
-        **registry_signature.calls(url, version.model.name, signature),
+        "starts": starts.rows_of(version),
+        "load_test": results.of_signature(version.signature),
+        **registry_signature.calls(
+            url, version.model.name, signature, has_grpc=not _is_on_knative(serving)
+        ),
         "twins": registry_versions.twins_of(version),
         "alias_form": AliasForm(),
         "archive_form": ReasonForm(),
@@ -197,6 +227,9 @@ def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[st
         "can_declare": declarations.can_declare(user, version),
         "vram_least_mib": measurements.min_vram_mib(version),
         "release_form": ReleaseForm(),
+        "scan": verdicts.from_json(version.scan),
+        "release": releases.from_json(version.release),
+        "code_paths": source_code.paths(version) if source_code.can_read(user, version) else [],
         "can_upload": policy.is_allowed(user, Action.UPLOAD, version),
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
         "can_release": policy.is_allowed(user, Action.RELEASE_QUARANTINE, version),

@@ -55,6 +55,11 @@ PromoteFullyView = _action(
     description="All requests at once. Refused while a guard fails.",
 )
 PauseView = _action(actions.pause, operation_id="pause_rollout", body=StopReasonSerializer)
+FinishWatchView = _action(
+    actions.finish_watch,
+    operation_id="finish_rollout_watch",
+    description="Ends the watch after promotion: the old revision is removed once it is drained.",
+)
 UnpauseView = _action(actions.unpause, operation_id="unpause_rollout")
 AbortView = _action(
     actions.abort,

@@ -15,13 +15,14 @@ class GuardSerializer(Serializer):
     candidate = serializers.CharField()
     limit = serializers.CharField()
     n = serializers.IntegerField(allow_null=True)
-    verdict = serializers.CharField(help_text="pass, fail, not enough data")
+    verdict = serializers.CharField(help_text="pass, fail, not enough data, not known")
     words = serializers.CharField(source="message")
     # DRF takes declared fields off the class, so this one does not hide Field.source.
     source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]  # see above
     statistic = serializers.CharField(help_text="result of the sequential test")
     query = serializers.CharField(help_text="PromQL query; empty for counters")
     measured_at = serializers.CharField(help_text="when Prometheus returned the value")
+    is_dry_run = serializers.BooleanField(help_text="judged and shown, but it decides nothing")
 
 
 class StepStateSerializer(RolloutStepSerializer):
@@ -63,6 +64,11 @@ class RolloutSerializer(Serializer):
     )
     is_promotable = serializers.BooleanField()
     promotable_reason = serializers.CharField()
+    watch_until = serializers.DateTimeField(
+        source="rollout.watch_until",
+        allow_null=True,
+        help_text="until then a failure rolls back to the old revision, which is still warm",
+    )
     evidence_hash = serializers.CharField()
     evidence_at = serializers.DateTimeField(allow_null=True)
     may_promote = serializers.BooleanField()

@@ -17,6 +17,8 @@ The safe direction (what every abort does to traffic):
 - promoting, after the swap (draining): the old revision still runs until it is drained, so abort
   swaps back. A passed deadline completes instead: the candidate carries all traffic already, and
   moving it again without a request would be the riskier way.
+- watching: the old revision is still warm, so abort swaps back to it. A failing guard aborts as in a
+  step; when the time is over the old revision is drained and removed.
 - aborting: the weight is 0 already; only removal is left, so there is nothing to abort.
 An unready or failing candidate is aborted automatically only while the stable revision is ready:
 traffic is never moved onto a copy that is not known to work. A person may still abort.
@@ -64,6 +66,7 @@ class Effect(StrEnum):
     PROMOTE = "promote as approved"
     SWITCH = "switch"
     SWAP = "swap stable"
+    WATCH = "watch"
     START_DRAIN = "start drain"
     COMPLETE = "complete"
     ABORT = "abort"
@@ -87,6 +90,8 @@ def decide(progress: RolloutProgress, observed: RolloutObservation, now: datetim
         return _decide_aborting(progress, observed, now)
     if progress.phase == RolloutPhase.PROMOTING:
         return _decide_promoting(progress, observed, now)
+    if progress.phase == RolloutPhase.WATCHING:
+        return _decide_watching(progress, observed, now)
     if now >= progress.phase_deadline_at:
         return Decision(Effect.ABORT, _describe_deadline(progress, observed))
     return _decide_before_promoting(progress, observed, now)
@@ -198,7 +203,29 @@ def _decide_draining(
         return Decision(Effect.COMPLETE, "the old revision is removed; draining was not confirmed")
     if not observed.shows(NO_TRAFFIC):
         return Decision(Effect.WAIT, "waiting for the route to stop sending to the old revision")
+    if progress.plan.watched_seconds and progress.drain_started_at is None:
+        lasts = descriptions.format_duration(progress.plan.watched_seconds)
+        message = f"the candidate is stable and watched for {lasts}; the old revision stays warm"
+        return Decision(Effect.WATCH, message)
     return _drain(progress, now, then=Effect.COMPLETE, what="the old revision")
+
+
+def _decide_watching(
+    progress: RolloutProgress, observed: RolloutObservation, now: datetime
+) -> Decision:
+    """No requests reach the old revision since the watch began, so it drains meanwhile. A failure
+    counts as long as it is there, unless a person ended the watch.
+    """
+    if now >= progress.phase_deadline_at:
+        return Decision(Effect.COMPLETE, "the old revision is removed; draining was not confirmed")
+    if not progress.is_watch_ended_early:
+        if _is_unready(observed, now):
+            return Decision(Effect.ABORT, _describe_unready(observed))
+        if observed.failure and observed.is_stable_ready is True:
+            return Decision(Effect.ABORT, observed.failure)
+    if progress.watch_until is not None and now >= progress.watch_until:
+        return _drain(progress, now, then=Effect.COMPLETE, what="the old revision")
+    return Decision(Effect.WAIT, "", requeue_seconds=_ANALYSIS_SECONDS)
 
 
 def _decide_aborting(

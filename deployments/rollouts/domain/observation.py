@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -28,7 +28,9 @@ NO_TRAFFIC: Final = TrafficSplit(0)
 
 @dataclass(frozen=True, slots=True)
 class RolloutProgress:
-    """The approved plan, and how far the rollout has come. `is_swapped`: the candidate is stable."""
+    """The approved plan, and how far the rollout has come. `is_swapped`: the candidate is stable.
+    `watch_until` is the end of the watch after promotion.
+    """
 
     plan: RolloutPlan
     phase: RolloutPhase
@@ -39,12 +41,21 @@ class RolloutProgress:
     is_candidate_desired: bool
     is_swapped: bool
     drain_started_at: datetime | None
+    watch_until: datetime | None = None
 
     @property
     def requested(self) -> TrafficSplit:
         """The candidate's traffic at the current step."""
         weight = self.step.weight
         return TrafficSplit(0, weight) if self.is_shadow else TrafficSplit(weight)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the candidate gets all requests, so that there is no stable side to compare."""
+        return self.is_watched or self.is_alone_at(self.step_index)
+
+    def is_alone_at(self, step_index: int) -> bool:
+        return not self.is_shadow and self.plan.steps[step_index].weight == 100
 
     @property
     def is_promoted_automatically(self) -> bool:
@@ -61,12 +72,30 @@ class RolloutProgress:
         return 100 if self.is_last_step else self.plan.steps[self.step_index + 1].weight
 
     @property
+    def is_watched(self) -> bool:
+        """Whether it was promoted, and the old revision is still warm."""
+        return self.phase == RolloutPhase.WATCHING
+
+    @property
+    def is_watch_ended_early(self) -> bool:
+        if self.watch_until is None or self.step_started_at is None:
+            return False
+        planned = self.step_started_at + timedelta(seconds=self.plan.watched_seconds)
+        return self.watch_until < planned
+
+    @property
+    def weight(self) -> int:
+        """Percent of the requests that the candidate answers, or of a shadow gets copies of."""
+        return 100 if self.is_watched else self.step.weight
+
+    @property
     def is_direct(self) -> bool:
         return not self.plan.steps
 
     @property
     def is_shadow(self) -> bool:
-        return self.plan.is_shadow
+        """Whether its responses are discarded: not once it is promoted."""
+        return self.plan.is_shadow and not self.is_watched
 
     @property
     def step(self) -> Step:

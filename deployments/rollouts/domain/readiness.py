@@ -18,7 +18,7 @@ class Readiness:
     soak_left_seconds: int
 
 
-def promotable(
+def readiness_of(
     progress: RolloutProgress,
     *,
     candidate_requests: int | None,
@@ -26,25 +26,45 @@ def promotable(
     undecided: tuple[str, ...],
     now: datetime,
     unknown: str = "",
+    warming: str = "",
 ) -> Readiness:
     """After soak and enough requests, when no guard fails. What is not known waits and says so:
-    `unknown` says why there are no numbers.
+    `unknown` says why there are no numbers, `warming` until when there are none of times.
+
+    A step with traffic needs a reading with requests and a verdict of every guard, also where the
+    plan requires no number of requests.
     """
+    if progress.is_watched:
+        return _watched(progress, failing, now)
     if progress.step_started_at is None:
         message = f"the route does not {progress.requested} yet"
         return Readiness(is_promotable=False, message=message, soak_left_seconds=0)
     end = progress.step_started_at + timedelta(seconds=progress.step.soak_seconds)
     left = max(0, int((end - now).total_seconds()))
     needed, counted = progress.step.min_requests, candidate_requests
+    has_traffic = progress.step.weight > 0
     what = "mirrored requests" if progress.is_shadow else "requests"
     lacks = (
         (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
         (left > 0, f"soaking for {descriptions.format_duration(left)} more"),
-        (needed > 0 and counted is None, unknown or "the candidate's requests are not known"),
+        (has_traffic and counted is None, unknown or "the candidate's requests are not known"),
         (needed > (counted or 0), f"{counted or 0} of {needed} {what} so far"),
-        (needed > 0 and bool(undecided), f"not enough data: {', '.join(undecided)}"),
+        (has_traffic and not counted, f"no {what} were counted at this step yet"),
+        (bool(undecided), f"not enough data: {', '.join(undecided)}{warming and f' ({warming})'}"),
     )
     missing = next((message for is_lacking, message in lacks if is_lacking), "")
     done = "checked, no traffic so far" if progress.step.weight == 0 else "no guard failed"
     message = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
     return Readiness(is_promotable=not missing, message=message, soak_left_seconds=left)
+
+
+def _watched(progress: RolloutProgress, failing: tuple[str, ...], now: datetime) -> Readiness:
+    """There is nothing left to promote: only until when a failure still rolls back."""
+    until = progress.watch_until
+    if failing:
+        message = f"failing: {', '.join(failing)}"
+    elif until is None or now >= until:
+        message = "the watch is over; the old revision is removed once it is drained"
+    else:
+        message = f"watched until {until:%H:%M:%S} UTC; a failure rolls back to the old revision"
+    return Readiness(is_promotable=False, message=message, soak_left_seconds=0)

@@ -22,7 +22,8 @@ class ObservedSplit:
 @dataclass(frozen=True, slots=True)
 class StepObservation:
     """None: not known. `reason` says why the step can or cannot be promoted, `stale_metrics` since
-    when there are no new numbers; empty while there are.
+    when there are no new numbers; empty while there are. `warming` says until when pods of the
+    candidate are not judged by their times.
     """
 
     weight: int | None = None
@@ -31,8 +32,11 @@ class StepObservation:
     candidate_requests: int | None = None
     split: ObservedSplit | None = None
     is_promotable: bool = False
+    # During the watch: whether the last step was, when the rollout was promoted.
+    was_promotable: bool = False
     reason: str = ""
     stale_metrics: str = ""
+    warming: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

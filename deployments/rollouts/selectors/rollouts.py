@@ -15,7 +15,7 @@ from deployments.rollouts.domain.observation import RolloutProgress
 from deployments.rollouts.domain.step_observation import StepObservation
 from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.serving.selectors.deployments import OPEN_PHASES
+from deployments.serving.selectors.deployments import OPEN_PHASES, is_current
 from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
@@ -68,6 +68,7 @@ class RolloutView:
     is_promotable: bool
     promotable_reason: str
     stale_metrics: str
+    warming: str
     evidence_hash: str
     evidence_at: datetime | None
     may_promote: bool
@@ -83,6 +84,10 @@ class RolloutView:
     @property
     def observed_percent(self) -> int | None:
         return self.observed_mirror or self.observed_weight
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(self.rollout.phase == RolloutPhase.WATCHING)
 
     @property
     def is_last_step(self) -> bool:
@@ -162,6 +167,7 @@ def may_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
 
 def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
     snapshot, observed = snapshots.snapshot_of(rollout), observation_of(rollout)
+    progress = snapshot.progress
     soak_left_seconds = _soak_left(snapshot.progress)
     is_final = not ROLLOUT[RolloutPhase(rollout.phase)]
     may, why_not = may_promote(actor, rollout)
@@ -170,8 +176,8 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
         rollout=rollout,
         plan=snapshot.plan,
         steps=_steps_of(snapshot, observed),
-        requested_weight=rollout.deployment.candidate_weight,
-        observed_weight=rollout.deployment.observed_weight,
+        requested_weight=_requested_weight(progress, rollout.deployment),
+        observed_weight=_observed_weight(progress, rollout.deployment),
         is_shadow=snapshot.plan.is_shadow,
         requested_mirror=rollout.deployment.candidate_mirror,
         observed_mirror=rollout.deployment.observed_mirror,
@@ -182,11 +188,12 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
         candidate_requests=observed.candidate_requests,
         guards=evidence_of(rollout),
         soak_left_seconds=soak_left_seconds,
-        earliest_finish_at=_earliest_finish(snapshot.progress, soak_left_seconds),
+        earliest_finish_at=_earliest_finish(progress, soak_left_seconds),
         next_weight=_next_weight(snapshot.progress),
         is_promotable=rollout.phase == RolloutPhase.RUNNING and observed.is_promotable,
         promotable_reason=observed.reason or rollout.phase_reason,
         stale_metrics=observed.stale_metrics,
+        warming="" if is_final else observed.warming,
         evidence_hash=rollout.evidence_hash,
         evidence_at=rollout.evidence_at,
         may_promote=may,
@@ -194,6 +201,19 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
         may_stop=not is_final and policy.is_allowed(actor, Action.STOP, rollout),
         is_final=is_final,
     )
+
+
+def _requested_weight(progress: RolloutProgress, deployment: Deployment) -> int:
+    """Of the rollout's candidate: once it is stable, the deployment's is the old revision."""
+    return 100 - deployment.candidate_weight if progress.is_swapped else deployment.candidate_weight
+
+
+def _observed_weight(progress: RolloutProgress, deployment: Deployment) -> int | None:
+    weight = deployment.observed_weight
+    if not progress.is_swapped or weight is None:
+        return weight
+    # Before the swap is observed the number is that of the revisions before it.
+    return 100 - weight if is_current(deployment) else None
 
 
 def _steps_of(snapshot: RolloutSnapshot, observed: StepObservation) -> tuple[StepView, ...]:
@@ -206,7 +226,7 @@ def _steps_of(snapshot: RolloutSnapshot, observed: StepObservation) -> tuple[Ste
 def _state_of(progress: RolloutProgress, observed: StepObservation, index: int) -> str:
     if index < progress.step_index:
         return "done"
-    if progress.phase in (RolloutPhase.PROMOTING, RolloutPhase.COMPLETED):
+    if progress.phase in (RolloutPhase.PROMOTING, RolloutPhase.WATCHING, RolloutPhase.COMPLETED):
         return _state_after(progress, observed, index)
     is_running = progress.phase in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
     return "current" if is_running and index == progress.step_index else "ahead"
@@ -218,7 +238,7 @@ def _state_after(progress: RolloutProgress, observed: StepObservation, index: in
     """
     if index > progress.step_index:
         return "skipped"
-    return "done" if observed.is_promotable else "left"
+    return "done" if observed.is_promotable or observed.was_promotable else "left"
 
 
 def _soak_left(progress: RolloutProgress) -> int | None:
@@ -229,9 +249,12 @@ def _soak_left(progress: RolloutProgress) -> int | None:
 
 
 def _earliest_finish(progress: RolloutProgress, soak_left_seconds: int | None) -> datetime | None:
+    if progress.is_watched:
+        return progress.watch_until
     if soak_left_seconds is None:
         return None
     ahead = sum(step.soak_seconds for step in progress.plan.steps[progress.step_index + 1 :])
+    ahead += progress.plan.watched_seconds
     return clock.now() + timedelta(seconds=soak_left_seconds + ahead)
 
 

@@ -36,6 +36,7 @@ def snapshot_of(rollout: Rollout) -> RolloutSnapshot:
         is_candidate_desired=deployment.candidate_revision_id is not None,
         is_swapped=is_swapped(rollout),
         drain_started_at=rollout.drain_started_at,
+        watch_until=rollout.watch_until,
     )
     return RolloutSnapshot(rollout, progress)
 

@@ -1,10 +1,11 @@
-"""What people do with a rollout: promote, promote fully, pause, unpause, abort."""
+"""What people do with a rollout: promote, promote fully, pause, unpause, finish the watch, abort."""
 
 from __future__ import annotations
 
 from django.db import transaction
 
 from deployments import audit_actions
+from deployments.guards.domain import evidence as guard_evidence
 from deployments.guards.domain.evidence import Verdict
 from deployments.models import Rollout
 from deployments.rollouts.domain.observation import NO_TRAFFIC
@@ -39,7 +40,9 @@ def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollou
     """All requests at once, without the remaining steps. Refused while a guard fails."""
     snapshot = _decidable(actor, rollout_id)
     guards = _same_evidence(snapshot, evidence_hash).guards
-    failing = [guard.guard for guard in guards if guard.verdict == Verdict.FAILED]
+    failing = [
+        guard.guard for guard in guard_evidence.deciding(guards) if guard.verdict == Verdict.FAILED
+    ]
     if failing:
         message = f"{', '.join(failing)} failed. Abort, or wait until it passes."
         raise Conflict(message, code="not_promotable")
@@ -80,6 +83,20 @@ def unpause(*, actor: User, rollout_id: int) -> Rollout:
             message="unpaused",
         )
     return snapshot.rollout
+
+
+def finish_watch(*, actor: User, rollout_id: int) -> Rollout:
+    """End the watch after promotion: nothing rolls back automatically any more. Takes the permission
+    to promote, because it gives up the safety of the plan.
+    """
+    rollout = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
+    policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
+    if rollout.phase != RolloutPhase.WATCHING:
+        message = f"The rollout is {rollout.phase}, not watched after its promotion."
+        raise Conflict(message, code="rollout_phase")
+    with transaction.atomic():
+        transitions.end_watch(actor=actor, rollout=rollout)
+    return rollout
 
 
 def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:

@@ -6,18 +6,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.guards.domain import counter_verdicts, evidence, stale_metrics
+from deployments.guards.domain import counter_verdicts, evidence, reference, stale_metrics
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.sequential_tests import Side, StepTests
+from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.reference import Reference
+from deployments.guards.domain.sequential_tests import Side
 from deployments.quality.selectors import quality
 from deployments.rollouts.domain.observation import RolloutProgress
-from deployments.rollouts.domain.readiness import Readiness, promotable
+from deployments.rollouts.domain.readiness import Readiness, readiness_of
 from deployments.rollouts.domain.step_observation import ObservedSplit, StepObservation
 from deployments.rollouts.selectors import prometheus
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.rollouts.services import counter_readings, gpu_facts
+from deployments.rollouts.services import counter_readings, gpu_facts, warm_ups
 from deployments.rollouts.services.counter_readings import CounterReadings
+from fleet.telemetry.selectors import coverage
 from portal.core import clock
 
 # After a few missing readings the last known numbers are no longer current.
@@ -45,27 +48,30 @@ class Analysis:
 def analyse(snapshot: RolloutSnapshot) -> Analysis:
     """Analyse a step by counts since the gateway first showed its weight."""
     rollout, progress = snapshot.rollout, snapshot.progress
-    if progress.step.weight == 0:
+    if progress.weight == 0:
         return _analyse_without_traffic(snapshot)
     at = clock.now()
     counts = counter_readings.read(snapshot)
-    unknown = _unknown(counts, at)
+    uncovered = _describe_unread_pods(snapshot)
+    unknown = _unknown(progress, counts, at) or uncovered
     total = counts.tests.total
     stable = None if counts.stable_at is None else total.stable.requests
     candidate = None if counts.candidate_at is None else total.candidate.requests
     guards = (
-        _judge_split(progress, counts, unknown),
-        *_judge(snapshot, counts.tests, unknown),
+        *_judge_split(progress, counts, unknown, is_covered=not uncovered),
+        *_judge_received(snapshot, counts, unknown),
+        *_judge(snapshot, counts, unknown),
         *prometheus.guards_for(snapshot),
         *quality.guards_for(rollout=rollout, limits=snapshot.plan.quality_limits),
     )
-    readiness = promotable(
+    readiness = readiness_of(
         progress,
         candidate_requests=None if unknown else candidate,
         failing=evidence.named(guards, Verdict.FAILED),
         undecided=evidence.named(guards, Verdict.NOT_ENOUGH),
         now=at,
         unknown=unknown,
+        warming=warm_ups.describe(warm_ups.until(counts.warm_at)),
     )
     observed = StepObservation(
         weight=rollout.deployment.observed_weight,
@@ -76,6 +82,8 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
         is_promotable=readiness.is_promotable,
         reason=readiness.message,
         stale_metrics=_describe_stale_metrics(progress, counts, unknown, at),
+        warming=warm_ups.describe(warm_ups.until(counts.warm_at)),
+        was_promotable=StepObservation.from_json(rollout.observed).was_promotable,
     )
     tests = counts.to_json(progress.step_key)
     return _analysis(snapshot, guards, readiness, observed, tests, is_new=counts.is_new)
@@ -95,7 +103,7 @@ def _analyse_without_traffic(snapshot: RolloutSnapshot) -> Analysis:
         message=checked.message,
         source="golden requests",
     )
-    readiness = promotable(
+    readiness = readiness_of(
         snapshot.progress,
         candidate_requests=None,
         failing=evidence.named((guard,), Verdict.FAILED),
@@ -128,31 +136,73 @@ def _analysis(
     return Analysis(guards, readiness, digest, observed, tests, is_news=is_new or is_changed)
 
 
-def _judge(snapshot: RolloutSnapshot, tests: StepTests, unknown: str) -> tuple[GuardResult, ...]:
+def _judge(
+    snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str
+) -> tuple[GuardResult, ...]:
     rollout, plan = snapshot.rollout, snapshot.plan
-    limits = plan.guards.limits
+    limits = plan.guards.server_limits
     judging = Judging(
-        tests=tests,
-        alpha=counter_verdicts.alpha_of_one_test(
-            plan.analysis.alpha, tests=plan.guards.tests, steps=len(plan.steps)
-        ),
+        tests=counts.tests,
+        alpha=counter_verdicts.alpha_of_one_test(plan.analysis.alpha, tests=plan.guards.tests),
         is_strict=plan.analysis.is_strict,
         min_requests=snapshot.progress.step.min_requests,
         stable=gpu_facts.facts_of(rollout, rollout.stable_revision, limits),
         candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
         unknown=unknown,
-        is_mirrored=plan.is_shadow,
+        is_mirrored=snapshot.progress.is_shadow,
     )
-    return counter_verdicts.judge(limits, judging)
+    if snapshot.progress.is_alone:
+        recorded = Reference.from_json(rollout.reference)
+        results = tuple(_judge_alone(limit, judging, recorded) for limit in limits)
+    else:
+        results = counter_verdicts.judge(limits, judging)
+    warming = warm_ups.describe(warm_ups.until(counts.warm_at))
+    explained = (
+        warm_ups.explained(result, limit, warming)
+        for result, limit in zip(results, limits, strict=True)
+    )
+    return evidence.mark_dry_runs(explained, limits)
 
 
-def _unknown(counts: CounterReadings, at: datetime) -> str:
+def _judge_alone(limit: GuardLimit, judging: Judging, recorded: Reference) -> GuardResult:
+    """Beside what stable showed before: it gets no requests any more."""
+    absolute = reference.absolute(limit, recorded)
+    if absolute is None:
+        return reference.not_recorded_metric(limit)
+    result = counter_verdicts.judge((absolute,), judging)[0]
+    return reference.described(result, limit, recorded)
+
+
+def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -> str:
     """Why there are no current numbers. Missing ones neither promote nor abort."""
     if counts.candidate_at is None:
         return "the candidate's requests are not known"
-    for name, latest in (("candidate", counts.candidate_at), ("stable revision", counts.stable_at)):
+    sides = [("candidate", counts.candidate_at), ("stable revision", counts.stable_at)]
+    # A stable revision without requests may have been scaled to zero.
+    for name, latest in sides[:1] if progress.is_alone else sides:
         if latest is not None and at - latest > _STALE:
             return f"no metrics from the {name} since {latest:%H:%M:%S} UTC"
+    return ""
+
+
+def _describe_unread_pods(snapshot: RolloutSnapshot) -> str:
+    """For example "3 of 5 pods of the candidate were read"; empty when all were."""
+    rollout, progress = snapshot.rollout, snapshot.progress
+    sides = [
+        ("candidate", rollout.candidate_revision),
+        ("stable revision", rollout.stable_revision),
+    ]
+    for side, revision in sides[:1] if progress.is_alone else sides:
+        covered = coverage.of_workload(
+            cluster_id=rollout.deployment.cluster_id,
+            namespace=rollout.deployment.namespace,
+            name=revision.workload_name,
+            within=_STALE,
+        )
+        if not covered.is_complete:
+            seconds = round(_STALE.total_seconds())
+            of_all = f"{covered.read} of {covered.ready} pods of the {side}"
+            return f"{of_all} were read in the last {seconds} s"
     return ""
 
 
@@ -171,25 +221,45 @@ def _describe_stale_metrics(
     )
 
 
-def _judge_split(progress: RolloutProgress, counts: CounterReadings, unknown: str) -> GuardResult:
-    """A split that was right at the last reading is not known to be right now."""
+def _judge_split(
+    progress: RolloutProgress, counts: CounterReadings, unknown: str, *, is_covered: bool
+) -> tuple[GuardResult, ...]:
+    """A split that was right at the last reading is not known to be right now. Without all pods it may
+    only seem to be wrong. Once the candidate is stable there is none.
+    """
+    if progress.is_watched:
+        return ()
     split = counts.tests.split
-    stable = split.stable.requests if counts.is_known else None
-    candidate = split.candidate.requests if counts.is_known else None
+    is_known = counts.is_known or (progress.is_alone and counts.candidate_at is not None)
+    stable = split.stable.requests if is_known else None
+    candidate = split.candidate.requests if is_known else None
     weight = progress.step.weight
     if progress.is_shadow:
         result = evidence.judge_mirror(percent=weight, stable=stable, candidate=candidate)
     else:
         result = evidence.judge_split(weight=weight, stable=stable, candidate=candidate)
-    if unknown and result.verdict == Verdict.PASSED:
-        return replace(result, verdict=Verdict.NOT_ENOUGH, message=unknown)
-    return result
+    if unknown and (result.verdict == Verdict.PASSED or not is_covered):
+        result = replace(result, verdict=Verdict.NOT_ENOUGH, message=unknown)
+    return (result,)
+
+
+def _judge_received(
+    snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str
+) -> tuple[GuardResult, ...]:
+    """Only what is missing, and only where the gateway's own counts say that it sent it."""
+    progress, split = snapshot.progress, counts.tests.split
+    if unknown or progress.is_shadow or progress.is_watched:
+        return ()
+    counted = (split.stable.requests, split.candidate.requests)
+    sent = prometheus.sent_at(snapshot)
+    result = evidence.judge_received(weight=progress.step.weight, counted=counted, sent=sent)
+    return () if result is None else (result,)
 
 
 def _observed_split(progress: RolloutProgress, split: Side) -> ObservedSplit | None:
     stable, candidate = split.stable.requests, split.candidate.requests
     total = stable if progress.is_shadow else stable + candidate
-    if total == 0:
+    if total == 0 or progress.is_watched:
         return None
     if progress.is_shadow:
         band = evidence.mirror_band(percent=progress.step.weight, n=total)

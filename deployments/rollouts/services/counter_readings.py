@@ -7,23 +7,31 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
-from deployments.guards.domain import sequential_tests
+from deployments.guards.domain import reference, sequential_tests
 from deployments.guards.domain import synthetic_requests as guard_synthetic_requests
+from deployments.guards.domain.betting import blocks
+from deployments.guards.domain.betting.blocks import BlockLengths, Slot
 from deployments.guards.domain.counters import Sums
-from deployments.guards.domain.sequential_tests import Side, StepTests
+from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.reference import Reference
+from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
 from deployments.models import Revision, Rollout
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.rollouts.services import gpu_facts
+from deployments.rollouts.services import gpu_facts, warm_ups
 from deployments.serving.selectors import synthetic_requests
+from fleet.telemetry.selectors import blocks as telemetry_blocks
 from fleet.telemetry.selectors import requests
 from fleet.telemetry.selectors.requests import RequestCounts
 
 _TICK: Final = timedelta(microseconds=1)
+_HISTORY: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class CounterReadings:
-    """What `Rollout.tests` stores of one step. The times are of the latest readings of each side."""
+    """What `Rollout.tests` stores: the capital of the rollout, and the rest of its present step. The
+    times are of the latest readings of each side.
+    """
 
     tests: StepTests = field(default_factory=StepTests)
     until: datetime | None = None
@@ -31,6 +39,8 @@ class CounterReadings:
     candidate_at: datetime | None = None
     # Synthetic requests of each side that no reading has shown yet.
     owed: tuple[int, int] = (0, 0)
+    # When each of the candidate's pods that got requests is warm, by the key of its row.
+    warm_at: Mapping[int, datetime] = field(default_factory=dict)
     # The last reading that showed requests of users.
     busy_at: datetime | None = None
     # Whether there is something to store.
@@ -51,15 +61,18 @@ class CounterReadings:
             "step": step_key,
             **{name: at.isoformat() if at else None for name, at in times.items()},
             "owed": list(self.owed),
+            "warm_at": {str(pod_id): at.isoformat() for pod_id, at in self.warm_at.items()},
             **self.tests.to_json(),
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any], step_key: str) -> Self:
-        """The stored readings; empty when they are of another step."""
-        if stored.get("step") != step_key:
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        if not stored:
             return cls()
+        stored_times = stored["warm_at"].items()
+        warm_at = {int(pod_id): datetime.fromisoformat(at) for pod_id, at in stored_times}
         return cls(
+            warm_at=warm_at,
             tests=sequential_tests.from_json(stored),
             until=_time(stored["until"]),
             stable_at=_time(stored["stable_at"]),
@@ -71,31 +84,82 @@ class CounterReadings:
 
 def read(snapshot: RolloutSnapshot) -> CounterReadings:
     """The stored readings, advanced by what was counted since."""
-    started_at = snapshot.progress.step_started_at
+    started_at, stored = snapshot.progress.step_started_at, snapshot.rollout.tests
+    before = CounterReadings.from_json(stored)
+    if stored.get("step") != snapshot.progress.step_key:
+        before = CounterReadings(
+            tests=sequential_tests.next_step(
+                before.tests,
+                _procedure(snapshot, snapshot.plan.guards.server_limits),
+                block_lengths(snapshot, started_at),
+            ),
+            warm_at=before.warm_at,
+        )
     if started_at is None:
-        return CounterReadings()
-    before = CounterReadings.from_json(snapshot.rollout.tests, snapshot.progress.step_key)
+        return before
     since = started_at if before.until is None else before.until + _TICK
     return _advance(snapshot, before, since, started_at=started_at)
+
+
+def _procedure(snapshot: RolloutSnapshot, limits: tuple[GuardLimit, ...]) -> Procedure:
+    rollout = snapshot.rollout
+    return Procedure(
+        limits=limits,
+        payoff=snapshot.plan.analysis.payoff,
+        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, limits),
+        candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
+    )
+
+
+def block_lengths(snapshot: RolloutSnapshot, started_at: datetime | None) -> BlockLengths:
+    """From stable's hour before the step. Once a step: then they are stored."""
+    if started_at is None:
+        return BlockLengths()
+    rollout = snapshot.rollout
+    deployment = rollout.deployment
+    series = telemetry_blocks.slots(
+        cluster_id=deployment.cluster_id,
+        namespace=deployment.namespace,
+        name=rollout.stable_revision.workload_name,
+        since=started_at - _HISTORY,
+        until=started_at,
+        seconds=blocks.SLOT_SECONDS,
+    )
+    return blocks.choose(
+        [
+            [
+                Slot(
+                    requests=slot.request_success + slot.request_failure,
+                    failures=slot.request_failure,
+                    timed=slot.request_success,
+                    duration_us=slot.request_duration_us,
+                )
+                for slot in of_pod
+            ]
+            for of_pod in series
+        ]
+    )
 
 
 def _advance(
     snapshot: RolloutSnapshot, before: CounterReadings, since: datetime, *, started_at: datetime
 ) -> CounterReadings:
-    rollout, limits = snapshot.rollout, snapshot.plan.guards.limits
+    rollout = snapshot.rollout
     stable = _counts_since(rollout, rollout.stable_revision, since)
     candidate = _counts_since(rollout, rollout.candidate_revision, since)
     new = [counts.latest_at for counts in (stable, candidate) if counts.latest_at is not None]
     if not new:
         return before
     of_stable, stable_owed = _of_users(rollout.stable_revision, stable, since, before.owed[0])
-    of_candidate, owed = _of_users(rollout.candidate_revision, candidate, since, before.owed[1])
+    warm_at = warm_ups.advance(snapshot, before.warm_at)
+    counted, owed = _of_users(rollout.candidate_revision, candidate, since, before.owed[1])
+    of_candidate = warm_ups.without(counted, snapshot, since, warm_at)
     tests = sequential_tests.advance(
         before.tests,
         Side(of_stable, of_candidate),
-        limits=limits,
-        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, limits),
-        candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
+        uncut=Side(of_stable, counted),
+        procedure=_procedure(snapshot, _limits(snapshot)),
+        seconds=(max(new) - (before.until or started_at)).total_seconds(),
         is_within_step=all(
             counts.begins_at is None or counts.begins_at >= started_at
             for counts in (stable, candidate)
@@ -109,15 +173,31 @@ def _advance(
         candidate_at=candidate.latest_at or before.candidate_at,
         is_new=True,
         owed=(stable_owed, owed),
+        warm_at=warm_at,
         busy_at=max(new) if of_stable.requests + of_candidate.requests else before.busy_at,
     )
+
+
+def is_warming(rollout: Rollout) -> bool:
+    """Whether a pod of the candidate warms up, as of the last analysis; none does before one."""
+    return warm_ups.until(CounterReadings.from_json(rollout.tests).warm_at) is not None
+
+
+def _limits(snapshot: RolloutSnapshot) -> tuple[GuardLimit, ...]:
+    """At a step without a stable side, those beside its recorded figures."""
+    limits = snapshot.plan.guards.server_limits
+    if not snapshot.progress.is_alone:
+        return limits
+    recorded = Reference.from_json(snapshot.rollout.reference)
+    absolute = (reference.absolute(limit, recorded) for limit in limits)
+    return tuple(limit for limit in absolute if limit is not None)
 
 
 def _of_users(
     revision: Revision, counts: RequestCounts, since: datetime, owed: int
 ) -> tuple[Sums, int]:
     """The reading without the synthetic requests of its interval."""
-    sums = _sums(counts)
+    sums = sums_of(counts)
     if counts.latest_at is None:
         return sums, owed
     begins_at = since if counts.begins_at is None else counts.begins_at
@@ -136,7 +216,7 @@ def _counts_since(rollout: Rollout, revision: Revision, since: datetime) -> Requ
     )
 
 
-def _sums(counts: RequestCounts) -> Sums:
+def sums_of(counts: RequestCounts) -> Sums:
     return Sums(
         success=counts.success,
         failure=counts.failure,

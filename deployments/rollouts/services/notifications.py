@@ -17,6 +17,7 @@ _EVENTS: Final[Mapping[RolloutPhase, Event]] = {
     RolloutPhase.RUNNING: events.ROLLOUT_MOVED,
     RolloutPhase.PAUSED: events.ROLLOUT_MOVED,
     RolloutPhase.PROMOTING: events.ROLLOUT_MOVED,
+    RolloutPhase.WATCHING: events.ROLLOUT_MOVED,
     RolloutPhase.ABORTING: events.ROLLOUT_ABORTED,
     RolloutPhase.ABORTED: events.ROLLOUT_FINISHED,
     RolloutPhase.COMPLETED: events.ROLLOUT_FINISHED,

@@ -1,24 +1,28 @@
-"""Query the cluster's Prometheus for the guards of running rollouts, every few seconds.
+"""Read the gateway and the cluster's Prometheus for the guards of running rollouts, every few seconds.
 
-A task of its own, so that a slow or absent Prometheus delays no rollout: guards on counters
-continue, and those that need Prometheus have not enough data.
+A task of its own, so that a slow or absent one delays no rollout: guards on the counters of servers
+continue, and those that need it have not enough data.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from deployments.guards.domain import prometheus_state, promql
+from deployments.guards.domain import prometheus_state, promql, reference
 from deployments.guards.domain.guard_set import PlanGuards
+from deployments.guards.domain.percentiles import PercentileGuard
 from deployments.guards.domain.prometheus_state import Sides, State
 from deployments.guards.domain.promql import QueryTarget
+from deployments.guards.domain.reference import Reference
 from deployments.models import PrometheusReading, Revision, Rollout
 from deployments.plans.selectors import plans
 from deployments.rollouts.selectors import prometheus as readings
 from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.states import ROLLOUT, STEP_PHASES, RolloutPhase
+from deployments.rollouts.services import counter_readings, gateway_readings
+from deployments.states import JUDGED_PHASES, ROLLOUT, RolloutPhase
 from fleet.clusters.services import prometheus
 from portal.core import clock, leases
 from portal.core.leases import Lease
@@ -41,7 +45,7 @@ _RELATED: Final = (
 
 def begin(rollout: Rollout) -> None:
     """Create the row if a guard needs Prometheus. Call inside the rollout's transaction."""
-    if plans.plan_of(rollout).guards.is_prometheus_needed:
+    if plans.plan_of(rollout).guards.has_readings:
         PrometheusReading.objects.create(rollout=rollout, next_check_at=clock.now())
 
 
@@ -63,13 +67,17 @@ def advance(*, reading_id: int) -> None:
     if not ROLLOUT[RolloutPhase(rollout.phase)]:
         leases.release(PrometheusReading, lease, next_check_at=None)
         return
-    if rollout.phase not in STEP_PHASES or rollout.step_started_at is None:
+    if rollout.phase not in JUDGED_PHASES or rollout.step_started_at is None:
         wait = timedelta(seconds=_IDLE_SECONDS)
         leases.release(PrometheusReading, lease, next_check_at=at + wait)
         return
     snapshot = snapshots.snapshot_of(rollout)
     step_key = snapshot.progress.step_key
-    state = _read(snapshot, readings.state_of(row, step_key), rollout.step_started_at)
+    started_at = rollout.step_started_at
+    before = readings.state_of(
+        row, snapshot, lambda: counter_readings.block_lengths(snapshot, started_at)
+    )
+    state = _read(snapshot, before, started_at)
     _store(row, lease, step_key, state)
     leases.release(PrometheusReading, lease, next_check_at=at + timedelta(seconds=EVERY_SECONDS))
 
@@ -89,6 +97,9 @@ def target_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Q
 def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> State:
     """The state after one round of queries."""
     rollout, guards = snapshot.rollout, snapshot.plan.guards
+    state = replace(state, gateway=gateway_readings.read(snapshot, state.gateway))
+    if not guards.is_prometheus_needed:
+        return state
     seconds = (clock.now() - started_at).total_seconds()
     sides = Sides(
         stable=target_of(rollout, rollout.stable_revision, step_seconds=seconds),
@@ -102,8 +113,24 @@ def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> Stat
     at = clock.now()
     if guards.percentiles:
         counts = answers[: len(of_histograms)]
-        state = prometheus_state.take_histograms(state, guards.percentiles, counts, sides, at)
+        tests = state.tests
+        state = prometheus_state.take_histograms(
+            state, _percentiles(snapshot), counts, sides, at, snapshot.plan.analysis.payoff
+        )
+        if counter_readings.is_warming(rollout):
+            # The histograms of a gateway do not say which pod answered, so the reading is left out.
+            state = replace(state, tests=tests)
     return _with_queries(guards, state, filled, answers[len(of_histograms) :], at)
+
+
+def _percentiles(snapshot: RolloutSnapshot) -> tuple[PercentileGuard, ...]:
+    """At a step without a stable side, the limits beside its recorded figures."""
+    guards = snapshot.plan.guards.percentiles
+    if not snapshot.progress.is_alone:
+        return guards
+    recorded = Reference.from_json(snapshot.rollout.reference)
+    absolute = (reference.absolute_percentile(guard, recorded) for guard in guards)
+    return tuple(guard for guard in absolute if guard is not None)
 
 
 def _with_queries(

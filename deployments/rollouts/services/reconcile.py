@@ -27,7 +27,7 @@ from deployments.rollouts.services import analysis, evidence, promote, transitio
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import desired_state
-from deployments.states import ROLLOUT, STEP_PHASES, RolloutPhase
+from deployments.states import JUDGED_PHASES, ROLLOUT, RolloutPhase
 from fleet.telemetry.services import poll
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
@@ -80,7 +80,7 @@ def _decide(snapshot: RolloutSnapshot) -> Decision:
     """Decide by the current evidence, which is stored before the effect."""
     progress, at = snapshot.progress, clock.now()
     observed = observation_of(snapshot.rollout)
-    if progress.phase not in STEP_PHASES or progress.step_started_at is None:
+    if progress.phase not in JUDGED_PHASES or progress.step_started_at is None:
         return decide.decide(progress, observed, at)
     analysed = analysis.analyse(snapshot)
     evidence.store(snapshot, analysed)
@@ -176,6 +176,11 @@ def _swap(snapshot: RolloutSnapshot, decision: Decision) -> None:
             desired_state.swap(deployment)
 
 
+def _watch(snapshot: RolloutSnapshot, decision: Decision) -> None:
+    with transaction.atomic():
+        _move(snapshot, RolloutPhase.WATCHING, decision.message)
+
+
 def _start_drain(snapshot: RolloutSnapshot, decision: Decision) -> None:
     transitions.mark(
         snapshot.rollout, {"drain_started_at": clock.now(), "phase_reason": decision.message}
@@ -235,6 +240,7 @@ _EFFECTS: Mapping[Effect, Callable[[RolloutSnapshot, Decision], None]] = {
     Effect.PROMOTE: _promote,
     Effect.SWITCH: _switch,
     Effect.SWAP: _swap,
+    Effect.WATCH: _watch,
     Effect.START_DRAIN: _start_drain,
     Effect.COMPLETE: _complete,
     Effect.ABORT: _abort,

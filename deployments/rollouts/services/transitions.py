@@ -7,7 +7,7 @@ moment, exactly one wins, and the others start over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
@@ -17,9 +17,10 @@ from deployments.changes.services import transitions
 from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.rollouts.domain import decide
+from deployments.rollouts.domain.step_observation import StepObservation
 from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.rollouts.services import notifications
+from deployments.rollouts.services import notifications, reference
 from deployments.serving.selectors import revisions
 from deployments.serving.services import desired_state, timeline
 from deployments.states import ROLLOUT, ChangeState, RolloutPhase
@@ -49,6 +50,10 @@ def deadline_seconds(plan: RolloutPlan, phase: RolloutPhase, step_index: int) ->
         of_step = plan.steps[step_index].deadline_seconds
         if of_step is not None:
             return of_step
+    if phase == RolloutPhase.WATCHING:
+        return plan.watched_seconds + plan.drain_seconds + decide.PROMOTE_SECONDS
+    if phase in (RolloutPhase.PROMOTING, RolloutPhase.ABORTING):
+        return _SECONDS[phase] + plan.drain_seconds
     soak = sum(step.soak_seconds for step in plan.steps)
     return _SECONDS.get(phase, decide.DECIDE_SECONDS + soak)
 
@@ -100,17 +105,46 @@ def _columns(
     is_restart = is_first or index != rollout.step_index
     # Figures of the last step do not apply to this one.
     cleared: dict[str, Any] = {"observed": {}} if is_restart else {}
+    is_watch = to == RolloutPhase.WATCHING
+    if is_watch:
+        # The figures of the watch are its own; the old revision drains from now on.
+        lasts = timedelta(seconds=snapshot.plan.watched_seconds)
+        passed = StepObservation.from_json(rollout.observed).is_promotable
+        cleared = {
+            "observed": StepObservation(was_promotable=passed).to_json(),
+            "evidence": [],
+            "watch_until": at + lasts,
+        }
+    if _is_last_of_stable(snapshot, to, index):
+        cleared["reference"] = reference.record(snapshot)
     return {
         **cleared,
         "phase": to,
         "phase_reason": reason,
         "step_index": index,
-        "step_started_at": None if is_restart else rollout.step_started_at,
+        "step_started_at": _step_start(rollout, at, is_restart=is_restart, is_watch=is_watch),
         "deadline_at": at + timedelta(seconds=deadline_seconds(snapshot.plan, to, index)),
-        "drain_started_at": None,
+        "drain_started_at": at if is_watch else None,
         "finished_at": None if ROLLOUT[to] else at,
         "next_check_at": at if ROLLOUT[to] else None,
     }
+
+
+def _step_start(
+    rollout: Rollout, at: datetime, *, is_restart: bool, is_watch: bool
+) -> datetime | None:
+    if is_watch:
+        return at
+    return None if is_restart else rollout.step_started_at
+
+
+def _is_last_of_stable(snapshot: RolloutSnapshot, to: RolloutPhase, index: int) -> bool:
+    """Whether stable gets requests now and will get none."""
+    progress = snapshot.progress
+    if progress.desired.weight == 100 or progress.is_swapped:
+        return False
+    is_step = to == RolloutPhase.RUNNING and not progress.is_direct
+    return to == RolloutPhase.PROMOTING or (is_step and progress.is_alone_at(index))
 
 
 def _announce(
@@ -141,6 +175,28 @@ def _announce(
         data={"evidence": rollout.evidence} if rollout.phase == RolloutPhase.ABORTING else None,
     )
     notifications.moved(rollout, message=message)
+
+
+def end_watch(*, actor: Actor, rollout: Rollout) -> None:
+    """The old revision is removed as soon as it is drained. Call inside a transaction. Raises
+    Conflict when the watch is over, or has been ended.
+    """
+    at, until = clock.now(), rollout.watch_until
+    rows = Rollout.objects.filter(
+        pk=rollout.pk, phase=RolloutPhase.WATCHING, watch_until=until, watch_until__gt=at
+    )
+    if not rows.update(watch_until=at, next_check_at=at):
+        raise Conflict("The rollout is no longer watched. Reload the page.", code="rollout_moved")
+    rollout.watch_until = at
+    _announce(
+        actor,
+        rollout,
+        audit_actions.ROLLOUT_WATCH_ENDED,
+        before={"phase": rollout.phase, "watch_until": until.isoformat() if until else None},
+        message="watch ended early; the old revision is removed",
+        reason="",
+    )
+    wake("deployments.advance_rollout", rollout.pk)
 
 
 def begin_abort(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, zip_longest
 
+from deployments.guards.domain import evidence
 from deployments.models import ChangeRequest, Rollout
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
@@ -35,10 +36,12 @@ class ActivityLine:
 def verdict_of(view: RolloutView) -> Verdict:
     if view.rollout.phase == RolloutPhase.PAUSED:
         return Verdict("paused", "Paused", "Resume the rollout to promote it.")
-    failing = [guard for guard in view.guards if guard.verdict == "fail"]
+    failing = [guard for guard in evidence.deciding(view.guards) if guard.verdict == "fail"]
     if failing:
         reason = "; ".join(f"{guard.guard}: {guard.message}" for guard in failing)
         return Verdict("fail", "Failing", reason)
+    if view.is_watched:
+        return Verdict("watching", "Watching", view.promotable_reason)
     if view.is_promotable:
         return Verdict("pass", "Ready to promote", view.promotable_reason)
     return Verdict("waiting", "Waiting", view.promotable_reason)

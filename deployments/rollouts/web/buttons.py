@@ -26,6 +26,9 @@ class RolloutButtons:
     can_pause: bool
     can_unpause: bool
     can_abort: bool
+    # After promotion, while the old revision is still warm.
+    can_finish: bool
+    is_watched: bool
 
 
 def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
@@ -36,10 +39,12 @@ def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
     return RolloutButtons(
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         evidence_hash=view.evidence_hash,
-        may_promote=view.may_promote and bool(view.steps),
+        may_promote=view.may_promote and bool(view.steps) and not view.is_watched,
         next_text=view.next_text,
         no_promotion=activity.why_no_promotion(rollout, view),
         can_pause=view.may_stop and phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
         can_unpause=view.may_stop and phase == RolloutPhase.PAUSED,
         can_abort=view.may_stop and phase != RolloutPhase.ABORTING,
+        can_finish=view.may_promote and view.is_watched,
+        is_watched=view.is_watched,
     )

@@ -21,7 +21,7 @@ from portal.ui.charts import Chart, Mark, Point
 
 # The last hours of a rollout that takes days are the most useful.
 _LONGEST: Final = timedelta(hours=6)
-_MARKED: Final = ("running", "promoting", "paused", "aborting")
+_MARKED: Final = ("running", "promoting", "watching", "paused", "aborting")
 _MOST_MARKS: Final = 6
 _MOST_LETTERS: Final = 24
 _LAST_MINUTES: Final = 5

@@ -12,7 +12,7 @@ from portal.ui.service_form import ServiceForm
 class RolloutForm(ServiceForm):
     """One of the buttons of a rollout."""
 
-    ACTIONS: ClassVar = ("promote", "promote_fully", "pause", "unpause", "abort")
+    ACTIONS: ClassVar = ("promote", "promote_fully", "pause", "unpause", "abort", "finish_watch")
 
     evidence_hash = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
     action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])

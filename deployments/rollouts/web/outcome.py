@@ -26,7 +26,7 @@ class BothCost:
 
     stable: Decimal | None
     candidate: Decimal | None
-    # What the candidate will have cost by the earliest finish, from now on.
+    # What the additional revision will have cost by the earliest finish, from now on.
     until_finish: Decimal | None
 
 
@@ -49,10 +49,13 @@ def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
     )
     allocated = current.allocated_to([stable, candidate])
     hourly = allocated[candidate].usd_per_hour_amount if candidate in allocated else None
+    # Of the revision that runs because of the rollout: after promotion it is the old one.
+    extra = allocated[stable].usd_per_hour_amount if stable in allocated else None
+    extra = extra if view.is_watched else hourly
     until = None
-    if hourly is not None and view.earliest_finish_at is not None:
+    if extra is not None and view.earliest_finish_at is not None:
         left = max(timedelta(), view.earliest_finish_at - clock.now())
-        until = hourly * Decimal(int(left.total_seconds())) / 3600
+        until = extra * Decimal(int(left.total_seconds())) / 3600
     return BothCost(
         stable=allocated[stable].usd_per_hour_amount if stable in allocated else None,
         candidate=hourly,

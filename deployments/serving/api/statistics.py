@@ -31,9 +31,12 @@ class LanguageStatsSerializer(Serializer):
     prompt_tokens_per_second = serializers.FloatField(allow_null=True)
     generation_tokens_per_second = serializers.FloatField(allow_null=True)
     time_to_first_token_ms = serializers.FloatField(allow_null=True, help_text="mean")
+    time_to_first_token_p95_ms = serializers.FloatField(
+        allow_null=True, help_text="95th percentile, between the bounds of the server's histogram"
+    )
     inter_token_ms = serializers.FloatField(allow_null=True, help_text="mean")
     kv_cache_usage = serializers.FloatField(
-        allow_null=True, help_text="0 to 1, of the fullest pod; from vLLM's own server"
+        allow_null=True, help_text="0 to 1, of the fullest pod; from a language model's own server"
     )
     running_requests = serializers.IntegerField(allow_null=True)
     preemptions = serializers.IntegerField(help_text="computed again because the KV cache was full")

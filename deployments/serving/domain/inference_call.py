@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deployments.registry.domain import example_requests
 from deployments.registry.domain.signatures import Signature
-from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE, TRITON_VLLM
+from deployments.spec.domain.engines import LLM_SERVICE, OPENAI_ENGINES, TRITON_VLLM
 
 MAX_PREFILLED_LENGTH: Final = 250_000
 _QUESTION: Final = "Say hello in one short sentence."
@@ -38,7 +38,7 @@ def prefilled(call: Call) -> str:
 
 
 def call_of(*, engine: str, model: str, signature: Signature) -> Call:
-    if engine in (KSERVE_VLLM, LLM_SERVICE):
+    if engine in OPENAI_ENGINES:
         body = {
             "model": model,
             "messages": [{"role": "user", "content": _QUESTION}],

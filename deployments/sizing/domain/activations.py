@@ -74,7 +74,8 @@ def _drop_weights(graph: Any) -> None:
         count = 1
         for dim in tensor.dims:
             count *= max(dim, 1)
-        if count <= _MAX_SHAPE_ELEMENTS:
+        is_here = tensor.data_location != onnx.TensorProto.EXTERNAL
+        if count <= _MAX_SHAPE_ELEMENTS and is_here:
             kept.append(onnx.TensorProto.FromString(tensor.SerializeToString()))
         elif tensor.name not in {value.name for value in graph.input}:
             graph.input.append(

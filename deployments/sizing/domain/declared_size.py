@@ -1,4 +1,4 @@
-"""The declared size of external weights, which the portal cannot read: parameters, dtype, context."""
+"""The size of a language model: declared for external weights, read from the files of an upload."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.sizing.domain.memory import BITS
+from deployments.sizing.domain.memory import BITS, MIB, Attention
 
 PARAMETERS: Final = "parameters_millions"
 DTYPE: Final = "dtype"
 CONTEXT: Final = "context_length"
+# The facts of an upload in the column `signature`.
+FACTS: Final = "language_model"
 # Names used by libraries.
 _ALIASES: Final[Mapping[str, str]] = {
     "float32": "fp32",
@@ -24,16 +26,24 @@ _DEFAULT_DTYPE: Final = "bf16"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSize:
-    """0 and "" mean not declared."""
+    """0, "" and None mean not known. `weights_mib` and `attention` are known from files only."""
 
     parameters_millions: int = 0
     dtype: str = ""
     context_length: int = 0
+    heads: int = 0
+    weights_mib: int = 0
+    attention: Attention | None = None
 
     @property
     def precision(self) -> str:
         """Precision of the weights for sizing."""
         return self.dtype or _DEFAULT_DTYPE
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it was read from the files, and not declared."""
+        return self.attention is not None
 
 
 def from_metadata(metadata: Mapping[str, Any]) -> DeclaredSize:
@@ -44,9 +54,30 @@ def from_metadata(metadata: Mapping[str, Any]) -> DeclaredSize:
     )
 
 
-def from_version(source_uri: str, metadata: Mapping[str, Any]) -> DeclaredSize:
-    """Empty for an uploaded version: its size is read from the file."""
-    return from_metadata(metadata) if source_uri else DeclaredSize()
+def from_facts(facts: Mapping[str, Any]) -> DeclaredSize:
+    """Of a folder of weights (deployments/registry/domain/hugging_face/facts.py)."""
+    return DeclaredSize(
+        parameters_millions=max(1, -(-facts["parameters"] // 1_000_000)),
+        dtype=facts["dtype"],
+        context_length=facts["context_length"],
+        heads=facts["heads"],
+        weights_mib=max(1, -(-facts["loaded_bytes"] // MIB)),
+        attention=Attention(
+            layers=facts["layers"],
+            kv_heads=facts["kv_heads"],
+            head_size=facts["head_size"],
+            vectors=facts["cached_vectors"],
+        ),
+    )
+
+
+def from_version(
+    source_uri: str, metadata: Mapping[str, Any], signature: Mapping[str, Any]
+) -> DeclaredSize:
+    """Empty for an uploaded version that is not a language model."""
+    if source_uri:
+        return from_metadata(metadata)
+    return from_facts(signature[FACTS]) if FACTS in signature else DeclaredSize()
 
 
 def normalize_dtype(text: str) -> str:

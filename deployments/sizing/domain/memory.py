@@ -3,17 +3,20 @@
 A file served by Triton: (weights + activations) x instances + runtime. It does not split over
 GPUs: every GPU of a replica holds the whole model.
 
-A language model served by vLLM, split over t GPUs:
+A language model, split over t GPUs:
 
     weights / t + KV cache / min(t, KV heads) + workspace + runtime
 
 - weights: parameters x bits of the precision.
 - KV cache: 2 (key and value) x layers x KV heads x head size x bytes x tokens, where tokens =
-  context x concurrent requests. Without the architecture, a fixed number of KiB per token.
+  context x concurrent requests. Without the architecture, a fixed number of KiB per token; with
+  multi-head latent attention one compressed vector instead of key and value.
 - workspace: 5 % of the weights for activations and sampling, at least 512 MiB, on every GPU.
 - runtime: 1,024 MiB on every GPU for CUDA, NCCL and captured graphs.
 
-vLLM uses a fraction of each GPU, 90% by default, and the sum has to fit into it.
+The server uses a fraction of each GPU, 90% by default, and the sum has to fit into it. SGLang's
+`mem_fraction_static` is without the workspace, so with it the sum is an upper bound.
+Copies of the model (data parallel) divide the GPUs among them; each has weights and a cache of its own.
 """
 
 from __future__ import annotations
@@ -57,17 +60,21 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """`usable_percent` of each GPU's memory is available. `basis` names the source of the figures."""
+    """`usable_percent` of each GPU's memory is available. `basis` names the source of the figures.
+    `terms` are those of one of the `copies` of the model that divide the GPUs among them.
+    """
 
     terms: tuple[Term, ...]
     basis: str
     is_measured: bool = False
     can_split: bool = False
     usable_percent: int = 100
+    copies: int = 1
 
     def mib_on(self, gpus: int) -> int:
         """MiB on each of `gpus` GPUs, rounded up to 16 MiB."""
-        whole = sum(term.mib_on(gpus if self.can_split else 1) for term in self.terms)
+        parts = max(1, gpus // self.copies) if self.can_split else 1
+        whole = sum(term.mib_on(parts) for term in self.terms)
         return -(-whole // 16) * 16
 
     def min_mib_on(self, gpus: int) -> int:
@@ -79,8 +86,12 @@ class Need:
         low, high = self.min_mib_on(gpus), self.mib_on(gpus)
         return f"{low:,} to {high:,}" if low < high else f"{high:,}"
 
+    def can_use(self, gpus: int) -> bool:
+        """Whether each copy gets the same number of GPUs."""
+        return gpus % self.copies == 0
+
     def has_room(self, *, gpus: int, memory_mib: int) -> bool:
-        return self.mib_on(gpus) * 100 <= memory_mib * self.usable_percent
+        return self.can_use(gpus) and self.mib_on(gpus) * 100 <= memory_mib * self.usable_percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,17 +122,23 @@ class Attention:
     layers: int
     kv_heads: int
     head_size: int
+    # Key and value, or one compressed vector.
+    vectors: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageModel:
+    """`weights_mib` replaces parameters x bits where it was read from the files."""
+
     parameters_millions: int
     precision: str = "bf16"
     kv_precision: str = "bf16"
     context_tokens: int = 4096
     concurrency: int = 8
     memory_percent: int = 90
+    data_parallel: int = 1
     attention: Attention | None = None
+    weights_mib: int = 0
 
     def __post_init__(self) -> None:
         problems = {
@@ -129,7 +146,7 @@ class LanguageModel:
             for name in ("precision", "kv_precision")
             if getattr(self, name) not in BITS
         }
-        numbers = ("parameters_millions", "context_tokens", "concurrency")
+        numbers = ("parameters_millions", "context_tokens", "concurrency", "data_parallel")
         problems |= {name: "Use 1 or more." for name in numbers if getattr(self, name) < 1}
         if not 10 <= self.memory_percent <= 99:
             problems["memory_percent"] = "Use 10 to 99% of the GPU."
@@ -192,7 +209,7 @@ def combine(first: Need, others: Sequence[tuple[str, Need]]) -> Need:
 
 def need_of_language_model(model: LanguageModel) -> Need:
     bits = BITS[model.precision]
-    weights = -(-model.parameters_millions * 1_000_000 * bits // 8 // MIB)
+    weights = model.weights_mib or -(-model.parameters_millions * 1_000_000 * bits // 8 // MIB)
     kv_bytes, kv_detail = _kv_bytes_per_token(model)
     tokens = model.context_tokens * model.concurrency
     cache = -(-kv_bytes * tokens // MIB)
@@ -206,13 +223,16 @@ def need_of_language_model(model: LanguageModel) -> Need:
             Term("Workspace", workspace, "5% of the weights, at least 512 MiB, on every GPU"),
             Term(RUNTIME, LANGUAGE_RUNTIME_MIB, "CUDA, NCCL and graphs, on every GPU"),
         ),
-        basis=f"estimated; vLLM may use {model.memory_percent}% of each GPU",
+        basis=f"estimated; the server may use {model.memory_percent}% of each GPU",
         can_split=True,
         usable_percent=model.memory_percent,
+        copies=model.data_parallel,
     )
 
 
 def _describe_weights(model: LanguageModel, bits: int) -> str:
+    if model.weights_mib:
+        return f"{model.parameters_millions:,} million parameters, from the headers of the files"
     return f"{model.parameters_millions:,} million parameters x {bits} bits"
 
 
@@ -223,8 +243,8 @@ def _kv_bytes_per_token(model: LanguageModel) -> tuple[int, str]:
         detail = f"about {kib * bits // 16} KiB per token, based on model size"
         return kib * KIB * bits // 16, detail
     attention = model.attention
-    count = 2 * attention.layers * attention.kv_heads * attention.head_size
-    detail = f"2 x {attention.layers} layers x {attention.kv_heads} heads x {attention.head_size} x {bits} bits"
+    count = attention.vectors * attention.layers * attention.kv_heads * attention.head_size
+    detail = f"{attention.vectors} x {attention.layers} layers x {attention.kv_heads} heads x {attention.head_size} x {bits} bits"
     return count * bits // 8, detail
 
 

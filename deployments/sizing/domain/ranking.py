@@ -175,7 +175,13 @@ def _refusals(choice: Choice, need: Need, demand: Demand, limits: Limits) -> lis
     offer, refusals = choice.offer, []
     if offer.missing is not None:
         refusals.append(Refusal(offer.missing, offer.missing_message))
-    if offer.memory_mib and not need.has_room(gpus=offer.gpus, memory_mib=offer.memory_mib):
+    if not need.can_use(offer.gpus):
+        plural = "s" if offer.gpus != 1 else ""
+        message = (
+            f"{offer.gpus} GPU{plural} can't be divided among {need.copies} copies of the model"
+        )
+        refusals.append(Refusal(RejectionReason.SPLIT, message))
+    elif offer.memory_mib and not need.has_room(gpus=offer.gpus, memory_mib=offer.memory_mib):
         refusals.append(Refusal(*_too_small(choice, need)))
     refusals += _over_limits(choice, demand, limits)
     return refusals

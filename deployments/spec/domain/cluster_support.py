@@ -17,6 +17,7 @@ from portal.core.definitions import Rejected
 
 _NEEDS: Final = needs_of(ServingSpec)
 MULTI_NODE: Final = "multi-node"
+LEADER_WORKER_SET: Final = "leader-worker-set"
 _JOB_QUEUES: Final[Mapping[str, Any]] = {
     "sqs": {"queue_url": "https://sqs.us-east-1.amazonaws.com/111122223333/jobs"},
     "kafka": {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": "models"},
@@ -53,7 +54,7 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
         if definitions.value_at(spec, path) == value
     ]
     if spec.nodes > 1:
-        needed.append(("llm.nodes", MULTI_NODE))
+        needed.append(("llm.nodes", MULTI_NODE if spec.split_nodes > 1 else LEADER_WORKER_SET))
     if spec.scaling.kind == HPA and spec.scaling.metric == "queue":
         needed = [(path, option) for path, option in needed if option != HPA]
         needed.append(("scaling.metric", "external-metrics"))

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-Engine = Literal["kserve-triton", "triton", "kserve-vllm", "triton-vllm", "llm-inference-service"]
+Engine = Literal[
+    "kserve-triton",
+    "triton",
+    "kserve-vllm",
+    "kserve-sglang",
+    "triton-vllm",
+    "llm-inference-service",
+]
 
 KSERVE_TRITON: Final = "kserve-triton"
 TRITON: Final = "triton"
 KSERVE_VLLM: Final = "kserve-vllm"
+KSERVE_SGLANG: Final = "kserve-sglang"
 TRITON_VLLM: Final = "triton-vllm"
 LLM_SERVICE: Final = "llm-inference-service"
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
-# Serve what the registry holds; the others serve language models with vLLM.
+# Serve what the registry holds; the others serve language models.
 ONNX_ENGINES: Final = (KSERVE_TRITON, TRITON)
-LLM_ENGINES: Final = (KSERVE_VLLM, TRITON_VLLM, LLM_SERVICE)
-KSERVE_ENGINES: Final = (KSERVE_TRITON, KSERVE_VLLM)
+LLM_ENGINES: Final = (KSERVE_VLLM, KSERVE_SGLANG, TRITON_VLLM, LLM_SERVICE)
+VLLM_ENGINES: Final = (KSERVE_VLLM, TRITON_VLLM, LLM_SERVICE)
+# Load the weights from their pod and answer OpenAI's API.
+OPENAI_ENGINES: Final = (KSERVE_VLLM, KSERVE_SGLANG, LLM_SERVICE)
+KSERVE_ENGINES: Final = (KSERVE_TRITON, KSERVE_VLLM, KSERVE_SGLANG)
 # Plain Deployments, which the portal scales and guards itself.
 PLAIN_ENGINES: Final = (TRITON, TRITON_VLLM)
 # With Triton's own metrics.

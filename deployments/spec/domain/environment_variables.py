@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from deployments.spec.domain.engines import LLM_ENGINES
+from deployments.spec.domain.engines import KSERVE_SGLANG, LLM_ENGINES, VLLM_ENGINES
 
 # No server reads these: they are a team's own.
 OWN_PREFIX: Final = "APP_"
@@ -54,6 +54,10 @@ _LANGUAGE_MODELS: Final = frozenset(
         "NCCL_IB_DISABLE",
         "PYTORCH_CUDA_ALLOC_CONF",
         "TOKENIZERS_PARALLELISM",
+    }
+)
+_VLLM: Final = frozenset(
+    {
         "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
         "VLLM_ATTENTION_BACKEND",
         "VLLM_ENGINE_ITERATION_TIMEOUT_S",
@@ -65,6 +69,20 @@ _LANGUAGE_MODELS: Final = frozenset(
         "VLLM_USE_V1",
         "VLLM_WORKER_MULTIPROC_METHOD",
     }
+)
+_SGLANG: Final = frozenset(
+    {
+        "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+        "SGLANG_CLIP_MAX_NEW_TOKENS_ESTIMATION",
+        "SGLANG_FORWARD_UNKNOWN_TOOLS",
+        "SGLANG_INIT_NEW_TOKEN_RATIO",
+        "SGLANG_LOG_GC",
+    }
+)
+_OF_SERVERS: Final[tuple[tuple[tuple[str, ...], frozenset[str]], ...]] = (
+    (LLM_ENGINES, _LANGUAGE_MODELS),
+    (VLLM_ENGINES, _VLLM),
+    ((KSERVE_SGLANG,), _SGLANG),
 )
 # What the platform sets, for a better answer than "not on the list".
 _PLATFORM: Final[Mapping[str, str]] = {
@@ -84,7 +102,7 @@ _PLATFORM: Final[Mapping[str, str]] = {
 
 def names_for(engine: str) -> frozenset[str]:
     """Allowed names, besides those that begin with OWN_PREFIX."""
-    return _EVERY_ENGINE | (_LANGUAGE_MODELS if engine in LLM_ENGINES else frozenset())
+    return _EVERY_ENGINE.union(*(names for engines, names in _OF_SERVERS if engine in engines))
 
 
 def problem_with(env: Iterable[tuple[str, str]], engine: str) -> str:

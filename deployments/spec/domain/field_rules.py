@@ -57,7 +57,7 @@ def check_timezone(name: str) -> str:
     return name
 
 
-def check_tensor_parallel(count: int) -> int:
+def check_gpus_of_a_node(count: int) -> int:
     if count not in (1, 2, 4, 8, 16):
         raise ValueError("not a power of two up to 16")
     return count
@@ -67,6 +67,12 @@ def check_context_length(tokens: int) -> int:
     if tokens and not 128 <= tokens <= 2_000_000:
         raise ValueError("not a context length")
     return tokens
+
+
+def check_static_fraction(fraction: float) -> float:
+    if fraction and not 0.1 <= fraction <= 0.98:
+        raise ValueError("not a fraction of the memory")
+    return fraction
 
 
 def check_tokens_per_step(tokens: int) -> int:
@@ -94,12 +100,6 @@ def check_lora_rank(rank: int) -> int:
 def split_list(text: str) -> list[str]:
     """The parts between commas, without spaces around them and without empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def check_batch_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    if len(sizes) > 8 or not all(1 <= size <= 4096 for size in sizes):
-        raise ValueError("not batch sizes")
-    return sizes
 
 
 def sorted_pairs(env: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A language model on vLLM."""
+"""A language model of an engine that serves one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from deployments.spec.domain import field_rules
-from deployments.spec.domain.applicability import used_by
-from deployments.spec.domain.engines import KSERVE_VLLM, LLM_SERVICE
+from deployments.spec.domain.applicability import needs, used_by
+from deployments.spec.domain.engines import (
+    KSERVE_SGLANG,
+    KSERVE_VLLM,
+    LLM_SERVICE,
+    OPENAI_ENGINES,
+    VLLM_ENGINES,
+)
 from portal.core.definitions import Definition, setting
 
 
 class Llm(Definition):
-    """A language model on vLLM: its weights and its limits."""
+    """A language model: its weights and its limits."""
 
     hugging_face_id: Annotated[
         str,
@@ -58,25 +64,40 @@ class Llm(Definition):
     ] = 0
     tensor_parallel: Annotated[
         int,
-        AfterValidator(field_rules.check_tensor_parallel),
+        AfterValidator(field_rules.check_gpus_of_a_node),
         setting(
             "Tensor parallel",
             "GPUs of a pod that the model is split across.",
             fix="Use 1, 2, 4, 8 or 16. It must divide the number of attention heads.",
         ),
     ] = 1
+    data_parallel: Annotated[
+        int,
+        AfterValidator(field_rules.check_gpus_of_a_node),
+        setting(
+            "Data parallel",
+            "Copies of the model in a pod, each on GPUs of its own. The server spreads requests over them.",
+            fix="Use 1, 2, 4, 8 or 16 copies.",
+        ),
+        used_by(
+            OPENAI_ENGINES,
+            f"Triton's vLLM backend runs one copy. Add replicas, or use {KSERVE_VLLM}.",
+        ),
+    ] = 1
     nodes: Annotated[
         int,
         setting(
             "Nodes",
-            "Above 1, layers are split across that many pods.",
+            "Pods of one replica. kserve-vllm splits the layers across them; llm-inference-service runs "
+            "data_parallel copies of the model in each.",
             ge=1,
             le=16,
             fix="Use 1 to 16 nodes.",
         ),
-        # LLMInferenceService names a preset for several nodes that no release of KServe contains
-        # (v0.20.0, config/llmisvcconfig: only data parallel).
-        used_by((KSERVE_VLLM,), f"{{engine}} runs on one node. Use {KSERVE_VLLM}."),
+        used_by(
+            (KSERVE_VLLM, LLM_SERVICE),
+            f"{{engine}} runs on one node. Use {KSERVE_VLLM} or {LLM_SERVICE}.",
+        ),
     ] = 1
     max_model_len: Annotated[
         int,
@@ -99,7 +120,21 @@ class Llm(Definition):
             le=0.98,
             fix="Use 0.1 to 0.98 of the GPU's memory for weights, activations and KV cache.",
         ),
+        used_by(VLLM_ENGINES, "SGLang divides the memory differently. Use mem_fraction_static."),
     ] = 0.9
+    mem_fraction_static: Annotated[
+        float,
+        AfterValidator(field_rules.check_static_fraction),
+        setting(
+            "GPU memory for SGLang",
+            "For weights and KV cache; the rest is for activations and CUDA graphs. Not set: SGLang's "
+            "choice for the GPU.",
+            unit="%",
+            fix="Use 0.1 to 0.98 of the GPU's memory for weights and KV cache, or 0 for SGLang's choice.",
+            is_empty_zero=True,
+        ),
+        used_by((KSERVE_SGLANG,), "Only SGLang uses it. Use gpu_memory_utilization."),
+    ] = 0.0
     quantization: Annotated[
         Literal["auto", "fp8", "bitsandbytes"],
         setting(
@@ -115,10 +150,10 @@ class Llm(Definition):
         int,
         setting(
             "Concurrent requests",
-            "Not set: vLLM's default.",
+            "Not set: the server's default.",
             ge=0,
             le=4096,
-            fix="Use up to 4096 requests at a time, or 0 for vLLM's default.",
+            fix="Use up to 4096 requests at a time, or 0 for the server's default.",
             is_empty_zero=True,
         ),
     ] = 0
@@ -127,15 +162,27 @@ class Llm(Definition):
         AfterValidator(field_rules.check_tokens_per_step),
         setting(
             "Tokens per step",
-            "Longer prompts are computed in parts of this size. Not set: vLLM's default.",
+            "Longer prompts are computed in parts of this size. Not set: the server's default.",
             unit="tokens",
-            fix="Use 128 to 131072 tokens, or 0 for vLLM's default.",
+            fix="Use 128 to 131072 tokens, or 0 for the server's default.",
             is_empty_zero=True,
         ),
     ] = 0
     prefix_caching: Annotated[
         bool, setting("Prefix caching", "Shared prompt prefixes are computed once.")
     ] = True
+    prefix_routing: Annotated[
+        bool,
+        setting(
+            "Route by prefix cache",
+            "A request goes to the pod whose cache holds its prefix, or else to the least loaded pod.",
+        ),
+        used_by(
+            (LLM_SERVICE,),
+            f"KServe writes an endpoint picker for {LLM_SERVICE} only. Use it, or turn this off.",
+        ),
+        needs({True: "prefix-routing"}),
+    ] = False
     enforce_eager: Annotated[
         bool,
         setting(
@@ -148,12 +195,13 @@ class Llm(Definition):
         AfterValidator(field_rules.check_lora_adapters),
         setting(
             "LoRA adapters",
-            "Comma-separated, for example sql=org/sql-lora. A request names one as its model.",
+            "Comma-separated, for example sql=org/sql-lora. A request names one as its model: sql, for "
+            "SGLang model:sql.",
             max_length=2000,
             fix="Use up to 8 adapters with different names: name=organisation/adapter, comma-separated.",
         ),
         used_by(
-            (KSERVE_VLLM, LLM_SERVICE),
+            OPENAI_ENGINES,
             f"Triton's vLLM backend reads adapters from files of its own. Use {KSERVE_VLLM}.",
         ),
     ] = ""
@@ -166,10 +214,14 @@ class Llm(Definition):
             fix="Use 8, 16, 32, 64, 128, 256, 320 or 512.",
         ),
         used_by(
-            (KSERVE_VLLM, LLM_SERVICE),
+            OPENAI_ENGINES,
             f"Triton's vLLM backend reads adapters from files of its own. Use {KSERVE_VLLM}.",
         ),
     ] = 16
+
+    @property
+    def gpus_of_pod(self) -> int:
+        return self.tensor_parallel * self.data_parallel
 
     @property
     def adapters(self) -> list[str]:

@@ -6,7 +6,9 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from deployments.spec.domain import field_rules
+from deployments.spec.domain import field_rules, triton_rules, triton_values
+from deployments.spec.domain.triton_settings import TritonSettings
+from portal.core import definitions
 from portal.core.definitions import Definition, Rejected, setting
 
 Precision = Literal["original", "fp16", "bf16"]
@@ -35,7 +37,7 @@ class Batching(Definition):
     preferred_batch_sizes: Annotated[
         tuple[int, ...],
         Field(strict=False),
-        AfterValidator(field_rules.check_batch_sizes),
+        AfterValidator(triton_values.check_batch_sizes),
         setting(
             "Preferred batch sizes",
             "TensorRT plans only, for example 4, 8, 16.",
@@ -43,10 +45,28 @@ class Batching(Definition):
         ),
     ] = ()
 
+    preserve_ordering: Annotated[
+        bool, setting("Keep order", "Responses leave in the order of the requests.")
+    ] = False
+    max_batch_size: Annotated[
+        int,
+        setting(
+            "Max batch size",
+            "Empty: that of the version. Larger requests are refused.",
+            is_empty_zero=True,
+            ge=0,
+            le=4096,
+            fix="Use 0 (that of the version) to 4096.",
+        ),
+    ] = 0
+
     @model_validator(mode="after")
     def _check_dynamic(self) -> Self:
-        if not self.is_dynamic and (self.max_queue_delay_us or self.preferred_batch_sizes):
-            fix = "Queue delay and preferred sizes need dynamic batching. Turn it on."
+        needs_dynamic = (
+            self.max_queue_delay_us or self.preferred_batch_sizes or self.preserve_ordering
+        )
+        if not self.is_dynamic and needs_dynamic:
+            fix = "Queue delay, preferred sizes and keeping the order need dynamic batching. Turn it on."
             raise Rejected(fix, {"is_dynamic": fix})
         return self
 
@@ -79,7 +99,28 @@ ModelPrecision = Annotated[
 ]
 
 
-class Packed(Definition):
+Triton = Annotated[
+    TritonSettings,
+    setting("Triton", "Further settings of config.pbtxt.", group="triton"),
+]
+
+
+class ModelSettings(Definition):
+    """What a revision says of one model's config.pbtxt."""
+
+    batching: Annotated[Batching, setting("Batching", "How requests become batches.")] = Batching()
+    instances_per_gpu: InstancesPerGpu = 1
+    warm_up: WarmUp = False
+    precision: ModelPrecision = "original"
+    triton: Triton = TritonSettings()
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        definitions.check(triton_rules.rules_of(self))
+        return self
+
+
+class Packed(ModelSettings):
     """Version of another model of the team in the same Triton, with its own settings."""
 
     model: Annotated[
@@ -88,10 +129,6 @@ class Packed(Definition):
         setting("Model", "A model of the team.", max_length=40),
     ]
     version: Annotated[int, setting("Version", "One of its versions.", ge=1, le=2**31 - 1)]
-    batching: Annotated[Batching, setting("Batching", "How requests become batches.")] = Batching()
-    instances_per_gpu: InstancesPerGpu = 1
-    warm_up: WarmUp = False
-    precision: ModelPrecision = "original"
 
     @property
     def label(self) -> str:

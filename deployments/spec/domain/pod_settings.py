@@ -7,10 +7,13 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from deployments.spec.domain import field_rules
-from deployments.spec.domain.applicability import needs
+from deployments.spec.domain.applicability import needs, used_by
+from deployments.spec.domain.engines import ENGINES, LLM_SERVICE
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
 from portal.core.definitions import Definition, setting
 
+# Of the others a preset of KServe names the image.
+_NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
 Cpu = Annotated[
@@ -73,20 +76,38 @@ class Placement(Definition):
     spread_zones: Annotated[
         bool, setting("Spread over zones", "Best effort. Never blocks scheduling.")
     ] = True
+    pre_pull: Annotated[
+        bool,
+        setting(
+            "Pre-pull images", "A DaemonSet keeps the images on all nodes of the instance type."
+        ),
+        used_by(_NAMED_IMAGES, "KServe's preset names the image. Turn it off."),
+        needs({True: "daemon-sets"}),
+    ] = False
 
 
 class Storage(Definition):
     """How pods get the model, and their shared memory."""
 
     model_cache: Annotated[
-        Literal["none", "cluster"],
+        Literal["none", "cluster", "volume"],
         setting(
             "Model cache",
-            "Restarts on the same node skip S3.",
-            choices={"cluster": "by KServe on the nodes"},
+            "New pods do not download the model again.",
+            choices={"cluster": "by KServe on the nodes", "volume": "on a shared volume"},
         ),
         needs({"cluster": "model-cache"}),
     ] = "none"
+    volume_claim: Annotated[
+        str,
+        setting(
+            "Volume claim",
+            "A ReadWriteMany claim of the namespace, for example on FSx for Lustre or EFS.",
+            pattern=_OBJECT_NAME,
+            max_length=253,
+            fix="Enter a PersistentVolumeClaim of the team's namespace, or leave it empty.",
+        ),
+    ] = ""
     shm_size: Annotated[
         str,
         AfterValidator(field_rules.check_optional_memory),

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from deployments.spec.domain import applicability, environment_variables, scaling_rules
+from deployments.spec.domain import (
+    applicability,
+    environment_variables,
+    scaling_rules,
+    triton_rules,
+)
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
+    KSERVE_SGLANG,
     KSERVE_VLLM,
+    LLM_SERVICE,
     TRITON_VLLM,
+    VLLM_ENGINES,
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_PACKED
@@ -19,6 +27,7 @@ from portal.core.definitions import Rule
 
 if TYPE_CHECKING:
     from deployments.spec.domain.serving_spec import ServingSpec
+    from deployments.spec.domain.triton_settings import TritonSettings
 
 _WHOLE_GPU: Final = "nvidia.com/gpu"
 
@@ -27,7 +36,8 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _engine(spec)
     yield from _replicas_and_gpus(spec)
     yield from scaling_rules.rules_of(spec)
-    yield from _kserve(spec)
+    yield from _triton(spec)
+    yield from _model_cache(spec)
     yield from _packed(spec)
     if spec.llm is not None:
         yield from _llm(spec, spec.llm)
@@ -55,12 +65,49 @@ def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:
     )
 
 
-def _kserve(spec: ServingSpec) -> Iterator[Rule]:
+def _model_cache(spec: ServingSpec) -> Iterator[Rule]:
+    cache, claim = spec.storage.model_cache, spec.storage.volume_claim
     yield (
         "storage.model_cache",
-        spec.storage.model_cache == "none" or spec.engine in KSERVE_ENGINES,
-        "LocalModelCache needs an InferenceService. Use none or a kserve engine.",
+        cache != "cluster" or spec.engine in KSERVE_ENGINES,
+        "LocalModelCache needs an InferenceService. Use volume, none or a kserve engine.",
     )
+    yield (
+        "storage.model_cache",
+        cache != "volume" or spec.engine != TRITON_VLLM,
+        "Triton's vLLM backend downloads the weights itself. Use none, or another engine.",
+    )
+    yield (
+        "storage.model_cache",
+        cache != "volume" or spec.llm is None or not spec.llm.artifact,
+        "Weights on a claim or in an image are not downloaded. Use none.",
+    )
+    yield (
+        "storage.volume_claim",
+        cache != "volume" or bool(claim),
+        "Enter the claim that holds the models.",
+    )
+    yield (
+        "storage.volume_claim",
+        cache == "volume" or not claim,
+        "Only the model cache volume uses a claim. Leave it empty.",
+    )
+
+
+def _triton(spec: ServingSpec) -> Iterator[Rule]:
+    yield from triton_rules.rules_of(spec)
+    for path, tuning in (("triton", spec.triton), *_of_packed(spec)):
+        wrong = [index for index in tuning.instances.gpus if index >= spec.gpus]
+        yield (
+            f"{path}.instances.gpus",
+            not wrong,
+            f"A pod has {spec.gpus} GPU{'s' * (spec.gpus > 1)}, from 0. Use indices below {spec.gpus}.",
+        )
+
+
+def _of_packed(spec: ServingSpec) -> Iterator[tuple[str, TritonSettings]]:
+    for index, packed in enumerate(spec.packed):
+        yield f"packed.{index}.triton", packed.triton
 
 
 def _packed(spec: ServingSpec) -> Iterator[Rule]:
@@ -80,16 +127,17 @@ def _packed(spec: ServingSpec) -> Iterator[Rule]:
     )
     yield (
         "packed",
-        spec.storage.model_cache == "none",
-        "KServe caches one model per deployment. Set storage.model_cache to none.",
+        spec.storage.model_cache != "cluster",
+        "KServe caches one model per deployment. Set storage.model_cache to volume or none.",
     )
 
 
 def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
     yield (
         "gpus",
-        spec.gpus == llm.tensor_parallel,
-        f"tensor_parallel splits the model across the GPUs of one pod. Use {llm.tensor_parallel}.",
+        spec.gpus == llm.gpus_of_pod,
+        "tensor_parallel splits the model across GPUs of a pod, data_parallel copies it to further "
+        f"ones. Use {llm.gpus_of_pod}.",
     )
     yield (
         "llm.artifact",
@@ -104,33 +152,61 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
     )
     yield (
         "llm.gated",
-        not (llm.gated and spec.storage.secret and spec.storage.model_cache != "none"),
+        not (llm.gated and spec.storage.secret and spec.storage.model_cache == "cluster"),
         "KServe's cache reads one Secret. Add HF_TOKEN to the Secret of storage.secret and turn gated "
         "off, or leave storage.secret empty.",
     )
+    yield from _of_server(spec, llm)
+    if llm.nodes > 1:
+        yield (
+            "gpu_resource",
+            spec.gpu_resource == _WHOLE_GPU,
+            "Multi-node models need whole GPUs. Use nvidia.com/gpu.",
+        )
+    if spec.split_nodes > 1:
+        yield from _split_over_nodes(llm)
+        yield (
+            "placement.pre_pull",
+            not spec.placement.pre_pull,
+            "KServe's runtime for several nodes names the image. Turn it off.",
+        )
+
+
+def _of_server(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
+    yield (
+        "llm.quantization",
+        spec.engine != KSERVE_SGLANG or llm.quantization != "bitsandbytes",
+        f"SGLang's image does not contain bitsandbytes. Use fp8, or {KSERVE_VLLM}.",
+    )
     yield (
         "llm.max_num_batched_tokens",
-        not llm.max_num_batched_tokens or llm.max_num_batched_tokens >= llm.max_num_seqs,
+        spec.engine not in VLLM_ENGINES
+        or not llm.max_num_batched_tokens
+        or llm.max_num_batched_tokens >= llm.max_num_seqs,
         "Each running request needs a token of the step. Use at least max_num_seqs "
         f"({llm.max_num_seqs}).",
+    )
+    yield (
+        "llm.prefix_routing",
+        llm.prefix_caching or not llm.prefix_routing,
+        "Without prefix caching no pod has a prefix cached. Turn llm.prefix_caching on.",
     )
     yield (
         "llm.max_lora_rank",
         bool(llm.lora_adapters) or llm.max_lora_rank == Llm().max_lora_rank,
         "There are no LoRA adapters. Use 16.",
     )
-    if llm.nodes > 1:
-        yield from _several_nodes(spec, llm)
 
 
-def _several_nodes(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
+def _split_over_nodes(llm: Llm) -> Iterator[Rule]:
+    yield (
+        "llm.data_parallel",
+        llm.data_parallel == 1,
+        f"{KSERVE_VLLM} splits one copy across the nodes. Use 1, or {LLM_SERVICE}.",
+    )
     yield (
         "llm.artifact",
         not llm.hugging_face_id,
-        "KServe supports multi-node only with pvc:// or oci:// weights. Set artifact.",
-    )
-    yield (
-        "gpu_resource",
-        spec.gpu_resource == _WHOLE_GPU,
-        "Multi-node models need whole GPUs. Use nvidia.com/gpu.",
+        f"{KSERVE_VLLM} supports multi-node only with pvc:// or oci:// weights. Set artifact, or use "
+        f"{LLM_SERVICE}.",
     )

@@ -19,7 +19,17 @@ KEDA: Final = "keda"
 KNATIVE: Final = "knative"
 ScalingKind = Literal["", "fixed", "hpa", "keda", "knative"]
 Metric = Literal[
-    "", "concurrency", "cpu", "gateway-latency", "gpu", "latency", "memory", "queue", "rps"
+    "",
+    "concurrency",
+    "cpu",
+    "first-token",
+    "gateway-latency",
+    "gpu",
+    "kv-cache",
+    "latency",
+    "memory",
+    "queue",
+    "rps",
 ]
 SCALING_KINDS: Final = (FIXED, HPA, KEDA, KNATIVE)
 # What a replica should handle, by the metric that the autoscaler watches.
@@ -31,13 +41,18 @@ DEFAULT_TARGETS: Final = {
     (KEDA, "latency"): 200,
     (KEDA, "gateway-latency"): 300,
     (KEDA, "gpu"): 70,
+    (KEDA, "first-token"): 1000,
+    (KEDA, "kv-cache"): 80,
     (KNATIVE, "concurrency"): 4,
     (KNATIVE, "rps"): 50,
 }
 # Metrics that only running pods have: without a pod there is nothing to scale up by.
-POD_METRICS: Final = ("gpu", "latency", "queue")
-# Metrics that are a percentage.
-PERCENTAGES: Final = ("cpu", "gpu", "memory")
+POD_METRICS: Final = ("first-token", "gpu", "kv-cache", "latency", "queue")
+# Metrics of language models alone.
+LANGUAGE_METRICS: Final = ("first-token", "kv-cache")
+# Metrics that are a percentage, and durations in milliseconds.
+PERCENTAGES: Final = ("cpu", "gpu", "kv-cache", "memory")
+DURATIONS: Final = ("first-token", "gateway-latency", "latency")
 _CLOCK: Final[dict[str, Any]] = {
     "pattern": r"([01][0-9]|2[0-3]):[0-5][0-9]",
     "max_length": 5,
@@ -105,16 +120,18 @@ class Scaling(Definition):
         Metric,
         setting(
             "Metric",
-            "hpa: cpu, memory, queue. keda: queue, latency, gateway-latency, gpu. knative: "
-            "concurrency, rps.",
+            "hpa: cpu, memory, queue. keda: queue, latency, gateway-latency, gpu; of language models "
+            "also kv-cache, first-token. knative: concurrency, rps.",
             choices={
                 "": "default",
                 "cpu": "CPU",
                 "memory": "Memory",
-                "queue": "Requests waiting in Triton",
-                "latency": "Latency (Triton)",
+                "queue": "Requests waiting in the server",
+                "latency": "Latency (server)",
                 "gateway-latency": "Latency (gateway)",
                 "gpu": "GPU utilisation",
+                "kv-cache": "KV cache in use",
+                "first-token": "Time to first token (p95)",
                 "concurrency": "Requests in flight",
                 "rps": "Requests per second",
             },

@@ -10,9 +10,9 @@ from deployments.spec.domain.scaling import (
     AUTOMATIC,
     DEFAULT_TARGETS,
     FIXED,
-    HPA,
     KEDA,
     KNATIVE,
+    LANGUAGE_METRICS,
     PERCENTAGES,
     POD_METRICS,
     Scaling,
@@ -56,6 +56,11 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     )
     yield "scaling.can_scale_to_zero", _can_wake(scaling), _NEVER_WAKES
     yield from _scaling_of_engine(spec)
+    yield (
+        "scaling.metric",
+        spec.llm is not None or scaling.metric not in LANGUAGE_METRICS,
+        "Only language models have it. Use queue, latency or gpu.",
+    )
     yield from _of_gpus(spec)
     yield from _triggers(scaling, spec.max_replicas)
 
@@ -111,14 +116,9 @@ def _of_gpus(spec: ServingSpec) -> Iterator[Rule]:
     yield (
         "scaling.max_gpu_memory_percent",
         spec.llm is None or not limit,
-        "vLLM reserves the GPU's memory when it starts, so its use says nothing. Remove it.",
+        "A language model's server reserves the GPU's memory when it starts, so its use says nothing. "
+        "Remove it.",
     )
-    if scaling.kind == HPA:
-        yield (
-            "scaling.metric",
-            spec.llm is None or scaling.metric != "queue",
-            "HPA reads the queue of Triton only. Use keda.",
-        )
 
 
 def _triggers(scaling: Scaling, max_replicas: int) -> Iterator[Rule]:
@@ -138,7 +138,8 @@ def _triggers(scaling: Scaling, max_replicas: int) -> Iterator[Rule]:
         yield (
             "scaling.metric",
             bool(scaling.metric or hours or scaling.job_queues),
-            "keda needs a trigger: queue, latency, gateway-latency, gpu, a job queue or office_hours.",
+            "keda needs a trigger: queue, latency, gateway-latency, gpu, kv-cache, first-token, a job queue "
+            "or office_hours.",
         )
     if hours is not None:
         yield (

@@ -19,11 +19,13 @@ from deployments.spec.domain.applicability import used_by
 from deployments.spec.domain.engines import (
     ENGINES,
     KSERVE_ENGINES,
+    KSERVE_SGLANG,
     KSERVE_TRITON,
     KSERVE_VLLM,
     LLM_ENGINES,
     LLM_SERVICE,
     ONNX_ENGINES,
+    OPENAI_ENGINES,
     PLAIN_ENGINES,
     TRITON,
     TRITON_ENGINES,
@@ -36,6 +38,7 @@ from deployments.spec.domain.model_settings import (
     InstancesPerGpu,
     ModelPrecision,
     Packed,
+    Triton,
     WarmUp,
 )
 from deployments.spec.domain.pod_settings import (
@@ -54,6 +57,7 @@ from deployments.spec.domain.scaling import (
     OfficeHours,
     Scaling,
 )
+from deployments.spec.domain.triton_settings import TritonSettings
 from portal.core import definitions
 from portal.core.definitions import Definition, setting
 
@@ -64,11 +68,13 @@ __all__ = [
     "KEDA",
     "KNATIVE",
     "KSERVE_ENGINES",
+    "KSERVE_SGLANG",
     "KSERVE_TRITON",
     "KSERVE_VLLM",
     "LLM_ENGINES",
     "LLM_SERVICE",
     "ONNX_ENGINES",
+    "OPENAI_ENGINES",
     "PLAIN_ENGINES",
     "SCHEMA",
     "TRITON",
@@ -103,6 +109,7 @@ class ServingSpec(Definition):
                 KSERVE_TRITON: "KServe · Triton",
                 TRITON: "Triton",
                 KSERVE_VLLM: "KServe · vLLM",
+                KSERVE_SGLANG: "KServe · SGLang",
                 TRITON_VLLM: "Triton · vLLM",
                 LLM_SERVICE: "KServe · LLM service",
             },
@@ -184,16 +191,19 @@ class ServingSpec(Definition):
     batching: Annotated[
         Batching,
         setting("Batching", "How requests become batches.", group="batching"),
-        used_by(ONNX_ENGINES, "vLLM uses continuous batching. Remove the batching settings."),
+        used_by(ONNX_ENGINES, "{engine} uses continuous batching. Remove the batching settings."),
     ] = Batching()
     instances_per_gpu: Annotated[
         InstancesPerGpu,
-        used_by(ONNX_ENGINES, "vLLM uses the whole GPU share for one instance. Use 1."),
+        used_by(ONNX_ENGINES, "{engine} uses the whole GPU share for one instance. Use 1."),
     ] = 1
     warm_up: Annotated[
-        WarmUp, used_by(ONNX_ENGINES, "vLLM warms up on its own. Turn warm-up off.")
+        WarmUp, used_by(ONNX_ENGINES, "{engine} warms up on its own. Turn warm-up off.")
     ] = False
     precision: ModelPrecision = "original"
+    triton: Annotated[
+        Triton, used_by(ONNX_ENGINES, "{engine} does not use these settings. Remove triton.")
+    ] = TritonSettings()
     summary_latencies: Annotated[
         bool,
         setting(
@@ -233,7 +243,9 @@ class ServingSpec(Definition):
         ),
         used_by(
             ONNX_ENGINES,
-            "vLLM uses the whole GPU share for one model. Use " + " or ".join(ONNX_ENGINES) + ".",
+            "{engine} uses the whole GPU share for one model. Use "
+            + " or ".join(ONNX_ENGINES)
+            + ".",
         ),
     ] = ()
 
@@ -257,6 +269,11 @@ class ServingSpec(Definition):
     def nodes(self) -> int:
         """Pods that together are one replica."""
         return 1 if self.llm is None else self.llm.nodes
+
+    @property
+    def split_nodes(self) -> int:
+        """Pods that one copy of a model is split across; an LLMInferenceService has whole copies in each."""
+        return self.nodes if self.engine == KSERVE_VLLM else 1
 
     @property
     def most_gpus(self) -> int:

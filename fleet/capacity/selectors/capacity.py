@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
@@ -13,20 +13,37 @@ from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types, shares
 from fleet.gpus.domain.offers import GpuShare, for_capacity
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceBook, PriceKey
+from fleet.gpus.selectors.prices import PriceBook
 from portal.core import clock
 
-__all__ = ["GpuShare", "for_capacity", "list_shares"]
+__all__ = ["ClusterCapacity", "GpuShare", "for_capacity", "list_shares", "read"]
 
 _MICRO = Decimal("0.000001")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCapacity:
+    """The GPU nodes of a cluster and the shares that they offer, read at one time."""
+
+    spaces: Sequence[NodeSpace]
+    shares: Sequence[GpuShare]
+
+
+def read(*, cluster_id: int) -> ClusterCapacity:
+    spaces = node_spaces.list_spaces(cluster_id)
+    return ClusterCapacity(spaces, _shares_of(cluster_id, spaces))
 
 
 def list_shares(*, cluster_id: int) -> list[GpuShare]:
     """Shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the
     same instance types with a known price. Cheapest first; shares of unknown price last.
     """
+    return _shares_of(cluster_id, node_spaces.list_spaces(cluster_id))
+
+
+def _shares_of(cluster_id: int, spaces: Sequence[NodeSpace]) -> list[GpuShare]:
     by_kind: dict[tuple[str, str], list[NodeSpace]] = defaultdict(list)
-    for space in node_spaces.list_spaces(cluster_id):
+    for space in spaces:
         by_kind[space.node.instance_type, space.node.capacity_type].append(space)
     book, today = prices.book({name for name, _ in by_kind}), clock.now().date()
     gpu_shares = [
@@ -73,8 +90,7 @@ def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) 
 def _priced(share: GpuShare, space: NodeSpace, book: PriceBook, today: date) -> GpuShare:
     """Add the price of the share's capacity type; unchanged where it is not known."""
     node = space.node
-    region = node.region or node.cluster.region
-    price = book.on(PriceKey(node.instance_type, region, share.capacity_type), today)
+    price = book.of_node(node, today, capacity_type=share.capacity_type)
     if price is None:
         return share
     amount = None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from fleet.capacity.domain import node_space
 from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, Amounts, NodeRoom
-from fleet.capacity.selectors import node_spaces
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types
 from fleet.gpus.domain.shares import WHOLE
@@ -45,12 +44,12 @@ class ReplicaSize:
         )
 
 
-def fits_now(*, cluster_id: int, size: ReplicaSize, replicas: int) -> Fit:
+def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -> Fit:
     """Whether the replicas fit on the GPUs, CPU and memory that are free now on nodes of the requested
-    capacity type.
+    capacity type. `spaces` are those of the whole cluster.
     """
     name = size.instance_type
-    alike = [s for s in node_spaces.list_spaces(cluster_id) if s.node.instance_type == name]
+    alike = [space for space in spaces if space.node.instance_type == name]
     if not alike:
         return _without_nodes(size)
     suiting = [s for s in alike if capacity_types.suits(s.node.capacity_type, size.capacity_type)]

@@ -22,7 +22,7 @@ from fleet.costs.domain.results import UNATTRIBUTED
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.domain.shares import GPU_PPM
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceBook, PriceKey
+from fleet.gpus.selectors.prices import PriceBook
 from fleet.models import GpuLease, Node, Pod, WorkloadMinute
 from fleet.telemetry.domain.counters import source_label
 from portal.accounts import policy
@@ -118,8 +118,7 @@ def _holder(lease: GpuLease, visibility: _Visibility, busy: Mapping[int, _Utilis
 
 
 def _node(node: Node, holders: list[Holder], book: PriceBook) -> NodeView:
-    region = node.region or node.cluster.region
-    price = book.on(PriceKey(node.instance_type, region, node.capacity_type), clock.now().date())
+    price = book.of_node(node, clock.now().date())
     return NodeView(
         cluster_id=node.cluster_id,
         cluster_name=node.cluster.name,

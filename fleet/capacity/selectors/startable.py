@@ -46,7 +46,8 @@ def list_startable(
     equal GPUs, only the cheapest. `there` are the instance and capacity types of existing nodes, which
     are left out.
     """
-    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    rows = Cluster.objects.filter(pk=cluster_id).only("region", "capabilities")
+    cluster = rows.order_by().first()
     pools = Capabilities.from_json(cluster.capabilities).node_pools if cluster else None
     if cluster is None or not pools:
         return []

@@ -55,6 +55,14 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "requests to reach models",
         "Add the namespace to the gateway proxy namespaces of the cluster's serving policy.",
     ),
+    "gateway-metrics": FeatureDescription(
+        "Counting at the gateway",
+        "guards on requests that never come back",
+        "Use a gateway whose proxies offer Envoy's or Istio's metrics, or register the cluster's "
+        "Prometheus.",
+        "Grant the portal pods/proxy in the namespace of the gateway's proxies (manage.py cluster_rbac "
+        "--gateway-namespaces).",
+    ),
     "pod-proxy": FeatureDescription(
         "API server access",
         "golden requests and trials",
@@ -96,10 +104,26 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         f"Install KServe {REQUIREMENTS['local-model-cache'].minimum} or newer with its LocalModel "
         "controller.",
     ),
+    "image-weights": FeatureDescription(
+        "Weights in images",
+        "weights in an image (oci://)",
+        "Set enableModelcar to true under storageInitializer in ConfigMap inferenceservice-config of "
+        "kserve.",
+        "Allow the portal to read ConfigMap inferenceservice-config of kserve. Then test again.",
+    ),
     "leader-worker-set": FeatureDescription(
         "LeaderWorkerSet",
-        "serving one model across several nodes",
+        "replicas of an LLMInferenceService over several nodes",
         "Install the LeaderWorkerSet controller.",
+    ),
+    "inference-pool": FeatureDescription(
+        "InferencePool",
+        "routing requests for language models by prefix cache",
+        "Install the Gateway API inference extension 1.0 or newer (inference.networking.k8s.io/v1), and "
+        "a gateway that implements it.",
+    ),
+    "daemon-sets": FeatureDescription(
+        "DaemonSets", "keeping images on nodes", "Use a cluster whose nodes run DaemonSets."
     ),
     "hpa-metrics": FeatureDescription(
         "Metrics server", "scaling on CPU or memory", "Install metrics-server."
@@ -107,7 +131,8 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "external-metrics": FeatureDescription(
         "External metrics API",
         "scaling on the request queue without KEDA",
-        "Install prometheus-adapter with a rule for nv_inference_pending_request_count, or KEDA.",
+        "Install prometheus-adapter with a rule for nv_inference_pending_request_count (of vLLM, "
+        "vllm:num_requests_waiting), or KEDA.",
     ),
 }
 
@@ -115,6 +140,7 @@ ENGINE_NEEDS: Mapping[str, tuple[str, ...]] = {
     "kserve-triton": ("kserve",),
     "triton": (),
     "kserve-vllm": ("kserve",),
+    "kserve-sglang": ("kserve",),
     "triton-vllm": (),
     "llm-inference-service": ("llm-inference-service",),
 }
@@ -129,6 +155,7 @@ OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "knative": (("kserve-knative",),),
     "model-cache": (("local-model-cache",),),
     "multi-node": (("kserve",),),
+    "prefix-routing": (("llm-inference-service", "inference-pool", "gateway-api"),),
     "strict-mtls": (("istio",),),
     "pipeline": (("inference-graph", "gateway-api"),),
     "service-monitor": (("prometheus",),),

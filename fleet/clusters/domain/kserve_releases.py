@@ -12,6 +12,8 @@ from typing import Final
 
 Release = tuple[int, int]
 LATEST_TESTED: Final[Release] = (0, 20)
+# Mounts images as volumes (ociModelMode native); earlier releases ignore the setting.
+IMAGE_VOLUMES: Final[Release] = (0, 20)
 
 
 @dataclass(frozen=True, slots=True)

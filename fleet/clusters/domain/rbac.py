@@ -122,6 +122,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     (_KSERVE, "llminferenceservices"),
     (_KSERVE, "inferencegraphs"),
     (_APPS, "deployments"),
+    (_APPS, "daemonsets"),
     ("leaderworkerset.x-k8s.io", "leaderworkersets"),
     (_GATEWAY, "httproutes"),
     ("", "services"),
@@ -153,12 +154,21 @@ _IN_TEAMS: tuple[Permission, ...] = (
     ),
 )
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
+# In the namespaces of the gateway's proxies only. Without it lost requests are not counted there.
+_AT_GATEWAYS: tuple[Permission, ...] = (
+    Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
+)
 
 
 def manifests(
-    *, account: Mapping[str, str], name: str = "slipway", team_namespaces: Sequence[str] = ()
+    *,
+    account: Mapping[str, str],
+    name: str = "slipway",
+    team_namespaces: Sequence[str] = (),
+    gateway_namespaces: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """ClusterRole and binding; with `team_namespaces`, write access is granted only in those.
+    """ClusterRole and binding; with `team_namespaces`, write access is granted only in those, and the
+    gateway's proxies are read in `gateway_namespaces`.
 
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
     """
@@ -169,6 +179,10 @@ def manifests(
     made = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
     for namespace in team_namespaces:
         made += [_role(name, namespace, per_team), _binding(name, namespace, account)]
+    for namespace in gateway_namespaces:
+        at_gateway = f"{name}-gateway"
+        made += [_role(at_gateway, namespace, _AT_GATEWAYS)]
+        made += [_binding(at_gateway, namespace, account)]
     return made
 
 

@@ -27,13 +27,17 @@ from fleet.models import Cluster
 from portal.core import clock
 
 _LOCAL_VERSION = "+slipway.local"
-_LOCAL_REASON = "The embedded local cluster runs Triton with its Python backend, and kserve-vllm with random weights."
-_LOCAL_ENGINES = ("kserve-triton", "triton", "kserve-vllm")
+_LOCAL_REASON = (
+    "The embedded local cluster runs Triton with its Python backend, and kserve-vllm and kserve-sglang "
+    "with random weights."
+)
+_LOCAL_ENGINES = ("kserve-triton", "triton", "kserve-vllm", "kserve-sglang")
 LOCAL_LIMITS: Mapping[str, str] = {
     engine: _LOCAL_REASON for engine in ENGINE_NEEDS if engine not in _LOCAL_ENGINES
 }
 _LOCAL_NOTES: Mapping[str, str] = {
-    "kserve-vllm": "Instead of vLLM, the embedded local cluster runs a small network with random weights."
+    engine: f"Instead of {server}, the embedded local cluster runs a small network with random weights."
+    for engine, server in (("kserve-vllm", "vLLM"), ("kserve-sglang", "SGLang"))
 }
 _PROBE_EVERY = timedelta(minutes=10)
 # Feature to API group: the group is served when the product is installed.
@@ -44,6 +48,7 @@ _GROUPS: Mapping[str, str] = {
     "prometheus": "monitoring.coreos.com",
     "istio": "security.istio.io",
     "leader-worker-set": "leaderworkerset.x-k8s.io",
+    "inference-pool": "inference.networking.k8s.io",
     "hpa-metrics": "metrics.k8s.io",
     "external-metrics": "external.metrics.k8s.io",
 }
@@ -51,6 +56,8 @@ _GROUPS: Mapping[str, str] = {
 _KEDAS_OWN = Feature(
     is_there=False, why="KEDA serves the external metrics of this cluster, for its own objects only"
 )
+_NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
+_NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
 NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
 PROMETHEUS = ResourceType("monitoring.coreos.com/v1", "Prometheus", "prometheuses")
 
@@ -105,8 +112,12 @@ def read_capabilities(
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
     features["promql"] = promql
-    offers, why = _gpus(client)
+    features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
     is_local = version.endswith(_LOCAL_VERSION)
+    if is_local:
+        features["image-weights"] = _NO_IMAGES
+    features["daemon-sets"] = _NO_DAEMON_SETS if is_local else Feature(is_there=True)
+    offers, why = _gpus(client)
     return Capabilities(
         features=features,
         gpu_offers=offers,

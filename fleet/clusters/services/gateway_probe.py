@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from fleet.clusters.domain.capabilities import Feature
 from fleet.clusters.services.unknown_features import or_unknown
 from fleet.kube.domain import resource_types
-from fleet.kube.domain.errors import ObjectNotFound
+from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import Manifest, ResourceType
 from fleet.kube.gateways.client import KubeClient
 
@@ -20,6 +22,25 @@ _PROXY_LABELS = (
     "gateway.networking.k8s.io/gateway-name",
     "gateway.envoyproxy.io/owning-gateway-name",
 )
+
+# Where a pod offers its metrics, as Envoy Gateway and Istio annotate their proxies.
+_SCRAPE, _PORT, _PATH = (f"prometheus.io/{name}" for name in ("scrape", "port", "path"))
+_PROXY_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A running pod of the Gateway that offers its metrics at `port` and `path`."""
+
+    namespace: str
+    pod: str
+    port: int
+    path: str
+
+    def read(self, client: KubeClient, *, only: str) -> str:
+        """Its metrics. `only` is a regular expression of Envoy's own names, which a proxy may ignore."""
+        path = f"{self.path}?{urlencode({'filter': only})}"
+        return client.proxy_get(self.namespace, self.pod, self.port, path, seconds=_PROXY_SECONDS)
 
 
 def read_gateway(
@@ -79,11 +100,7 @@ def read_proxies(client: KubeClient, gateway: tuple[str, str], allowed: Sequence
     own, name = gateway
 
     def check() -> Feature:
-        pods = [
-            pod
-            for label in _PROXY_LABELS
-            for pod in client.list_all(resource_types.POD, labels={label: name}).items
-        ]
+        pods = _pods_of(client, name)
         others = {pod["metadata"]["namespace"] for pod in pods} - {own, *allowed}
         if not others:
             return Feature(is_there=True)
@@ -91,6 +108,51 @@ def read_proxies(client: KubeClient, gateway: tuple[str, str], allowed: Sequence
         return Feature(is_there=False, why=why + "policies do not admit")
 
     return or_unknown(check, "list pods")
+
+
+def read_metrics(client: KubeClient, gateway: tuple[str, str], promql: Feature) -> Feature:
+    """Whether requests can be counted where they pass: at the proxies, or else in Prometheus."""
+    where = f"Gateway {'/'.join(gateway)}"
+
+    def check() -> Feature:
+        proxies = list_proxies(client, gateway)
+        if not proxies:
+            return Feature(is_there=False, why=f"No proxy of {where} states a port for its metrics")
+        proxy = proxies[0]
+        try:
+            proxy.read(client, only=r"^server\.live$")
+        except NotAllowed:
+            verb = f"get pods/proxy in {proxy.namespace}"
+            return Feature(None, why=f"The portal's role has no permission to {verb}.")
+        except ClusterError as error:
+            why = f"The metrics of {proxy.namespace}/{proxy.pod} cannot be read: {error.message}"
+            return Feature(None, why=why)
+        return Feature(is_there=True)
+
+    feature = or_unknown(check, "list pods")
+    return Feature(is_there=True) if promql.is_there and not feature.is_there else feature
+
+
+def list_proxies(client: KubeClient, gateway: tuple[str, str]) -> list[Proxy]:
+    """Those that can be read. A gateway without such pods (a load balancer of a cloud) has none."""
+    proxies = set()
+    for pod in _pods_of(client, gateway[1]):
+        metadata = pod["metadata"]
+        annotations = metadata.get("annotations") or {}
+        is_running = (pod.get("status") or {}).get("phase") == "Running"
+        port = annotations.get(_PORT, "")
+        if is_running and port.isdigit() and annotations.get(_SCRAPE, "true") == "true":
+            path = annotations.get(_PATH, "/metrics").lstrip("/")
+            proxies.add(Proxy(metadata["namespace"], metadata["name"], int(port), path))
+    return sorted(proxies, key=lambda proxy: (proxy.namespace, proxy.pod))
+
+
+def _pods_of(client: KubeClient, name: str) -> list[Manifest]:
+    return [
+        pod
+        for label in _PROXY_LABELS
+        for pod in client.list_all(resource_types.POD, labels={label: name}).items
+    ]
 
 
 def _condition(item: Manifest, kind: str) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.clusters.domain import knative_flags
+from fleet.clusters.domain import knative_flags, kserve_releases
 from fleet.clusters.domain.capabilities import Feature
 from fleet.clusters.services.installed_versions import read_version
 from fleet.clusters.services.unknown_features import or_unknown
@@ -36,6 +36,7 @@ def read_features(
     config = _read_config(client) if kserve.is_there else {}
     features = {name: _kserve_feature(client, plural, groups) for name, plural in _KINDS.items()}
     features["llm-inference-service"] = _without_tls(features["llm-inference-service"], config)
+    features["image-weights"] = _image_weights(kserve, config)
     features["kserve-knative"] = _knative(client, kserve, groups, flags, config)
     return features
 
@@ -72,6 +73,28 @@ def _without_tls(feature: Feature, config: Mapping[str, Any]) -> Feature:
         f"{_TLS} to false under ingress in ConfigMap inferenceservice-config of kserve"
     )
     return Feature(is_there=False, version=feature.version, why=why)
+
+
+def _image_weights(kserve: Feature, config: Mapping[str, Any]) -> Feature:
+    """Its version is how KServe brings the image into the pod: modelcar (a container) or native (a
+    volume).
+    """
+    if not kserve.is_there:
+        return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
+    section = config.get("storageInitializer")
+    if not isinstance(section, dict):
+        return Feature(
+            None, why="The portal cannot read ConfigMap inferenceservice-config of kserve."
+        )
+    release = kserve_releases.parse(kserve.version)
+    is_modelcar = section.get("enableModelcar")
+    mode = ""
+    if release is None or release >= kserve_releases.IMAGE_VOLUMES:
+        mode = str(section.get("ociModelMode") or "")
+        is_modelcar = is_modelcar or section.get("enableOciModelSupport")
+    if not mode and not is_modelcar:
+        return Feature(is_there=False, why="KServe has images of weights switched off")
+    return Feature(is_there=True, version=mode or "modelcar")
 
 
 def _kserve_feature(client: KubeClient, plural: str, groups: Mapping[str, list[str]]) -> Feature:

@@ -42,6 +42,9 @@ class CostRowSerializer(Serializer):
     )
     utilisation = serializers.FloatField(allow_null=True)
     utilisation_source = serializers.CharField()
+    used_amount = dollars(
+        allow_null=True, help_text="amount x utilisation; null: use was not measured"
+    )
     inferences = serializers.IntegerField(allow_null=True)
     usd_per_1k_inferences_amount = dollars(allow_null=True)
     tokens = serializers.IntegerField(

@@ -19,9 +19,10 @@ from fleet.costs.api.serializers import (
     SpanSerializer,
     UsageSerializer,
 )
-from fleet.costs.domain import focus
+from fleet.costs.domain import focus, focus_columns
 from fleet.costs.domain.results import CostRow, CostTable
-from fleet.costs.selectors import costs, usage
+from fleet.costs.selectors import costs, ledger_entries, usage
+from fleet.prices.domain.csv_cells import quote_formula
 from portal.api.requests import actor_of
 from portal.core import csv_export
 
@@ -40,7 +41,10 @@ _TABLE_COLUMNS = (
     "cost_per_1k_inferences_usd",
     "gpu_hours",
     "utilisation",
+    "cost_used_usd",
     "inferences",
+    "cost_per_1m_tokens_usd",
+    "tokens",
 )
 
 
@@ -125,14 +129,16 @@ class LedgerCsvView(APIView):
     @extend_schema(
         operation_id="ledger_csv",
         tags=["costs"],
-        description="All ledger rows in FOCUS 1.2 columns. Rows that are not sealed yet are marked.",
+        description="All ledger rows in FOCUS 1.3 columns. Rows that are not sealed yet are marked.",
         parameters=[SpanSerializer],
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         period = span.read(request, actor_of(request))
-        entries = costs.entries(team_slugs=period.team_slugs, start=period.start, end=period.end)
-        return csv_export.stream(focus.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
+        entries = ledger_entries.entries(
+            team_slugs=period.team_slugs, start=period.start, end=period.end
+        )
+        return csv_export.stream(focus_columns.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
 
 
 def _table(request: Request) -> CostTable:
@@ -145,12 +151,12 @@ def _table(request: Request) -> CostTable:
 def _table_line(row: CostRow) -> list[object]:
     key = row.key
     return [
-        focus.quote_formula(key.label),
+        quote_formula(key.label),
         key.team_slug,
-        focus.quote_formula(key.model),
-        focus.quote_formula(key.deployment),
+        quote_formula(key.model),
+        quote_formula(key.deployment),
         key.revision,
-        focus.quote_formula(key.cluster_name),
+        quote_formula(key.cluster_name),
         str(key.is_idle).lower(),
         row.amount,
         row.allocated_amount,
@@ -159,5 +165,8 @@ def _table_line(row: CostRow) -> list[object]:
         row.usd_per_1k_inferences_amount,
         row.gpu_hours,
         row.utilisation,
+        row.used_amount,
         row.inferences,
+        row.usd_per_1m_tokens_amount,
+        row.tokens,
     ]

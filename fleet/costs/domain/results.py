@@ -78,7 +78,7 @@ class GroupKey:
             return self.cluster_name
         detail = self.model or self.deployment
         if self.revision:
-            detail = f"{detail} r{self.revision}"
+            detail = f"{detail} {self.revision}"
         team = self.team_slug or "unattributed"
         if "/" in detail:
             return detail
@@ -104,6 +104,13 @@ class CostRow:
     @property
     def amount(self) -> Decimal:
         return self.allocated_amount + self.estimated_amount
+
+    @property
+    def used_amount(self) -> Decimal | None:
+        """The part of the amount that paid for GPU time in use; None where use was not measured."""
+        if self.utilisation is None or self.is_unpriced:
+            return None
+        return (self.amount * Decimal(repr(self.utilisation))).quantize(MICRO)
 
     @property
     def usd_per_1k_inferences_amount(self) -> Decimal | None:
@@ -180,17 +187,27 @@ class LedgerEntry:
     workload_name: str
     labels: dict[str, str] = field(default_factory=dict)
     gpu_milliseconds: int = 0
+    # Of all entries of the node's hour; None for an adjustment.
+    node_gpu_milliseconds: int | None = None
     cost_amount: Decimal = ZERO
     # None: the price is not known, so the cost is 0 for now.
     usd_per_hour_amount: Decimal | None = ZERO
     price_source: str = ""
     capacity_type: str = "on-demand"
-    is_sealed: bool = True
+    node_uid: str = ""
+    # Empty: not known any more.
+    region: str = ""
+    # None: an estimate.
+    sealed_at: datetime | None = None
     is_demo: bool = False
 
     @property
     def is_priced(self) -> bool:
         return self.usd_per_hour_amount is not None
+
+    @property
+    def is_sealed(self) -> bool:
+        return self.sealed_at is not None
 
 
 UNATTRIBUTED = "unattributed"

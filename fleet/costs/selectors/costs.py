@@ -65,7 +65,7 @@ def table(
     estimate = _estimate(team_slugs, start, end)
     sums = _sums(team_slugs, start, end, group_by)
     _add_estimate(sums, estimate.entries, group_by)
-    _add_unpriced(sums, unpriced.rows_of(_rows(team_slugs, start, end)), group_by)
+    _add_unpriced(sums, unpriced.rows_of(sealed_rows(team_slugs, start, end)), group_by)
     previous = _sums(team_slugs, start - (end - start), start, group_by)
     usage_by_key = usage.by_group(start=start, end=end, group_by=group_by, team_slugs=team_slugs)
     rows = [_row(key, total, previous, usage_by_key) for key, total in sums.items()]
@@ -93,7 +93,7 @@ def series(
     """Points ordered by time, then group. A group without cost at a time has no point."""
     truncate = TruncDay if step is Step.DAY else TruncHour
     rows = (
-        _rows(team_slugs, start, end)
+        sealed_rows(team_slugs, start, end)
         .annotate(at=truncate("hour"), **_labels(group_by))
         .values("at", "kind", "namespace", *_fields(group_by))
         .annotate(amount=Sum("cost_amount"))
@@ -109,27 +109,13 @@ def series(
     return sorted(points, key=lambda p: (p.at, p.key.is_idle, p.key.label, p.is_estimated))
 
 
-def entries(*, team_slugs: Teams, start: datetime, end: datetime) -> Iterable[LedgerEntry]:
-    """The ledger entries, oldest first: the sealed ones, then the estimate."""
-    for row in _rows(team_slugs, start, end).order_by("hour", "pk").iterator(chunk_size=2000):
-        yield LedgerEntry(
-            hour=row.hour,
-            cluster_name=row.cluster_name,
-            node_name=row.node_name,
-            instance_type=row.instance_type,
-            kind=row.kind,
-            team_slug=row.team_slug,
-            namespace=row.namespace,
-            workload_name=row.workload_name,
-            labels=row.workload_labels,
-            gpu_milliseconds=row.gpu_milliseconds,
-            cost_amount=row.cost_amount,
-            usd_per_hour_amount=row.usd_per_hour_amount,
-            price_source=row.price_source,
-            capacity_type=row.capacity_type,
-            is_demo=row.is_demo,
-        )
-    yield from _estimate(team_slugs, start, end).entries
+def sealed_rows(team_slugs: Teams, start: datetime, end: datetime) -> QuerySet[LedgerRow]:
+    rows = LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
+    return rows if team_slugs is None else rows.filter(team_slug__in=team_slugs).exclude(IDLE)
+
+
+def estimated_entries(team_slugs: Teams, start: datetime, end: datetime) -> tuple[LedgerEntry, ...]:
+    return _estimate(team_slugs, start, end).entries
 
 
 @dataclass(slots=True)
@@ -144,11 +130,6 @@ class _Sum:
         return self.allocated + self.estimated
 
 
-def _rows(team_slugs: Teams, start: datetime, end: datetime) -> QuerySet[LedgerRow]:
-    rows = LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
-    return rows if team_slugs is None else rows.filter(team_slug__in=team_slugs).exclude(IDLE)
-
-
 def _estimate(team_slugs: Teams, start: datetime, end: datetime) -> Estimate:
     estimate = metering.estimate(start=start, end=end, now=clock.now())
     if team_slugs is None:
@@ -158,7 +139,7 @@ def _estimate(team_slugs: Teams, start: datetime, end: datetime) -> Estimate:
 
 
 def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate) -> Spend:
-    sealed = _rows(team_slugs, start, end).aggregate(
+    sealed = sealed_rows(team_slugs, start, end).aggregate(
         allocated=Coalesce(Sum("cost_amount", filter=~IDLE), ZERO),
         idle=Coalesce(Sum("cost_amount", filter=IDLE), ZERO),
         gpu_ms=Coalesce(Sum("gpu_milliseconds", filter=~IDLE), 0),
@@ -189,7 +170,7 @@ def _sums(
     team_slugs: Teams, start: datetime, end: datetime, group_by: GroupBy
 ) -> dict[GroupKey, _Sum]:
     sums: dict[GroupKey, _Sum] = defaultdict(_Sum)
-    for row in _grouped(_rows(team_slugs, start, end), group_by):
+    for row in _grouped(sealed_rows(team_slugs, start, end), group_by):
         total = sums[_key_of_row(row, group_by)]
         total.allocated += _exact(row["amount"])
         total.gpu_ms += row["gpu_ms"]

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 from django.db.models import Q
 
@@ -14,26 +15,37 @@ from fleet.costs.domain.ledger import Allocation, Holder, NodeLife, Part
 from fleet.costs.domain.results import LedgerEntry
 from fleet.gpus.domain.intervals import HOUR, Interval, hours_between
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import Price, PriceBook, PriceKey
+from fleet.gpus.selectors.prices import PriceBook
 from fleet.models import Cluster, GpuLease, LedgerKind, Node, SealedHour
 from portal.core.money import split_exactly
 
 
 @dataclass(frozen=True, slots=True)
+class HourPrice:
+    """Of the whole node; the source names its day."""
+
+    usd_per_hour_amount: Decimal
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFacts:
+    """`sealed_price` takes the place of the catalogue's, for an hour that was sealed with it."""
+
     cluster: Cluster
     node: Node
     allocations: tuple[Allocation, ...]
     labels: Mapping[Holder, dict[str, str]]
     book: PriceBook
+    sealed_price: HourPrice | None = None
 
-    @property
-    def region(self) -> str:
-        return self.node.region or self.cluster.region
-
-    def price_at(self, hour: datetime) -> Price | None:
-        key = PriceKey(self.node.instance_type, self.region, self.node.capacity_type)
-        return self.book.on(key, hour.date())
+    def price_at(self, hour: datetime) -> HourPrice | None:
+        if self.sealed_price is not None:
+            return self.sealed_price
+        price = self.book.of_node(self.node, hour.date())
+        if price is None:
+            return None
+        return HourPrice(price.usd_per_hour_amount, f"{price.source}, {price.valid_from}")
 
     def exists_in(self, hour: datetime) -> bool:
         return (
@@ -141,10 +153,13 @@ def _unsealed_hours(start: datetime, end: datetime) -> Iterator[tuple[int, list[
 
 def _entries(node_facts: NodeFacts, hour: datetime, parts: list[Part]) -> list[LedgerEntry]:
     price = node_facts.price_at(hour)
+    node_gpu_milliseconds = sum(part.gpu_milliseconds for part in parts)
     return [
         LedgerEntry(
             hour=hour,
             cluster_name=node_facts.cluster.name,
+            node_uid=node_facts.node.uid,
+            region=node_facts.node.region or node_facts.cluster.region,
             node_name=node_facts.node.name,
             instance_type=node_facts.node.instance_type,
             kind=LedgerKind.ALLOCATED if part.holder else LedgerKind.IDLE,
@@ -153,11 +168,11 @@ def _entries(node_facts: NodeFacts, hour: datetime, parts: list[Part]) -> list[L
             workload_name=part.holder.workload_name if part.holder else "",
             labels=node_facts.labels.get(part.holder, {}) if part.holder else {},
             gpu_milliseconds=part.gpu_milliseconds,
+            node_gpu_milliseconds=node_gpu_milliseconds,
             cost_amount=part.cost_amount,
             usd_per_hour_amount=price.usd_per_hour_amount if price else None,
             price_source=price.source if price else "",
             capacity_type=node_facts.node.capacity_type,
-            is_sealed=False,
         )
         for part in parts
     ]

@@ -10,16 +10,16 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from fleet.costs.domain.results import UnpricedNode
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceBook, PriceKey
+from fleet.gpus.selectors.prices import PriceBook
 from fleet.models import Cluster, GpuLease, LedgerRow, Node, UnpricedHour
 
 
 def hours_with_a_price(cluster: Cluster, *, max_hours: int) -> dict[datetime, list[int]]:
     """Sealed hours without a price for which one is known now, with their nodes; oldest hours first."""
     waiting = UnpricedHour.objects.filter(node__cluster=cluster)
-    nodes = Node.objects.filter(pk__in=waiting.values("node"))
+    nodes = Node.objects.filter(pk__in=waiting.values("node")).select_related("cluster")
     book = prices.book(set(nodes.values_list("instance_type", flat=True)))
-    priced = [node.pk for node in nodes if _has_a_price(node, cluster, book)]
+    priced = [node.pk for node in nodes if _has_a_price(node, book)]
     rows = waiting.filter(node__in=priced).order_by("hour", "node")
     hours = rows.values_list("hour", flat=True).distinct().order_by("hour")[:max_hours]
     nodes_by_hour: dict[datetime, list[int]] = defaultdict(list)
@@ -69,7 +69,6 @@ def _unpriced(node: Node, hours: int) -> UnpricedNode:
     )
 
 
-def _has_a_price(node: Node, cluster: Cluster, book: PriceBook) -> bool:
+def _has_a_price(node: Node, book: PriceBook) -> bool:
     """A price is valid from its day on, and the first one also before it: any price is enough."""
-    key = PriceKey(node.instance_type, node.region or cluster.region, node.capacity_type)
-    return book.has(key)
+    return book.has(prices.key_of(node))

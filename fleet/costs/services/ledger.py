@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -18,7 +19,7 @@ from django.db.models import Sum
 from fleet.costs.domain import ledger
 from fleet.costs.domain.ledger import Holder, Part
 from fleet.costs.selectors import metering, unpriced
-from fleet.costs.selectors.metering import NodeFacts
+from fleet.costs.selectors.metering import HourPrice, NodeFacts
 from fleet.gpus.domain.intervals import HOUR, hour_of, hours_between
 from fleet.models import Cluster, GpuLease, LedgerKind, LedgerRow, SealedHour, UnpricedHour
 from portal.core import clock
@@ -96,12 +97,25 @@ def adjust(*, cluster: Cluster, hour: datetime, node_ids: Collection[int] | None
 
 
 def _adjust_node(facts: NodeFacts, hour: datetime, now: datetime) -> int:
+    facts = replace(facts, sealed_price=_sealed_price(facts, hour))
     changes = ledger.difference(_sums_of(facts, hour), facts.parts(hour))
     rows = _rows(facts, hour, changes, now, is_adjustment=True)
     LedgerRow.objects.bulk_create(rows)
     if facts.price_at(hour) is not None:
         UnpricedHour.objects.filter(node=facts.node, hour=hour).delete()
     return len(rows)
+
+
+def _sealed_price(facts: NodeFacts, hour: datetime) -> HourPrice | None:
+    """The price that the hour was sealed with; None where it had none.
+
+    A price that is entered or corrected later does not change an hour that was sealed with another.
+    """
+    rows = LedgerRow.objects.filter(node_uid=facts.node.uid, hour=hour)
+    row = rows.exclude(usd_per_hour_amount=None).order_by("pk").first()
+    if row is None or row.usd_per_hour_amount is None:
+        return None
+    return HourPrice(row.usd_per_hour_amount, row.price_source)
 
 
 def _open_hours(cluster: Cluster, now: datetime) -> list[datetime]:
@@ -177,7 +191,7 @@ def _each_row(
             gpu_milliseconds=part.gpu_milliseconds,
             cost_amount=part.cost_amount,
             usd_per_hour_amount=price.usd_per_hour_amount if price else None,
-            price_source=f"{price.source}, {price.valid_from}" if price else "",
+            price_source=price.source if price else "",
             sealed_at=now,
         )
 

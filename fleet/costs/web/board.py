@@ -47,6 +47,11 @@ class CostBoard:
     usd_per_1k_inferences_amount: Decimal | None
 
     @property
+    def has_tokens(self) -> bool:
+        """Whether a language model counted tokens in the period."""
+        return any(row.tokens for row in self.table.rows)
+
+    @property
     def change_ratio(self) -> float | None:
         before = self.table.previous_total_amount
         return float(self.table.total_amount / before) - 1 if before else None

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from django.http import StreamingHttpResponse
 
-from fleet.costs.domain.focus import quote_formula
 from fleet.costs.domain.results import CostTable, LedgerEntry
+from fleet.prices.domain.csv_cells import quote_formula
 from portal.core import csv_export
 
 _TABLE_HEADER = [
@@ -19,8 +19,11 @@ _TABLE_HEADER = [
     "unpriced_gpu_hours",
     "utilisation",
     "utilisation_source",
+    "used_usd",
     "inferences",
     "usd_per_1k_inferences",
+    "tokens",
+    "usd_per_1m_tokens",
     "previous_usd",
 ]
 _LEDGER_HEADER = [
@@ -55,8 +58,11 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
             row.unpriced_gpu_hours,
             "" if row.utilisation is None else f"{row.utilisation:.4f}",
             row.utilisation_source,
+            "" if row.used_amount is None else row.used_amount,
             "" if row.inferences is None else row.inferences,
             row.usd_per_1k_inferences_amount or "",
+            "" if row.tokens is None else row.tokens,
+            row.usd_per_1m_tokens_amount or "",
             "" if row.previous_amount is None else row.previous_amount,
         ]
         for row in rows

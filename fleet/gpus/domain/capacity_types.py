@@ -1,4 +1,4 @@
-"""Capacity types of nodes: on-demand, spot, reserved or capacity block. Each has its own price."""
+"""Capacity types of nodes: how their GPUs are paid for. Each has its own price."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ from typing import Final
 
 ON_DEMAND: Final = "on-demand"
 SPOT: Final = "spot"
+# Hardware of one's own. Its price is one of a GPU, whatever the number of GPUs in a node.
+OWN: Final = "own"
+# In the order of a form, each with what it means there.
+LABELS: Final[Mapping[str, str]] = {
+    ON_DEMAND: "on-demand",
+    SPOT: "spot",
+    "reserved": "reserved instance",
+    "savings-plan": "savings plan",
+    "capacity-block": "capacity block",
+    OWN: "own hardware",
+}
 # A placement may also request any; on-demand then means any type but spot.
 ANY: Final = "any"
+# What AWS cannot label: that a reservation or a savings plan pays for the node, or that it is one's own.
+LABEL: Final = "slipway.dev/capacity-type"
 _KARPENTER: Final = "karpenter.sh/capacity-type"
 _NODE_GROUP: Final = "eks.amazonaws.com/capacityType"
 
 
 def of_labels(labels: Mapping[str, str]) -> str:
     """Karpenter and EKS Auto Mode set on-demand, spot or reserved; managed node groups set ON_DEMAND,
-    SPOT or CAPACITY_BLOCK. A node with neither label counts as on-demand.
+    SPOT or CAPACITY_BLOCK. Slipway's own label comes first. A node with none counts as on-demand.
     """
-    value = labels.get(_KARPENTER) or labels.get(_NODE_GROUP) or ON_DEMAND
+    names = (LABEL, _KARPENTER, _NODE_GROUP)
+    value = next((labels[name] for name in names if labels.get(name)), ON_DEMAND)
     return value.lower().replace("_", "-")[:20]
 
 

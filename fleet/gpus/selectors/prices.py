@@ -1,17 +1,31 @@
-"""List prices of instance types. Without a row, the price is not known."""
+"""Prices of instance types. Without a row, the price is not known."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
-from fleet.models import InstancePrice
+from django.db.models import QuerySet
+
+from fleet.gpus.domain import capacity_types
+from fleet.models import InstancePrice, Node
+from portal.core.money import MICRO
+
+
+@dataclass(frozen=True, slots=True)
+class PriceKey:
+    instance_type: str
+    region: str
+    capacity_type: str
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
+    """`origin` is who states it: the shipped catalogue, AWS or a person."""
+
+    id: int
     instance_type: str
     region: str
     capacity_type: str
@@ -25,14 +39,29 @@ class Price:
     allocatable_cpu: str
     allocatable_memory: str
     source: str
+    origin: str
     valid_from: date
 
+    @property
+    def key(self) -> PriceKey:
+        return PriceKey(self.instance_type, self.region, self.capacity_type)
 
-@dataclass(frozen=True, slots=True)
-class PriceKey:
-    instance_type: str
-    region: str
-    capacity_type: str
+    @property
+    def usd_per_gpu_hour_amount(self) -> Decimal:
+        return (self.usd_per_hour_amount / max(self.gpu_count, 1)).quantize(MICRO)
+
+    def of_gpus(self, count: int) -> Price:
+        """The price of a node with so many GPUs. Only own hardware is priced by GPU."""
+        if self.capacity_type != capacity_types.OWN or self.gpu_count in (0, count):
+            return self
+        amount = (self.usd_per_hour_amount * count / self.gpu_count).quantize(MICRO)
+        return replace(self, usd_per_hour_amount=amount, gpu_count=count)
+
+
+def key_of(node: Node, capacity_type: str = "") -> PriceKey:
+    """The price of the node, or of one like it with another capacity type. Reads its cluster."""
+    region = node.region or node.cluster.region
+    return PriceKey(node.instance_type, region, capacity_type or node.capacity_type)
 
 
 class PriceBook:
@@ -41,8 +70,7 @@ class PriceBook:
     def __init__(self, prices: Iterable[Price]) -> None:
         self._by_key: dict[PriceKey, list[Price]] = {}
         for price in sorted(prices, key=lambda price: price.valid_from):
-            key = PriceKey(price.instance_type, price.region, price.capacity_type)
-            self._by_key.setdefault(key, []).append(price)
+            self._by_key.setdefault(price.key, []).append(price)
 
     def has(self, key: PriceKey) -> bool:
         return key in self._by_key
@@ -55,6 +83,10 @@ class PriceBook:
         return next((price for price in reversed(known) if price.valid_from <= day), None) or next(
             iter(known), None
         )
+
+    def of_node(self, node: Node, day: date, *, capacity_type: str = "") -> Price | None:
+        price = self.on(key_of(node, capacity_type), day)
+        return price.of_gpus(node.gpu_count) if price and node.gpu_count else price
 
 
 def price_of(*, instance_type: str, region: str, capacity_type: str, on: date) -> Price | None:
@@ -75,14 +107,41 @@ def book(instance_types: Collection[str]) -> PriceBook:
 def list_prices(*, on: date) -> list[Price]:
     """The prices of a day: one for each instance type, region and capacity type."""
     rows = [_price(row) for row in InstancePrice.objects.all()]
-    book = PriceBook(rows)
-    keys = {PriceKey(row.instance_type, row.region, row.capacity_type) for row in rows}
-    prices = [price for key in keys if (price := book.on(key, on))]
+    prices_of_all = PriceBook(rows)
+    keys = {row.key for row in rows}
+    prices = [price for key in keys if (price := prices_of_all.on(key, on))]
     return sorted(prices, key=lambda price: (price.region, price.gpu_name, price.vcpu))
+
+
+def history_of(instance_type: str) -> list[Price]:
+    """Every price that the type ever had, the newest first."""
+    return [_price(row) for row in _rows_of(instance_type).order_by("-valid_from", "region", "-pk")]
+
+
+def list_rows() -> list[Price]:
+    """Every row of the catalogue, by key and day."""
+    order = ("instance_type", "region", "capacity_type", "valid_from")
+    return [_price(row) for row in InstancePrice.objects.order_by(*order)]
+
+
+def nodes_without_price() -> list[Node]:
+    """GPU nodes that exist and whose price is not known, by cluster and name."""
+    nodes = list(
+        Node.objects.filter(gone_at=None, gpu_count__gt=0)
+        .select_related("cluster")
+        .order_by("cluster__name", "name")
+    )
+    known = book({node.instance_type for node in nodes})
+    return [node for node in nodes if not known.has(key_of(node))]
+
+
+def _rows_of(instance_type: str) -> QuerySet[InstancePrice]:
+    return InstancePrice.objects.filter(instance_type=instance_type)
 
 
 def _price(row: InstancePrice) -> Price:
     return Price(
+        id=row.pk,
         instance_type=row.instance_type,
         region=row.region,
         capacity_type=row.capacity_type,
@@ -96,5 +155,6 @@ def _price(row: InstancePrice) -> Price:
         allocatable_cpu=row.allocatable_cpu,
         allocatable_memory=row.allocatable_memory,
         source=row.source,
+        origin=row.origin,
         valid_from=row.valid_from,
     )

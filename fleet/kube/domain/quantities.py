@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
@@ -16,23 +17,30 @@ _SUFFIXES: Final[Mapping[str, Decimal]] = {
     "G": Decimal(1000) ** 3,
     "T": Decimal(1000) ** 4,
     "P": Decimal(1000) ** 5,
+    "E": Decimal(1000) ** 6,
     "Ki": Decimal(1024),
     "Mi": Decimal(1024) ** 2,
     "Gi": Decimal(1024) ** 3,
     "Ti": Decimal(1024) ** 4,
     "Pi": Decimal(1024) ** 5,
+    "Ei": Decimal(1024) ** 6,
 }
+# k8s.io/apimachinery/pkg/api/resource: a signed number with an exponent or a suffix.
+_QUANTITY: Final = re.compile(
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([numkMGTPE]?|[KMGTPE]i)"
+)
 _GIB: Final = 1024**3
 
 
 def parse_quantity(text: object) -> Decimal:
-    """`3920m`, `14162Mi`, `1`, `1e3`; raises ValueError for anything else."""
-    word = str(text).strip()
-    number = word.rstrip("numkMGTPi")
+    """`3920m`, `187904819Ki`, `1`, `1e3`; raises ValueError for anything else."""
+    match = _QUANTITY.fullmatch(str(text).strip())
     try:
-        return Decimal(number) * _SUFFIXES[word[len(number) :]]
-    except (ArithmeticError, KeyError) as error:
+        if match:
+            return Decimal(match[1]) * _SUFFIXES[match[2]]
+    except ArithmeticError as error:
         raise ValueError(f"{text!r} is not a quantity") from error
+    raise ValueError(f"{text!r} is not a quantity")
 
 
 def millicores(text: object) -> int | None:

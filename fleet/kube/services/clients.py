@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from fleet.kube.domain.connection import Connection
 from fleet.kube.gateways.client import HttpKubeClient, KubeClient
@@ -16,6 +17,7 @@ _lock = threading.Lock()
 _clients: dict[tuple[int, Connection, float], KubeClient] = {}
 # Tests put a fake here; nothing else does.
 factory: Callable[[Connection], KubeClient] = HttpKubeClient
+_CONNECTION: Final = ("name", "kind", "kubeconfig_path", "eks_name", "region", "role_arn")
 
 
 def connection_of(cluster: Cluster) -> Connection:
@@ -51,7 +53,7 @@ def _written_at(path: str) -> float:
 
 
 def client_for(cluster_id: int) -> KubeClient:
-    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    cluster = Cluster.objects.filter(pk=cluster_id).only(*_CONNECTION).order_by().first()
     if cluster is None:
         raise NotFound(f"Cluster {cluster_id} does not exist.")
     return connect(connection_of(cluster))

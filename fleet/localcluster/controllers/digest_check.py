@@ -29,6 +29,14 @@ def compare(directory: Path, record: str) -> None:
         raise FilesDiffer("\n".join(differences))
 
 
+def compare_file(directory: Path, path: str, record: str) -> None:
+    """One recorded file alone. Raises FilesDiffer."""
+    recorded = {name: sha256 for name, sha256 in _lines(record) if name == path}
+    differences = list(_changed(directory, recorded))
+    if differences:
+        raise FilesDiffer("\n".join(differences))
+
+
 def _lines(record: str) -> Iterator[tuple[str, str]]:
     lines = record.splitlines()
     if not lines:

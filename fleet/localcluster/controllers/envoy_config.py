@@ -12,6 +12,8 @@ _HTTP_OPTIONS = f"{_TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = "1s"
 # Of the name of a cluster whose pods speak HTTP/2 without TLS, as gRPC does.
 HTTP2_SUFFIX = "_h2c"
+STATS_PATH = "/stats/prometheus"
+_STATS_CLUSTER = "stats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,40 +54,72 @@ class Endpoint:
     port: int
 
 
-def bootstrap(*, directory: str, gateway_port: int, admin_port: int) -> JsonObject:
+def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port: int) -> JsonObject:
     """Envoy's static configuration; everything that changes comes from files under `directory`."""
+    routed = {
+        "rds": {
+            "route_config_name": ROUTES_NAME,
+            "config_source": _watch(directory, "routes", "routes.json"),
+        }
+    }
     return {
         "node": {"id": "slipway-gateway", "cluster": "slipway-gateway"},
         "admin": {"address": _address("127.0.0.1", admin_port)},
         "dynamic_resources": {"cds_config": _watch(directory, "clusters", "clusters.json")},
         "static_resources": {
             "listeners": [
-                {
-                    "name": "gateway",
-                    "address": _address("127.0.0.1", gateway_port),
-                    "filter_chains": [{"filters": [_http_manager(directory)]}],
-                }
-            ]
+                _listener("gateway", gateway_port, routed),
+                _listener("stats", stats_port, {"route_config": _stats_route()}),
+            ],
+            "clusters": [_stats_cluster(admin_port)],
         },
     }
 
 
-def _http_manager(directory: str) -> JsonObject:
+def _listener(name: str, port: int, routes: JsonObject) -> JsonObject:
+    return {
+        "name": name,
+        "address": _address("127.0.0.1", port),
+        "filter_chains": [{"filters": [_http_manager(name, routes)]}],
+    }
+
+
+def _http_manager(name: str, routes: JsonObject) -> JsonObject:
     network = f"{_TYPES}.extensions.filters.network.http_connection_manager.v3"
     router = f"{_TYPES}.extensions.filters.http.router.v3.Router"
     return {
         "name": "envoy.filters.network.http_connection_manager",
         "typed_config": {
             "@type": f"{network}.HttpConnectionManager",
-            "stat_prefix": "gateway",
+            "stat_prefix": name,
             "normalize_path": True,
-            "rds": {
-                "route_config_name": ROUTES_NAME,
-                "config_source": _watch(directory, "routes", "routes.json"),
-            },
+            **routes,
             "http_filters": [
                 {"name": "envoy.filters.http.router", "typed_config": {"@type": router}}
             ],
+        },
+    }
+
+
+def _stats_route() -> JsonObject:
+    """Metrics and nothing else of the administration, as Envoy Gateway's proxies offer them."""
+    only_get = {"name": ":method", "string_match": {"exact": "GET"}}
+    route = {
+        "match": {"path": STATS_PATH, "headers": [only_get]},
+        "route": {"cluster": _STATS_CLUSTER},
+    }
+    return {"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]}
+
+
+def _stats_cluster(admin_port: int) -> JsonObject:
+    endpoint = {"endpoint": {"address": _address("127.0.0.1", admin_port)}}
+    return {
+        "name": _STATS_CLUSTER,
+        "type": "STATIC",
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "load_assignment": {
+            "cluster_name": _STATS_CLUSTER,
+            "endpoints": [{"lb_endpoints": [endpoint]}],
         },
     }
 

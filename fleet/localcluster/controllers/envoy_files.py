@@ -11,7 +11,7 @@ from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.errors import JsonObject
 
 BOOTSTRAP = "bootstrap.json"
-_ADMIN_PORT = "admin_port"
+_ADMIN_PORT, _STATS_PORT = "admin_port", "stats_port"
 # How long a cluster outlives its last route, for requests in flight.
 _KEEP_SECONDS = 5.0
 # A new cluster gets a route once Envoy reports it, or after this long without an answer.
@@ -30,22 +30,25 @@ class EnvoyFiles:
         self._needed_until: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
         self._warm: set[str] = set()
-        self.admin_port = self._choose_admin_port(gateway_port)
+        self.admin_port, self.stats_port = self._choose_ports(gateway_port)
         self._write_initial_files(gateway_port)
 
-    def _choose_admin_port(self, gateway_port: int) -> int:
-        """Stays the same over restarts, so that a running Envoy and a new cluster agree. The gateway's
-        own port may still be free at this time, so it is excluded.
+    def _choose_ports(self, gateway_port: int) -> tuple[int, int]:
+        """Of the administration and of its metrics. They stay the same over restarts, so that a running
+        Envoy and a new cluster agree. The gateway's own port may still be free at this time, so it is
+        excluded.
         """
-        recorded = self._directory / _ADMIN_PORT
-        if recorded.is_file():
-            port = int(recorded.read_text())
-            is_usable = processes.is_free(port) or _reported_clusters(port) is not None
-            if is_usable and port != gateway_port:
-                return port
-        chosen = next(port for port in processes.free_ports(2) if port != gateway_port)
-        recorded.write_text(str(chosen))
-        return chosen
+        recorded = [self._directory / name for name in (_ADMIN_PORT, _STATS_PORT)]
+        if all(path.is_file() for path in recorded):
+            admin, stats = (int(path.read_text()) for path in recorded)
+            is_free = processes.is_free(admin) and processes.is_free(stats)
+            is_usable = is_free or _reported_clusters(admin) is not None
+            if is_usable and gateway_port not in (admin, stats):
+                return admin, stats
+        admin, stats, *_ = (port for port in processes.free_ports(3) if port != gateway_port)
+        for path, port in zip(recorded, (admin, stats), strict=True):
+            path.write_text(str(port))
+        return admin, stats
 
     def _write_initial_files(self, gateway_port: int) -> None:
         for path, empty in (
@@ -62,6 +65,7 @@ class EnvoyFiles:
             directory=str(self._live.resolve()),
             gateway_port=gateway_port,
             admin_port=self.admin_port,
+            stats_port=self.stats_port,
         )
         _write(self._directory / BOOTSTRAP, started)
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import conditions, http_routes
+from fleet.localcluster.controllers import conditions, gateway_pod, http_routes
 from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
@@ -94,6 +94,12 @@ class GatewayController:
         reconcile_each(self._api.list(HTTP_ROUTE), reconcile_route)
         if self._files is not None:
             self._files.update(routes, endpoints)
+            gateway_pod.maintain(
+                self._api,
+                namespace=NAMESPACE_NAME,
+                gateway=GATEWAY_NAME,
+                stats_port=self._files.stats_port,
+            )
         self._report(len(attached))
 
     def _write_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> None:

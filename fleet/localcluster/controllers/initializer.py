@@ -1,15 +1,16 @@
 """Init containers: `storage-initializer` downloads models, `digest-check` compares them with their record.
 
-The last one then prepares them for the local Triton, which changes the files.
+On a claim the download fills a shared directory once. The last one then prepares them for the local Triton, which changes the files.
 """
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import digest_check, model_repository, storage
+from fleet.localcluster.controllers import digest_check, model_repository, model_volume, storage
 from fleet.localcluster.controllers.container_states import ContainerState, backoff_seconds
 from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
@@ -52,13 +53,14 @@ class Initializer:
     def step(self, read_settings: Callable[[], storage.S3Settings]) -> None:
         if self.is_done:
             return
-        if self._done.exists():
+        if self._running is not None:
+            if self._running.done():
+                self._finish(self._running)
+                self._running = None
+        elif self._done.exists():
             self.state.end(0)
-        elif self._running is None:
+        else:
             self._start_if_due(read_settings)
-        elif self._running.done():
-            self._finish(self._running)
-            self._running = None
 
     def stop(self) -> None:
         """Wait for a running download: its directory is about to be removed."""
@@ -86,9 +88,7 @@ class Initializer:
 
     def _compare(self) -> str:
         self._log.write_text("")
-        environment = {
-            item["name"]: str(item.get("value") or "") for item in self._container.get("env") or ()
-        }
+        environment = self._environment()
         path = environment.get(digest_check.DIRECTORY, "")
         target = self._volumes.resolve(self._container, path)
         if target is None:
@@ -105,20 +105,47 @@ class Initializer:
         if not arguments or len(arguments) % 2:
             raise storage.StorageFailed("storage-initializer needs pairs: source, target")
         self._log.write_text("")
+        if model_volume.COPY in self._environment():
+            return self._fill_volume(arguments, settings)
         count, targets = 0, []
         for uri, path in zip(arguments[::2], arguments[1::2], strict=True):
             target = self._volumes.resolve(self._container, path)
             if target is None:
                 raise storage.StorageFailed(f"{path} is not inside a volume of the init container")
             targets.append(target)
-            if uri.startswith(_HUB) and not self._needs_weights:
-                target.mkdir(parents=True, exist_ok=True)
-                self._write(f"{uri} is not downloaded: the local language server needs no weights")
-                continue
-            self._write(f"Downloading {uri} to {path}")
-            count += storage.download(uri, target, settings)
+            count += self._download(uri, target, settings)
         self._complete(Path(os.path.commonpath(targets)))
         return f"Successfully copied {count} objects"
+
+    def _download(self, uri: str, target: Path, settings: storage.S3Settings) -> int:
+        if uri.startswith(_HUB) and not self._needs_weights:
+            target.mkdir(parents=True, exist_ok=True)
+            self._write(f"{uri} is not downloaded: the local language server needs no weights")
+            return 0
+        self._write(f"Downloading {uri}")
+        return storage.download(uri, target, settings)
+
+    def _fill_volume(self, arguments: Sequence[str], settings: storage.S3Settings) -> str:
+        environment = self._environment()
+        path = environment.get(model_volume.VOLUME, "")
+        claim = self._volumes.claim_at(self._container, path)
+        if claim is None:
+            raise storage.StorageFailed(f"no claim is mounted at {path}")
+        shared, own = claim
+        copy, message = model_volume.fill(
+            shared,
+            environment,
+            arguments,
+            lambda uri, target: self._download(uri, target, settings),
+        )
+        shutil.copytree(copy, own / copy.name, dirs_exist_ok=True)
+        self._complete(own / copy.name)
+        return message
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            item["name"]: str(item.get("value") or "") for item in self._container.get("env") or ()
+        }
 
     def _complete(self, repository: Path) -> None:
         if self._is_last:

@@ -1,23 +1,22 @@
 """Runs the pods that are bound to its nodes and reports their status."""
 
-import base64
-import binascii
 import functools
 import ipaddress
 import logging
 import shutil
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import triton
+from fleet.localcluster.controllers import container_env, triton
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.controllers.ownership import is_deleted, is_same_status
 from fleet.localcluster.controllers.pod_runner import (
+    CLAIMS_DIRECTORY,
     PODS_DIRECTORY,
     PORT_ANNOTATION,
     PodRunner,
@@ -28,7 +27,7 @@ from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import memory_prefix, remove_shared_memory
 from fleet.localcluster.errors import JsonObject, NotFound
-from fleet.localcluster.kinds import POD, SECRET, SERVICE_ACCOUNT
+from fleet.localcluster.kinds import POD, SECRET, SERVICE_ACCOUNT, Kind
 from fleet.localcluster.objects import DEFAULT_GRACE_PERIOD_SECONDS
 
 logger = logging.getLogger(__name__)
@@ -49,6 +48,7 @@ class Kubelet:
         self._api = api
         self._nodes = nodes
         self._pods_directory = data_dir / PODS_DIRECTORY
+        self._claims_directory = data_dir / CLAIMS_DIRECTORY
         self._tools_directory = data_dir / "triton"
         self._s3 = s3
         self._events = Recorder(api, "kubelet")
@@ -109,8 +109,21 @@ class Kubelet:
                 address=self._address(pod),
                 downloads=self._downloads,
                 probes=self._probes,
+                claims_directory=self._claims_directory,
+                read_environment=functools.partial(self._environment, uid),
             )
         return self._runners[uid]
+
+    def _environment(self, uid: str, container: JsonObject) -> Mapping[str, str]:
+        """Of a container that starts now. Raises MissingReference."""
+        pod = next(pod for pod in self._bound_pods() if pod["metadata"]["uid"] == uid)
+        status = {**(pod.get("status") or {}), "podIP": self._runners[uid].address}
+        namespace = pod["metadata"]["namespace"]
+
+        def find(kind: Kind, name: str) -> JsonObject | None:
+            return self._api.find(kind, namespace, name)
+
+        return container_env.resolve({**pod, "status": status}, container, find)
 
     def _address(self, pod: JsonObject) -> str:
         """Of no real network. A pod keeps its own after a restart of the agent."""
@@ -186,7 +199,7 @@ class Kubelet:
         account = self._api.find(SERVICE_ACCOUNT, namespace, name) or {}
         for reference in account.get("secrets") or ():
             secret = self._api.find(SECRET, namespace, reference["name"])
-            values = _decoded(secret or {})
+            values = container_env.secret_values(secret or {})
             if "AWS_ACCESS_KEY_ID" in values:
                 annotations = (secret or {})["metadata"].get("annotations") or {}
                 return self._s3.with_secret(values, annotations)
@@ -210,13 +223,3 @@ class Kubelet:
 def _grace_seconds(pod: JsonObject) -> float:
     seconds = pod["metadata"].get("deletionGracePeriodSeconds")
     return float(DEFAULT_GRACE_PERIOD_SECONDS if seconds is None else seconds)
-
-
-def _decoded(secret: JsonObject) -> dict[str, str]:
-    values = {str(key): str(value) for key, value in (secret.get("stringData") or {}).items()}
-    for key, value in (secret.get("data") or {}).items():
-        try:
-            values[key] = base64.b64decode(value).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            logger.warning("%s of a Secret is not base64 text", key)
-    return values

@@ -1,4 +1,4 @@
-"""Starts the local cluster's own language server in place of vLLM's."""
+"""Starts the local cluster's own language server in place of vLLM's or SGLang's."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -8,33 +8,48 @@ from fleet.localcluster import language_server
 from fleet.localcluster.controllers import triton
 from fleet.localcluster.errors import JsonObject
 
-_COMMAND = ["vllm", "serve"]
+_VLLM = "vllm"
+_SGLANG = "sglang"
+_COMMANDS = {
+    ("vllm", "serve"): _VLLM,
+    ("python3", "-m", "sglang.launch_server"): _SGLANG,
+}
 _PORT = "--port="
-_DEFAULT_PORT = 8000
+_HOST = "--host="
+_DEFAULT_PORTS = {_VLLM: 8000, _SGLANG: 30000}
 
 
-def is_vllm(container: JsonObject) -> bool:
-    command = [str(item) for item in container.get("command") or ()]
+def is_language_server(container: JsonObject) -> bool:
+    return _server_of(container) is not None
+
+
+def _server_of(container: JsonObject) -> str | None:
+    """Only vLLM's image starts its server without a command."""
+    command = tuple(str(item) for item in container.get("command") or ())
     if command:
-        return command == _COMMAND
+        return _COMMANDS.get(command)
     repository = str(container.get("image", "")).partition("@")[0]
-    return repository.rpartition("/")[2].partition(":")[0] == "vllm-openai"
+    is_vllm = repository.rpartition("/")[2].partition(":")[0] == "vllm-openai"
+    return _VLLM if is_vllm else None
 
 
 def plan_launch(
     container: JsonObject, choose_ports: Callable[[int], Sequence[int]]
 ) -> triton.Launch:
-    """vLLM's arguments, with a port of this machine."""
+    """The server's arguments, with a port of this machine."""
+    server = _server_of(container) or _VLLM
     arguments = [str(item) for item in container.get("args") or ()]
     declared = [item.removeprefix(_PORT) for item in arguments if item.startswith(_PORT)]
     if any(not text.isdigit() for text in declared):
         raise triton.BadArguments(f"{_PORT} needs a number")
     (port,) = choose_ports(1)
-    others = [item for item in arguments if not item.startswith(_PORT)]
-    command = (sys.executable, "-m", language_server.__name__, *others, f"{_PORT}{port}")
+    others = [item for item in arguments if not item.startswith((_PORT, _HOST))]
+    # Before the others: an option with a list takes what follows it.
+    own = (f"--server={server}", f"{_PORT}{port}")
+    command = (sys.executable, "-m", language_server.__name__, *own, *others)
     return triton.Launch(
         command=command,
-        ports={int(declared[-1]) if declared else _DEFAULT_PORT: port},
+        ports={int(declared[-1]) if declared else _DEFAULT_PORTS[server]: port},
         http_port=port,
         repositories=(),
         ignored=(),

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 
+from fleet.localcluster.controllers.claims import Claims
 from fleet.localcluster.controllers.deployments import Deployments
 from fleet.localcluster.controllers.garbage import Garbage
 from fleet.localcluster.controllers.graphs import InferenceGraphs
@@ -25,6 +26,7 @@ class ControllerManager:
             InferenceGraphs(store).reconcile,
             Deployments(store).reconcile,
             ReplicaSets(store).reconcile,
+            Claims(store).reconcile,
             Scheduler(store).reconcile,
         ]
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)

@@ -1,8 +1,9 @@
-"""Prepares a pod's private copy of a Triton repository for a Triton that has no ONNX backend.
+"""Prepares a pod's private copy of a Triton repository for a Triton that has the Python backend only.
 
-Models of the onnxruntime backend become Python models that run ONNX Runtime; inputs, outputs,
-batching, warm-up and every other field stay. Models of other backends are not changed, and
-Triton reports that the backend is missing.
+Models of the onnxruntime backend become Python models that run ONNX Runtime, those of the fil backend
+Python models that score with Treelite; inputs, outputs, batching, warm-up and every other field stay.
+Models of the Python backend run on the CPU.
+Models of other backends are not changed, and Triton reports that the backend is missing.
 """
 
 import logging
@@ -25,6 +26,15 @@ CONFIG_FILE = "config.pbtxt"
 _DEFAULT_MODEL_FILE = "model.onnx"
 _ONNX_PLATFORM = "onnxruntime_onnx"
 _ONNX_BACKEND = "onnxruntime"
+_FIL_BACKEND = "fil"
+_PYTHON_BACKEND = "python"
+# By the backend's parameter model_type (triton-inference-server/fil_backend, docs/model_config.md).
+_FOREST_FILES = {
+    "xgboost_json": "xgboost.json",
+    "xgboost_ubj": "xgboost.ubj",
+    "lightgbm": "model.txt",
+    "treelite_checkpoint": "checkpoint.tl",
+}
 # What Triton's own auto-complete gives a model whose first dimension is free.
 _AUTO_BATCH_SIZE = 4
 _DATA_TYPES = {
@@ -65,6 +75,16 @@ def _prepare_config(model: Path, config_path: Path) -> None:
         # Triton refuses the file too, and its message belongs in the pod's log.
         logger.warning("%s of %s was not changed: %s", config_path.name, model.name, error)
         return
+    if config.backend == _FIL_BACKEND:
+        kind = config.parameters["model_type"].string_value
+        file = config.default_model_filename or _FOREST_FILES.get(kind, "")
+        _use_python_backend(config, "forest_file", file)
+        _write(model, config_path, config)
+        return
+    if config.backend == _PYTHON_BACKEND:
+        _use_cpu(config)
+        config_path.write_text(text_format.MessageToString(config))
+        return
     onnx_file = config.default_model_filename or _DEFAULT_MODEL_FILE
     versions = [version for version in _versions(model) if (version / onnx_file).exists()]
     if not _is_onnx(config, has_onnx_file=bool(versions)):
@@ -73,15 +93,19 @@ def _prepare_config(model: Path, config_path: Path) -> None:
     if versions:
         loaded_file = _model_file(versions[-1], onnx_file)
         _complete(config, versions[-1] / loaded_file)
-    _use_python_backend(config, loaded_file)
+    _use_python_backend(config, "onnx_file", loaded_file)
+    _write(model, config_path, config)
+
+
+def _write(model: Path, config_path: Path, config: Any) -> None:
     for version in _versions(model):
-        shutil.copyfile(onnx_backend_source(), version / "model.py")
+        shutil.copyfile(python_backend_source(), version / "model.py")
     config_path.write_text(text_format.MessageToString(config))
 
 
-def onnx_backend_source() -> Path:
+def python_backend_source() -> Path:
     """The path of the module, which only Triton can import."""
-    return Path(__file__).with_name("onnx_backend.py")
+    return Path(__file__).with_name("python_backend.py")
 
 
 def read_config(path: Path) -> Any:
@@ -109,15 +133,20 @@ def _model_file(version: Path, name: str) -> str:
     return f"{name}/{_DEFAULT_MODEL_FILE}" if path.is_dir() else name
 
 
-def _use_python_backend(config: Any, onnx_file: str) -> None:
-    config.backend = "python"
+def _use_python_backend(config: Any, parameter: str, file: str) -> None:
+    """`parameter` tells python_backend.py how to load the file."""
+    config.backend = _PYTHON_BACKEND
     config.ClearField("platform")
     config.ClearField("default_model_filename")
     # Only the ONNX backend has accelerators, and GPU instances need a Triton with a GPU.
     if config.HasField("optimization"):
         config.optimization.ClearField("execution_accelerators")
-    config.parameters["onnx_file"].string_value = onnx_file
+    config.parameters[parameter].string_value = file
     config.parameters[READINESS_CHECK_PARAMETER].string_value = READINESS_CHECK
+    _use_cpu(config)
+
+
+def _use_cpu(config: Any) -> None:
     groups = list(config.instance_group) or [config.instance_group.add()]
     for group in groups:
         group.kind = model_config_pb2.ModelInstanceGroup.KIND_CPU

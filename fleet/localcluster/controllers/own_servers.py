@@ -18,7 +18,9 @@ ROUTER = OwnServer(
     graph_container.is_router, graph_container.plan_launch, graph_container.environment
 )
 LANGUAGE_SERVER = OwnServer(
-    language_container.is_vllm, language_container.plan_launch, language_container.environment
+    language_container.is_language_server,
+    language_container.plan_launch,
+    language_container.environment,
 )
 
 

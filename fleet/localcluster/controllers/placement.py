@@ -22,9 +22,16 @@ class Placement:
 
 
 def place(
-    pod: JsonObject, nodes: Sequence[JsonObject], used: Mapping[str, resources.Amounts]
+    pod: JsonObject,
+    nodes: Sequence[JsonObject],
+    used: Mapping[str, resources.Amounts],
+    *,
+    missing_claim: str = "",
 ) -> Placement:
     """Choose the least loaded of the nodes that fit; `used` is by node name."""
+    if missing_claim and nodes:
+        reason = f'persistentvolumeclaim "{missing_claim}" not found'
+        return Placement(None, f"0/{len(nodes)} nodes are available: {reason}.")
     requested = resources.of_pod(pod)
     reasons: Counter[str] = Counter()
     fitting: list[tuple[Decimal, str]] = []

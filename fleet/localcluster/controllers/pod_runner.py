@@ -6,7 +6,13 @@ from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import container_states, own_servers, processes, triton
+from fleet.localcluster.controllers import (
+    container_env,
+    container_states,
+    own_servers,
+    processes,
+    triton,
+)
 from fleet.localcluster.controllers.initializer import Initializer
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import TritonContainer
@@ -14,6 +20,7 @@ from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
 
 PODS_DIRECTORY = "pods"
+CLAIMS_DIRECTORY = "claims"
 PORT_ANNOTATION = "local.slipway.dev/port-"
 # Time for the gateway to stop sending requests before Triton receives SIGTERM.
 DRAIN_SECONDS = 1.5
@@ -32,6 +39,8 @@ class PodRunner:
         address: str,
         downloads: Executor,
         probes: Executor,
+        claims_directory: Path | None = None,
+        read_environment: container_env.Read = container_env.plain_values,
     ) -> None:
         self.address = address
         directory.mkdir(parents=True, exist_ok=True)
@@ -42,10 +51,11 @@ class PodRunner:
             own_servers.server_for(item) is own_servers.LANGUAGE_SERVER
             for item in spec["containers"]
         )
+        claims = _claims_of(pod, claims_directory or directory / "claims")
         self._initializers = [
             Initializer(
                 item,
-                Volumes(directory),
+                Volumes(directory, claims),
                 directory,
                 downloads,
                 is_last=item is items[-1],
@@ -54,7 +64,10 @@ class PodRunner:
             for item in items
         ]
         self._containers = [
-            TritonContainer(item, directory, installation, probes) for item in spec["containers"]
+            TritonContainer(
+                item, directory, installation, probes, read_environment=read_environment
+            )
+            for item in spec["containers"]
         ]
         self._terminating_since: float | None = None
         self._has_sent_sigterm = False
@@ -126,6 +139,16 @@ class PodRunner:
     def remove(self) -> None:
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _claims_of(pod: JsonObject, directory: Path) -> dict[str, Path]:
+    """The shared directory behind each volume of a claim."""
+    namespace = directory / str(pod.get("metadata", {}).get("namespace", ""))
+    return {
+        item["name"]: namespace / item["persistentVolumeClaim"]["claimName"]
+        for item in pod["spec"].get("volumes") or ()
+        if "persistentVolumeClaim" in item
+    }
 
 
 def directory_name(pod: JsonObject) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from fleet.localcluster.controllers import conditions, placement, resources
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.errors import Conflict, JsonObject, NotFound
-from fleet.localcluster.kinds import NODE, POD
+from fleet.localcluster.kinds import CLAIM, NODE, POD
 from fleet.localcluster.objects import FINISHED_PHASES
 from fleet.localcluster.store import Store
+
+_NAME = "default-scheduler"
 
 
 class Scheduler:
@@ -16,21 +18,28 @@ class Scheduler:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._events = Recorder(store, "default-scheduler")
+        self._events = Recorder(store, _NAME)
 
     def reconcile(self) -> None:
         pods = self._store.list(POD)
-        waiting = [pod for pod in pods if not pod["spec"].get("nodeName") and is_active(pod)]
+        waiting = [pod for pod in pods if _is_waiting(pod) and is_active(pod)]
         if not waiting:
             return
         nodes = self._store.list(NODE)
         used = used_by_node(pods)
         for pod in sorted(waiting, key=_age):
-            chosen = placement.place(pod, nodes, used)
+            chosen = placement.place(pod, nodes, used, missing_claim=self._missing_claim(pod))
             if chosen.node is None:
                 self._refuse(pod, chosen.message)
             elif self._bind(pod, chosen.node):
                 used[chosen.node] = resources.add(used[chosen.node], resources.of_pod(pod))
+
+    def _missing_claim(self, pod: JsonObject) -> str:
+        for volume in pod["spec"].get("volumes") or ():
+            name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+            if name and self._store.find(CLAIM, pod["metadata"]["namespace"], name) is None:
+                return str(name)
+        return ""
 
     def _bind(self, pod: JsonObject, node: str) -> bool:
         pod["spec"]["nodeName"] = node
@@ -63,6 +72,13 @@ class Scheduler:
         others = [item for item in status.get("conditions") or () if item["type"] != "PodScheduled"]
         status["conditions"] = conditions.merge(status.get("conditions"), [scheduled, *others])
         self._store.replace_status(POD, {**pod, "status": status})
+
+
+def _is_waiting(pod: JsonObject) -> bool:
+    """A pod that names another scheduler is left to it."""
+    spec = pod["spec"]
+    is_ours = (spec.get("schedulerName") or _NAME) == _NAME
+    return is_ours and not spec.get("nodeName")
 
 
 def is_active(pod: JsonObject) -> bool:

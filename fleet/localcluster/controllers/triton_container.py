@@ -8,7 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import answer_check, own_servers, processes, triton
+from fleet.localcluster.controllers import (
+    answer_check,
+    container_env,
+    own_servers,
+    processes,
+    triton,
+)
 from fleet.localcluster.controllers.container_states import (
     MESSAGE_LIMIT,
     ContainerState,
@@ -38,8 +44,11 @@ class TritonContainer:
         pod_directory: Path,
         installation: triton.Installation,
         probes: Executor,
+        *,
+        read_environment: container_env.Read = container_env.plain_values,
     ) -> None:
         name = container["name"]
+        self._read_environment = read_environment
         self.state = ContainerState(name, container.get("image", ""))
         self.ports: Mapping[int, int] = {}
         self.log = pod_directory / f"{name}.log"
@@ -83,8 +92,8 @@ class TritonContainer:
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".previous.log"))
         try:
-            launch = self._plan()
-        except triton.BadArguments as error:
+            launch, environment = self._plan(), self._environment()
+        except (triton.BadArguments, container_env.MissingReference) as error:
             self.state.wait("CreateContainerConfigError", str(error))
             self._starts_at = monotonic() + backoff_seconds(1)
             return
@@ -92,7 +101,7 @@ class TritonContainer:
             names = ", ".join(launch.ignored)
             self.log.write_text(f"ignored, as this tritonserver does not know them: {names}\n")
         self._child = processes.start(
-            launch.command, environment=self._environment(), log=self.log, record=self._record
+            launch.command, environment=environment, log=self.log, record=self._record
         )
         if "terminated" in self.state.state or self.state.last_state:
             self.state.restarts += 1
@@ -116,15 +125,12 @@ class TritonContainer:
         )
 
     def _environment(self) -> Mapping[str, str]:
-        """Plain values only: references to Secrets and fields are not resolved."""
+        """Raises MissingReference."""
         if self._own_server is not None:
             return self._own_server.environment()
-        declared = {
-            item["name"]: str(item["value"])
-            for item in self._container.get("env") or ()
-            if item.get("value") is not None and item["name"] not in _FIXED_VARIABLES
-        }
-        return {**declared, **self._installation.environment}
+        declared = self._read_environment(self._container)
+        own = {name: value for name, value in declared.items() if name not in _FIXED_VARIABLES}
+        return {**own, **self._installation.environment}
 
     def _record_end(self, child: processes.Child, *, message: str = "") -> None:
         code = child.exit_code()

@@ -1,5 +1,9 @@
-"""Volumes of a pod: directories on this machine, whatever their declared type."""
+"""Volumes of a pod: directories on this machine, whatever their declared type.
 
+Those of a claim are shared by the pods of the namespace.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from fleet.localcluster.errors import JsonObject
@@ -8,8 +12,17 @@ from fleet.localcluster.errors import JsonObject
 class Volumes:
     """Maps paths inside a pod's containers to real ones."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, claims: Mapping[str, Path] | None = None) -> None:
         self._directory = directory / "volumes"
+        self._claims = claims or {}
+
+    def claim_at(self, container: JsonObject, path: str) -> tuple[Path, Path] | None:
+        """The shared directory of the claim that is mounted there, and the pod's own for its copies."""
+        for mount in container.get("volumeMounts") or ():
+            name = str(mount["name"])
+            if mount["mountPath"] == path and name in self._claims:
+                return self._claims[name], self._directory / name
+        return None
 
     def resolve(self, container: JsonObject, path: str) -> Path | None:
         """The directory behind a path in the container; None outside of its volumes."""

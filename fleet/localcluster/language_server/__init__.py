@@ -1,1 +1,1 @@
-"""A small language model with random weights behind OpenAI's API: stands in for vLLM in the demo."""
+"""A small language model with random weights behind OpenAI's API: stands in for vLLM and SGLang in the demo."""

@@ -1,4 +1,5 @@
-"""Stands in for `vllm serve` in the local cluster: `python -m fleet.localcluster.language_server`.
+"""Stands in for `vllm serve` and SGLang's server in the local cluster: `python -m
+fleet.localcluster.language_server`.
 
 It reads no weights. A network with random weights answers, so its text has no meaning.
 """
@@ -10,44 +11,57 @@ import uvicorn
 
 from fleet.localcluster.language_server.api import Api
 from fleet.localcluster.language_server.engine import BLOCK_TOKENS, Engine, Limits
-from fleet.localcluster.language_server.metrics import Metrics
+from fleet.localcluster.language_server.metrics import SERVERS, VLLM, Metrics
 from fleet.localcluster.language_server.network import Network
 
 _DRAIN_SECONDS = 25
 _DEFAULTS = Limits()
 _LABEL = (
-    "This is the local cluster's stand-in for vLLM: a small network with random weights. It loads no "
+    "This is the local cluster's stand-in for {server}: a small network with random weights. It loads no "
     "weights, and its answers have no meaning.\n"
 )
 
 
 def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The options that this server knows, and the others of vLLM."""
+    """The options that this server knows, of vLLM or of SGLang, and the others."""
     parser = argparse.ArgumentParser(prog="fleet.localcluster.language_server", allow_abbrev=False)
-    parser.add_argument("model")
+    parser.add_argument("--server", choices=tuple(SERVERS), default="vllm")
+    parser.add_argument("model", nargs="?", default="")
+    parser.add_argument("--model-path", dest="path", default="")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--served-model-name")
-    parser.add_argument("--max-model-len", type=int, default=_DEFAULTS.context_tokens)
-    parser.add_argument("--max-num-seqs", type=int, default=_DEFAULTS.requests)
-    parser.add_argument("--lora-modules", nargs="+", default=[], metavar="NAME=ADAPTER")
+    parser.add_argument(
+        "--max-model-len", "--context-length", type=int, default=_DEFAULTS.context_tokens
+    )
+    parser.add_argument(
+        "--max-num-seqs", "--max-running-requests", type=int, default=_DEFAULTS.requests
+    )
+    parser.add_argument(
+        "--lora-modules", "--lora-paths", nargs="+", default=[], metavar="NAME=ADAPTER"
+    )
     parser.add_argument("--num-gpu-blocks-override", type=int, default=_DEFAULTS.blocks)
-    return parser.parse_known_args(arguments)
+    options, others = parser.parse_known_args(arguments)
+    if not (options.model or options.path):
+        parser.error("name the model's path")
+    return options, others
 
 
 def main(arguments: list[str]) -> int:
     options, others = parse_arguments(arguments)
-    name = options.served_model_name or options.model
-    sys.stdout.write(_LABEL)
+    name = options.served_model_name or options.model or options.path
+    server = SERVERS[options.server]
+    sys.stdout.write(_LABEL.format(server=server.name))
     if others:
-        sys.stdout.write(f"options of vLLM without effect here: {' '.join(others)}\n")
+        sys.stdout.write(f"options of {server.name} without effect here: {' '.join(others)}\n")
     sys.stdout.flush()
     blocks = options.num_gpu_blocks_override
     longest = min(options.max_model_len, _DEFAULTS.context_tokens, blocks * BLOCK_TOKENS)
     limits = Limits(context_tokens=longest, requests=options.max_num_seqs, blocks=blocks)
     adapters = [module.partition("=")[0] for module in options.lora_modules]
-    engine = Engine(Network(name), limits, Metrics(name))
+    engine = Engine(Network(name), limits, Metrics(name, server))
+    form = "{adapter}" if server is VLLM else "{model}:{adapter}"
     uvicorn.run(
-        Api([name, *adapters], engine).application(),
+        Api([name, *adapters], engine, adapter_form=form).application(),
         host="127.0.0.1",
         port=options.port,
         log_level="warning",

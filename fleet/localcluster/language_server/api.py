@@ -1,4 +1,4 @@
-"""The part of OpenAI's API, as vLLM answers it, that needs no trained model."""
+"""The part of OpenAI's API, as vLLM and SGLang answer it, that needs no trained model."""
 
 import asyncio
 import json
@@ -48,16 +48,24 @@ class Generation:
 
 
 class Api:
-    """`models` are the model and its adapters, which answer as it does: no adapter is loaded."""
+    """`models` are the model and its adapters, which answer as it does: no adapter is loaded. A request
+    names an adapter as `adapter_form` says.
+    """
 
-    def __init__(self, models: Sequence[str], engine: Engine) -> None:
+    def __init__(
+        self, models: Sequence[str], engine: Engine, *, adapter_form: str = "{adapter}"
+    ) -> None:
         self._models_served = tuple(models)
+        base, *adapters = models
+        self._names = {base, *(adapter_form.format(model=base, adapter=a) for a in adapters)}
         self._engine = engine
         self._started = int(time.time())
 
     def application(self) -> Starlette:
         routes = [
             Route("/health", self._health),
+            # SGLang's, which there generates a token.
+            Route("/health_generate", self._health),
             Route("/metrics", self._metrics),
             self._route("/v1/models", self._models, "GET"),
             self._route("/v1/completions", self._completions, "POST"),
@@ -130,7 +138,7 @@ class Api:
 
     def _checked(self, body: dict[str, Any], prompt: str, *, is_chat: bool) -> Generation:
         model = body.get("model", self._models_served[0])
-        if model not in self._models_served:
+        if model not in self._names:
             raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.")
         tokens = list(prompt.encode())
         longest = self._engine.limits.context_tokens

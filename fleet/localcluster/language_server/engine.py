@@ -99,6 +99,7 @@ class Engine:
             self._make_room()
             self._admit()
             results = await asyncio.to_thread(self._step)
+            self.metrics.step_time.inc(monotonic() - began)
             for sequence, token in results:
                 if token != END:
                     sequence.output.put_nowait(token)

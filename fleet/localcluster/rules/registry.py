@@ -6,6 +6,7 @@ from fleet.localcluster import kinds
 from fleet.localcluster.errors import Cause, JsonObject
 from fleet.localcluster.rules import (
     autoscaling,
+    claims,
     contents,
     namespaced_limits,
     pods,
@@ -15,6 +16,7 @@ from fleet.localcluster.rules import (
 )
 
 FIND_FAULTS: Mapping[kinds.Kind, Callable[[JsonObject], Iterator[Cause]]] = {
+    kinds.CLAIM: claims.find_claim_faults,
     kinds.CONFIG_MAP: contents.find_config_map_faults,
     kinds.DEPLOYMENT: workloads.find_deployment_faults,
     kinds.HPA: autoscaling.find_autoscaler_faults,

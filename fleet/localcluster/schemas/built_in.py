@@ -26,11 +26,13 @@ _QUANTITIES: Mapping[str, frozenset[str]] = {
         {"default", "defaultRequest", "max", "maxLimitRequestRatio", "min"}
     ),
     "V1NodeStatus": frozenset({"allocatable", "capacity"}),
+    "V1PersistentVolumeClaimStatus": frozenset({"allocatedResources", "capacity"}),
     "V1PodSpec": frozenset({"overhead"}),
     "V1ResourceFieldSelector": frozenset({"divisor"}),
     "V1ResourceQuotaSpec": frozenset({"hard"}),
     "V1ResourceQuotaStatus": frozenset({"hard", "used"}),
     "V1ResourceRequirements": frozenset({"limits", "requests"}),
+    "V1VolumeResourceRequirements": frozenset({"limits", "requests"}),
     "V2MetricTarget": frozenset({"averageValue", "value"}),
     "V2MetricValueStatus": frozenset({"averageValue", "value"}),
 }

@@ -10,6 +10,8 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError
 
 from fleet.clusters.domain import rbac
+from fleet.clusters.domain.serving_policy import ServingPolicy
+from fleet.models import Cluster
 from portal.accounts.models import Team
 
 
@@ -39,6 +41,12 @@ class Command(BaseCommand):
             action="store_true",
             help="grant write access in every namespace, including system namespaces",
         )
+        parser.add_argument(
+            "--gateway-namespaces",
+            nargs="*",
+            metavar="NAMESPACE",
+            help="read the metrics of the gateway's proxies in these; default: those of all clusters",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         account = self._account(options)
@@ -48,7 +56,10 @@ class Command(BaseCommand):
         else:
             namespaces = self._namespaces(options["namespaces"])
         manifests = rbac.manifests(
-            account=account, name=options["name"], team_namespaces=namespaces
+            account=account,
+            name=options["name"],
+            team_namespaces=namespaces,
+            gateway_namespaces=self._gateways(options["gateway_namespaces"]),
         )
         self.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False), ending="")
 
@@ -60,6 +71,15 @@ class Command(BaseCommand):
                 "all namespaces."
             )
         return namespaces
+
+    def _gateways(self, requested: Sequence[str] | None) -> Sequence[str]:
+        if requested is not None:
+            return requested
+        namespaces = set()
+        for cluster in Cluster.objects.all():
+            listed = ServingPolicy.from_json(cluster.serving).gateway_namespaces
+            namespaces.update([cluster.gateway_namespace, *listed])
+        return sorted(namespaces)
 
     def _account(self, options: dict[str, Any]) -> dict[str, str]:
         named = options["service_account"]

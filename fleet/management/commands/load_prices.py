@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from fleet.gpus.services import prices
+from fleet.prices.services import catalogue as prices
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import DomainError
 

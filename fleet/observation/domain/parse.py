@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from fleet.gpus.domain import capacity_types, shares
-from fleet.observation.domain import pod_requests
+from fleet.observation.domain import pod_requests, pod_start
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 Json = Mapping[str, Any]
@@ -55,6 +55,7 @@ class ObservedPod:
     created_at: datetime
     scheduled_at: datetime | None
     ready_at: datetime | None
+    start_seconds: dict[str, int]
     is_finished: bool
     ended_at: datetime | None
 
@@ -72,17 +73,19 @@ def node(item: Json) -> ObservedNode:
     metadata, status = item["metadata"], item.get("status") or {}
     labels = dict(metadata.get("labels") or {})
     allocatable = {key: str(value) for key, value in (status.get("allocatable") or {}).items()}
+    gpus = shares.gpus_of(labels, allocatable)
     ready = _condition(status, "Ready")
     return ObservedNode(
         uid=metadata["uid"],
         name=metadata["name"],
         resource_version=resource_version(item),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
-        instance_type=labels.get("node.kubernetes.io/instance-type", ""),
+        # A machine of one's own often has none; its GPUs are what it is priced by.
+        instance_type=labels.get("node.kubernetes.io/instance-type") or gpus.product[:40],
         capacity_type=capacity_types.of_labels(labels),
         region=labels.get("topology.kubernetes.io/region", ""),
         zone=labels.get("topology.kubernetes.io/zone", ""),
-        gpus=shares.gpus_of(labels, allocatable),
+        gpus=gpus,
         allocatable=allocatable,
         labels=labels,
         is_ready=ready.get("status") == "True",
@@ -99,6 +102,10 @@ def pod(item: Json) -> ObservedPod:
     reason, message = _reason_not_ready(item)
     phase = str(status.get("phase") or "Pending")
     is_finished = phase in _FINISHED
+    created_at = datetime.fromisoformat(metadata["creationTimestamp"])
+    scheduled_at = _scheduled_at(spec, status, scheduled, metadata)
+    is_ready = ready.get("status") == "True"
+    ready_at = parse_time(ready.get("lastTransitionTime")) if is_ready else None
     return ObservedPod(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
@@ -110,17 +117,18 @@ def pod(item: Json) -> ObservedPod:
         phase=phase,
         reason=reason[:100],
         message=message,
-        is_ready=ready.get("status") == "True",
+        is_ready=is_ready,
         restart_count=sum(int(c.get("restartCount", 0)) for c in _statuses(status)),
         gpu_resource=resource,
         gpu_units=units,
         cpu_millicores=cpu,
         memory_bytes=memory,
-        created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
-        scheduled_at=_scheduled_at(spec, status, scheduled, metadata),
-        ready_at=parse_time(ready.get("lastTransitionTime"))
-        if ready.get("status") == "True"
-        else None,
+        created_at=created_at,
+        scheduled_at=scheduled_at,
+        ready_at=ready_at,
+        start_seconds=pod_start.seconds_of(
+            status, created_at=created_at, scheduled_at=scheduled_at, ready_at=ready_at
+        ),
         is_finished=is_finished,
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
     )

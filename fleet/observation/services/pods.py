@@ -30,6 +30,7 @@ _COLUMNS = (
     "memory_bytes",
     "scheduled_at",
     "ready_at",
+    "start_seconds",
     "ended_at",
 )
 _Names = Mapping[tuple[str, str], int]
@@ -167,5 +168,6 @@ def _values(
         "scheduled_at": pod.scheduled_at,
         # The first time only: Triton's counters start then.
         "ready_at": (row.ready_at if row else None) or pod.ready_at,
+        "start_seconds": row.start_seconds if row and row.ready_at else pod.start_seconds,
         "ended_at": ended,
     }

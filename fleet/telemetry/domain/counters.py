@@ -11,10 +11,12 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from fleet.gpus.domain.intervals import milliseconds
+from fleet.telemetry.domain import histograms
+from fleet.telemetry.domain.histograms import Histogram
 
 _SOURCES = {
     "triton": "Triton busy time",
-    "vllm": "time with requests in vLLM",
+    "llm": "busy time of the language model server",
     "nvml": "GPU utilisation",
     "dcgm": "GPU utilisation",
 }
@@ -67,7 +69,9 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of one pod's model server. `running_requests` and `kv_cache_usage`, 0..1, are vLLM's."""
+    """One reading of one pod's model server. `running_requests` and `kv_cache_usage`, 0..1, are those of
+    a language model.
+    """
 
     at: datetime
     counters: Counters
@@ -77,6 +81,7 @@ class Reading:
     gpu_memory_used_mib: int | None = None
     running_requests: int | None = None
     kv_cache_usage: float | None = None
+    first_token_times: Histogram | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ class Increase:
     observed_ms: int
     busy_ms: int
     busy_source: str
+    first_token_times: Histogram | None = None
 
 
 def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list[Increase]:
@@ -103,21 +109,43 @@ def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list
     if ordered and ready_at is not None and ready_at <= ordered[0].at <= ready_at + FRESH:
         first = ordered[0]
         span = max(0, milliseconds(first.at) - milliseconds(ready_at))
-        result.append(_increase(first, first.counters, span))
+        result.append(_increase(first, first.counters, first.first_token_times, span))
     for before, after in pairwise(ordered):
         span = milliseconds(after.at) - milliseconds(before.at)
         observed = span if after.at - before.at <= LONGEST_GAP else 0
-        result.append(_increase(after, after.counters.increase_from(before.counters), observed))
+        counters = after.counters.increase_from(before.counters)
+        result.append(_increase(after, counters, _first_tokens_between(before, after), observed))
     return result
 
 
-def _increase(reading: Reading, counters: Counters, observed_ms: int) -> Increase:
+def _first_tokens_between(before: Reading, after: Reading) -> Histogram | None:
+    if after.first_token_times is None:
+        return None
+    return histograms.increase(before.first_token_times or {}, after.first_token_times)
+
+
+def _increase(
+    reading: Reading, counters: Counters, first_tokens: Histogram | None, observed_ms: int
+) -> Increase:
     if reading.gpu_utilisation is not None:
         busy, source = round(reading.gpu_utilisation * observed_ms), "nvml"
     else:
-        busy = min(observed_ms, counters.compute_infer_us // 1000)
-        source = "triton" if reading.running_requests is None else "vllm"
-    return Increase(reading.at, counters, observed_ms, busy, source)
+        busy = min(observed_ms, _executed_us(counters) // 1000)
+        source = "triton" if reading.running_requests is None else "llm"
+    return Increase(reading.at, counters, observed_ms, busy, source, first_tokens)
+
+
+def _executed_us(counters: Counters) -> int:
+    """Triton adds the time of an execution to `compute_infer_us` for each request in its batch, so the
+    sum counts a batch as often as it has requests. What an executed request has of it on average is the
+    time of one execution, exactly where executions last alike. Requests that the response cache
+    answered are no inferences. Servers that count no executions add their time once.
+    """
+    executed = min(counters.request_success, counters.inference_count)
+    if not counters.execution_count or not executed:
+        return counters.compute_infer_us
+    each_us = counters.compute_infer_us / executed
+    return min(counters.compute_infer_us, round(each_us * counters.execution_count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +157,7 @@ class LanguageStats:
     prompt_tokens_per_second: float | None
     generation_tokens_per_second: float | None
     time_to_first_token_ms: float | None
+    time_to_first_token_p95_ms: float | None
     inter_token_ms: float | None
     kv_cache_usage: float | None
     running_requests: int | None
@@ -171,6 +200,14 @@ def total(increases: Iterable[Increase]) -> Counters:
     for increase in increases:
         result += increase.counters
     return result
+
+
+def first_token_p95_ms(increases: Iterable[Increase]) -> float | None:
+    times = histograms.total(
+        increase.first_token_times for increase in increases if increase.first_token_times
+    )
+    seconds = histograms.quantile(times, 0.95)
+    return None if seconds is None else seconds * 1000
 
 
 def mean_ms(microseconds: int, requests: int) -> float | None:

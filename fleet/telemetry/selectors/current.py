@@ -11,7 +11,7 @@ from django.db.models import Min, Sum
 
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceBook, PriceKey
+from fleet.gpus.selectors.prices import PriceBook
 from fleet.models import GPU_PPM, GpuLease, Node, WorkloadMinute
 from portal.core import clock
 
@@ -106,6 +106,17 @@ def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
     return total
 
 
+def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus]:
+    """As allocated_to_teams, by team; teams that hold none are left out."""
+    rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
+    leases = list(rows.select_related("node__cluster"))
+    book = prices.book({lease.node.instance_type for lease in leases})
+    allocated: dict[str, AllocatedGpus] = {}
+    for lease in leases:
+        allocated[lease.team_slug] = _plus(allocated.get(lease.team_slug), lease, book)
+    return allocated
+
+
 def all_gpus() -> AllocatedGpus:
     """Every GPU of every current node, allocated or idle: the sum of the ledger's rows."""
     nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
@@ -156,6 +167,5 @@ def _price_of(lease: GpuLease, book: PriceBook) -> Decimal | None:
 
 
 def _price_of_node(node: Node, book: PriceBook) -> Decimal | None:
-    region = node.region or node.cluster.region
-    price = book.on(PriceKey(node.instance_type, region, node.capacity_type), clock.now().date())
+    price = book.of_node(node, clock.now().date())
     return price.usd_per_hour_amount if price else None

@@ -11,6 +11,7 @@ from django.db.models import Max, QuerySet, Sum
 
 from fleet.gpus.domain.intervals import minute_of
 from fleet.models import MetricSample, WorkloadMinute
+from fleet.telemetry.domain import histograms
 from fleet.telemetry.domain.counters import (
     COUNTER_NAMES,
     FRESH,
@@ -20,6 +21,7 @@ from fleet.telemetry.domain.counters import (
     LanguageStats,
     Reading,
     ServingStats,
+    first_token_p95_ms,
     increases,
     mean_ms,
     ratio,
@@ -144,7 +146,7 @@ def stats(
 def _language_stats(
     observed_pods: Sequence[ObservedPod], counters: Counters, current: Sequence[Reading]
 ) -> LanguageStats | None:
-    """None where no pod ever generated a token and none is vLLM's own server."""
+    """None where no pod ever generated a token and none is a language model's own server."""
     used = [reading.kv_cache_usage for reading in current if reading.kv_cache_usage is not None]
     running = [r.running_requests for r in current if r.running_requests is not None]
     last = [pod.readings[-1] for pod, _ in observed_pods]
@@ -156,6 +158,9 @@ def _language_stats(
         prompt_tokens_per_second=_rate(observed_pods, ("prompt_tokens",)),
         generation_tokens_per_second=_rate(observed_pods, ("generation_tokens",)),
         time_to_first_token_ms=mean_ms(counters.first_token_us, counters.first_tokens),
+        time_to_first_token_p95_ms=first_token_p95_ms(
+            increase for _, pod_increases in observed_pods for increase in pod_increases
+        ),
         inter_token_ms=mean_ms(counters.later_token_us, counters.later_tokens),
         kv_cache_usage=max(used, default=None),
         running_requests=sum(running) if running else None,
@@ -256,6 +261,7 @@ def reading_of(sample: MetricSample) -> Reading:
         request_p95_us=sample.request_p95_us,
         running_requests=sample.running_requests,
         kv_cache_usage=sample.kv_cache_usage,
+        first_token_times=histograms.from_json(sample.first_token_times) or None,
     )
 
 

@@ -15,10 +15,10 @@ from fleet.kube.gateways.client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import MetricSample, Pod, Workload
 from fleet.observation.services import subscribers
-from fleet.telemetry.domain import metrics_page
+from fleet.telemetry.domain import histograms, metrics_page
 from fleet.telemetry.domain.counters import Reading
+from fleet.telemetry.domain.language_metrics import NotLanguageMetrics
 from fleet.telemetry.domain.triton_metrics import NotTritonMetrics
-from fleet.telemetry.domain.vllm_metrics import NotVllmMetrics
 from fleet.telemetry.services import rollups
 from portal.core import clock
 from portal.core.wakeups import wake
@@ -135,7 +135,7 @@ def _read(target: _Target) -> Reading | None:
             target.namespace, target.name, target.port, "metrics", seconds=_SECONDS
         )
         return metrics_page.read(text, models=target.models, at=clock.now())
-    except (ClusterError, NotTritonMetrics, NotVllmMetrics) as error:
+    except (ClusterError, NotTritonMetrics, NotLanguageMetrics) as error:
         logger.debug("no metrics from pod %s/%s: %s", target.namespace, target.name, error)
         return None
 
@@ -149,5 +149,6 @@ def _sample(pod_id: int, reading: Reading) -> MetricSample:
         request_p95_us=reading.request_p95_us,
         running_requests=reading.running_requests,
         kv_cache_usage=reading.kv_cache_usage,
+        first_token_times=histograms.to_json(reading.first_token_times),
         **asdict(reading.counters),
     )

@@ -22,7 +22,8 @@ _LOOK_BACK = timedelta(minutes=3)
 _SUMS = (*COUNTER_NAMES, "observed_ms", "gpu_busy_ms")
 _KEPT_FIELDS = (*_SUMS, "gpu_busy_source")
 # Retention: all readings, then one per minute, then none; minute sums last longest.
-_KEEP_ALL = timedelta(minutes=15)
+# The first covers the hour before a rollout's step, from which its tests learn how steady stable is.
+_KEEP_ALL = timedelta(minutes=65)
 _KEEP_SOME = timedelta(hours=48)
 _KEEP_MINUTES = timedelta(days=35)
 

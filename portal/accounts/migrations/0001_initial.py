@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=80)),
                 ('quota_gpus', models.PositiveIntegerField(default=4)),
                 ('monthly_budget_amount', models.DecimalField(decimal_places=2, default=Decimal('0.00'), max_digits=12)),
+                ('is_budget_binding', models.BooleanField(default=False)),
                 ('created_at', models.DateTimeField()),
             ],
             options={
@@ -79,11 +80,28 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('role', models.CharField(choices=[('viewer', 'Viewer'), ('member', 'Member'), ('lead', 'Lead')], max_length=10)),
+                ('provider', models.CharField(blank=True, default='', max_length=40)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='accounts.team')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('user', 'team'), name='one_membership_per_team'), models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'member', 'lead'])), name='known_role')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Identity',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('provider', models.CharField(max_length=40)),
+                ('issuer', models.CharField(max_length=500)),
+                ('subject', models.CharField(max_length=255)),
+                ('gives_platform_admin', models.BooleanField(default=False)),
+                ('created_at', models.DateTimeField()),
+                ('signed_in_at', models.DateTimeField(null=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='identities', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('issuer', 'subject'), name='one_person_per_subject'), models.UniqueConstraint(fields=('user', 'issuer'), name='one_subject_per_person')],
             },
         ),
         migrations.CreateModel(

@@ -68,8 +68,9 @@ def _run(folder: Folder, *, web_port: int | None) -> None:
     secrets = folder.secrets()
     ours = environment.variables(folder, secrets, chosen)
     write_private(folder.root / "demo.env", as_shell(ours))
+    of_children = environment.of_children(ours)
     os.environ.clear()
-    os.environ.update(environment.of_children(ours))
+    os.environ.update(of_children)
     _start(folder, secrets, chosen)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from portal.management.demo.state import BUCKET, Folder, Secrets
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 _OURS = ("SLIPWAY_", "AWS_", "DJANGO_", "KUBE", "GUNICORN_", "MOTO_")
+# What the caller may add to the demo.
+_PASSED_ON = ("SLIPWAY_IMPORT_MLFLOW",)
 _LOCAL = "127.0.0.1,localhost"
 
 
@@ -34,14 +38,21 @@ def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": secrets.s3_secret_key,
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
+        "SLIPWAY_LOAD_TEST_COMMAND": f"{shlex.quote(sys.executable)} -m fleet.localcluster.load_test",
         "SLIPWAY_CLUSTER_CREDENTIALS_DIR": str(folder.kubeconfig.parent),
         "KUBECONFIG": str(folder.kubeconfig),
     }
 
 
 def of_children(ours: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment with the demo's variables in place of conflicting ones."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
+    """The caller's environment with the demo's variables in place of conflicting ones; the MLflow servers to
+    import from are the caller's.
+    """
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_PASSED_ON) or not name.startswith(_OURS)
+    }
     for name in ("NO_PROXY", "no_proxy"):
         inherited[name] = ",".join(filter(None, [inherited.get(name), _LOCAL]))
     return {**inherited, "PYTHONUNBUFFERED": "1", **ours}

@@ -20,7 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from fleet.clusters.services import clusters
 from fleet.costs.services import demo_history
-from fleet.gpus.services import prices
+from fleet.prices.services import catalogue as prices
 from portal.accounts import teams
 from portal.accounts.models import Membership, Team, User
 from portal.accounts.policy import SYSTEM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,8 +24,9 @@ _UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 
 
 @register.simple_tag
+@functools.lru_cache(maxsize=256)
 def icon(name: str, size: int = 16) -> SafeString:
-    """A decorative Lucide icon; screen readers skip it."""
+    """A decorative Lucide icon; screen readers skip it. A page has about 20, of a few kinds."""
     return SafeString(lucide_svg(name, size=size, aria_hidden="true", focusable="false"))
 
 
@@ -167,6 +169,11 @@ def money(amount: Decimal | str | int | None) -> str | SafeString:
         return formats.money(Decimal(amount))
     except InvalidOperation:
         return _UNKNOWN
+
+
+@register.filter
+def unit_price(amount: Decimal | None) -> str | SafeString:
+    return _UNKNOWN if amount is None else formats.unit_price(amount)
 
 
 @register.filter

@@ -11,7 +11,9 @@ from rest_framework.test import APIClient
 
 from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Rollout
+from tests.deployments import canaries
 from tests.deployments.world import World
+from tests.rollout_plans import AT_ONCE
 
 STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
 
@@ -62,7 +64,7 @@ def test_the_whole_way_by_rest(world: World) -> None:
 
     canary = member.post(
         f"/api/v1/deployments/{deployment.pk}/changes",
-        {"kind": "canary", "version_id": world.version2.pk, "steps": STEPS},
+        {"kind": "canary", "version_id": world.version2.pk, "steps": STEPS, "plan": AT_ONCE},
         format="json",
     )
     assert canary.status_code == 201, canary.data
@@ -75,6 +77,7 @@ def test_the_whole_way_by_rest(world: World) -> None:
     world.cluster.make_ready("detector-r2")
     world.reconcile_now(deployment)
     world.reconcile_now(deployment)
+    canaries.serve(world, deployment, 20)
     rollout_id = member.get(f"/api/v1/deployments/{deployment.pk}").data["rollout_id"]
     shown_rollout = lead.get(f"/api/v1/rollouts/{rollout_id}").data
     assert (

@@ -17,7 +17,7 @@ STEPS = [{"weight": 100, "soak_seconds": 60, "min_requests": 0}]
 
 
 def state_accuracy(version: ModelVersion, value: float) -> None:
-    ModelVersion.objects.filter(pk=version.pk).update(metadata={"accuracy": value})
+    ModelVersion.objects.filter(pk=version.pk).update(metadata={"metrics": {"accuracy": value}})
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,6 @@ def test_the_api_and_the_list_agree(world: World, signed_in: SignIn) -> None:
     decisions.withdraw(actor=world.member, change_id=change.pk)
 
     assert body["requester"] == "Mina"
-    assert body["metadata"] == {"accuracy": 0.92}
+    assert body["metadata"] == {"metrics": {"accuracy": 0.92}}
     assert body["approval_status"]["rows"][0]["description"] == "1 of 1 approval given"
     assert "Mina" in client.get("/approvals").content.decode()

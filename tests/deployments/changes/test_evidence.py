@@ -17,7 +17,7 @@ from tests.deployments.world import World
 
 
 def test_a_slow_candidate_is_aborted_in_the_pass_that_detects_it(world: World) -> None:
-    deployment, _rollout = start(world)
+    deployment, _rollout = begin(world, is_calm=True)
     world.clock.move(10)
     passes = 0
     while Rollout.objects.get().phase == RolloutPhase.RUNNING:
@@ -33,20 +33,21 @@ def test_a_slow_candidate_is_aborted_in_the_pass_that_detects_it(world: World) -
         "aborted: mean latency: worse than allowed: +40% against stable"
     )
     # The candidate's 20 requests of an interval come in two readings.
-    assert passes == 28
+    assert passes == 30
     assert Notice.objects.get(event="rollout.aborted").message == event.message
 
 
 def test_a_good_candidate_waits_with_its_numbers_for_a_person(world: World) -> None:
-    deployment, rollout = start(world)
+    deployment, rollout = begin(world, is_calm=True)
     world.clock.move(60)
     for _ in range(20):
         interval(world, deployment)
 
     shown = view(world, rollout)
     assert (shown.is_promotable, rollout.phase) == (True, RolloutPhase.RUNNING)
-    assert shown.guards[1].message == "no regression detected; 0 of 200 requests failed"
-    assert shown.guards[2].message.endswith("worse than the limit in 0 of 10 intervals")
+    assert shown.guards[1].message.startswith("nothing detected")
+    assert shown.guards[1].message.endswith("; 0 of 200 requests failed")
+    assert shown.guards[2].message.endswith("worse than the limit in 0 of 10 blocks")
     assert weights(world)["detector-r2-predictor"] == 10
     notice = Notice.objects.get(event="rollout.waits")
     assert notice.data["decide"]["evidence_hash"] == shown.evidence_hash
@@ -62,8 +63,8 @@ def test_verdicts_are_recorded_when_they_change_and_not_at_every_pass(world: Wor
     kept = list(RolloutVerdict.objects.order_by("id"))
 
     assert [[guard["verdict"] for guard in row.guards] for row in kept] == [
-        ["not enough data"] * 3,
-        ["pass"] * 3,
+        [*["not enough data"] * 3, "not known"],
+        [*["pass"] * 3, "not known"],
     ]
     assert kept[-1].evidence_hash == Rollout.objects.get().evidence_hash
 
@@ -78,7 +79,7 @@ def test_numbers_that_vanish_take_back_what_they_allowed_and_abort_nothing(world
     shown = view(world, rollout)
     assert not shown.is_promotable
     assert shown.promotable_reason.startswith("no metrics from the candidate since ")
-    assert {guard.verdict for guard in shown.guards[1:]} == {"not enough data"}
+    assert {guard.verdict for guard in shown.guards[1:]} == {"not enough data", "not known"}
     assert Rollout.objects.get().phase == RolloutPhase.RUNNING
     with pytest.raises(Conflict, match="Cannot be promoted yet: no metrics"):
         actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)

@@ -17,6 +17,7 @@ from tests import screenshots
 from tests.deployments.browsing import chromium_for_tests, polled, signed_in_context
 from tests.deployments.signed_in import STEPS
 from tests.deployments.world import World
+from tests.waiting import PATIENCE_MS
 
 pytestmark = [
     pytest.mark.browser,
@@ -40,7 +41,7 @@ def page(chromium: Browser, live_server: LiveServer, world: World) -> Iterator[P
     observe(world, minutes=range(1, 9))
     context = signed_in_context(chromium, live_server.url, world.lead)
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE_MS)
     page.clock.install()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -73,7 +74,7 @@ def observe(world: World, *, minutes: range, requests: int = 60) -> None:
 
 
 def drawn(page: Page) -> str:
-    expect(page.locator("#plot-requests svg")).to_have_count(1, timeout=60_000)
+    expect(page.locator("#plot-requests svg")).to_have_count(1)
     return page.locator(_POINTS).first.get_attribute("d") or ""
 
 

@@ -66,7 +66,7 @@ def test_versions_of_other_models_are_offered() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"engine": "kserve-vllm"}, "vLLM uses the whole GPU share"),
+        ({"engine": "kserve-vllm"}, "kserve-vllm uses the whole GPU share"),
         ({"scaling_kind": "knative"}, "Knative"),
     ],
 )

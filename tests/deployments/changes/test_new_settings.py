@@ -135,7 +135,7 @@ def test_the_side_follows_with_the_groups_that_depend_on_each_other(
     assert answer.lstrip().startswith("<aside")
     swapped = answer.split('id="autoscaling" hx-swap-oob="true"')[1]
     assert 'name="scaling_office_hours_timezone"' in swapped
-    assert "Requests waiting in Triton" in swapped
+    assert "Requests waiting in the server" in swapped
     assert "Requests in flight" not in swapped
 
 
@@ -204,3 +204,51 @@ def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
     assert "3 starts measured; the slowest took 90 s" in after
     # Without requests nothing runs and nothing costs.
     assert "$0.00" in after
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_offered"), [("kserve-vllm", True), ("kserve-triton", False)]
+)
+def test_metrics_of_language_models_are_offered_for_them_alone(
+    world: World, client: Client, engine: str, is_offered: bool
+) -> None:
+    can(*FEATURE_DESCRIPTIONS)
+
+    page = shown(client, world, "scaling", engine=engine, scaling_kind="keda", max_replicas="2")
+
+    assert ("KV cache in use" in page) is is_offered
+    assert ("Time to first token (p95)" in page) is is_offered
+    assert "GPU utilisation" in page
+
+
+def sent(page: str, prefix: str) -> dict[str, str]:
+    """The switches as a browser sends them: the hidden value, then the checkbox if it is checked and
+    not disabled.
+    """
+    values: dict[str, str] = {}
+    for tag in re.findall(r"<input[^>]*>", page):
+        name, kind = re.search(r'name="([^"]*)"', tag), re.search(r'type="([^"]*)"', tag)
+        value = re.search(r'value="([^"]*)"', tag)
+        if not (name and kind and value and name[1].startswith(prefix)):
+            continue
+        if kind[1] == "hidden" or (
+            kind[1] == "checkbox" and "checked" in tag and "disabled" not in tag
+        ):
+            values[name[1]] = value[1]
+    return values
+
+
+def test_a_switch_that_the_engine_does_not_use_keeps_its_default_for_the_next_engine(
+    world: World, client: Client
+) -> None:
+    can("kserve")
+    before = shown(client, world, "serving", engine="triton")
+    switches = sent(before, "llm_")
+    assert "disabled" in control(before, "llm_prefix_caching")
+
+    after = shown(client, world, "serving", engine="kserve-sglang", **switches)
+
+    assert switches["llm_prefix_caching"] == "on"
+    assert switches["llm_enforce_eager"] == "off"
+    assert "checked" in control(after, "llm_prefix_caching")
+    assert "checked" not in control(after, "llm_enforce_eager")

@@ -66,6 +66,37 @@ def test_checks_changed_since_the_request_are_shown_with_their_old_result(
     ]
 
 
+def test_a_check_that_first_appears_later_is_a_change_unless_it_passes(
+    world: World, change: ChangeRequest
+) -> None:
+    warning = "unknown annotation"
+    world.cluster.warn["InferenceService"] = warning
+
+    rechecked = recheck.repeat(actor=world.lead, change_id=change.pk)
+
+    assert "Cluster warnings" not in {row["name"] for row in change.checks}
+    (warned,) = rechecked.changed
+    assert (warned.name, warned.was, warned.now.ok, warned.is_worse) == (
+        "Cluster warnings",
+        None,
+        False,
+        True,
+    )
+    assert warning in warned.now.detail
+    assert rechecked.can_approve
+
+
+def test_a_check_that_first_appears_later_and_passes_is_no_change(
+    world: World, change: ChangeRequest
+) -> None:
+    ChangeRequest.objects.update(checks=[row for row in change.checks if row["name"] != "Quota"])
+
+    rechecked = recheck.repeat(actor=world.lead, change_id=change.pk)
+
+    assert "Quota" in {check.name for check in rechecked.checks}
+    assert rechecked.changed == ()
+
+
 def test_a_cluster_that_is_away_is_not_known_and_does_not_refuse(
     world: World, change: ChangeRequest
 ) -> None:

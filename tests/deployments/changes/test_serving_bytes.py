@@ -27,7 +27,7 @@ CHANGED = "The bucket no longer matches the approved version: "
 
 
 def model_key(version: ModelVersion) -> str:
-    return object_keys.model_file_key(version.repository_prefix, version.model.name)
+    return object_keys.model_file_key(version.repository_prefix, version.model.name, "model.onnx")
 
 
 def overwrite(world: World, version: ModelVersion) -> str:

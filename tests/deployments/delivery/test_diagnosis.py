@@ -20,6 +20,12 @@ TRITON_FORMAT = (
     "UNAVAILABLE: Internal: onnx runtime error 2: Failed to load model with error: Unknown model "
     "file format version."
 )
+# Of the Triton in the demo's wheel.
+NO_BACKEND = (
+    "E1123 01:09:17.488087 2971 model_lifecycle.cc:642] \"failed to load 'rows' version 1: Invalid "
+    "argument: unable to find backend library for backend 'openvino', try specifying runtime on the "
+    'model configuration."'
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,12 @@ TRITON_FORMAT = (
         (
             "ValueError: No available memory for the cache blocks. Try increasing "
             "`gpu_memory_utilization` when initializing the engine.",
+            "out of GPU memory",
+            True,
+        ),
+        (
+            "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current "
+            "value: mem_fraction_static=0.5",
             "out of GPU memory",
             True,
         ),
@@ -107,6 +119,20 @@ TRITON_FORMAT = (
             True,
         ),
         (TRITON_FORMAT, "model cannot be loaded", True),
+        (NO_BACKEND, "no such backend", True),
+        (
+            "The engine plan file is generated on an incompatible device, expecting compute 8.6 got "
+            "compute 7.5, please rebuild.",
+            "plan for another GPU",
+            True,
+        ),
+        (
+            "Error Code 1: Serialization (Serialization assertion stdVersionRead == "
+            "serializationVersion failed.Version tag does not match. Note: Current Version: 213, "
+            "Serialized Engine Version: 232)",
+            "plan for another GPU",
+            True,
+        ),
         ("tritonserver: unrecognized option '--metrics-config'", "server option", True),
         (
             "RuntimeError: The NVIDIA driver on your system is too old (found version 12020).",

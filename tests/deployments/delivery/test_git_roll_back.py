@@ -16,6 +16,7 @@ from tests.deployments.delivery.test_git_delivery import (
 from tests.deployments.git_server import GitServer, server
 from tests.deployments.gitops_operator import FOLDER, Operator
 from tests.deployments.world import World
+from tests.rollout_plans import AT_ONCE
 
 __all__ = ["draft", "operator", "server"]
 
@@ -40,6 +41,7 @@ def test_a_roll_back_is_committed_and_done_only_once_the_cluster_is(
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=STEPS,
+        plan=AT_ONCE,
     )
     world.approved(canary)
     follow(world, operator, deployment, "detector-r2")

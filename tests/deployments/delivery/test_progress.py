@@ -126,6 +126,7 @@ def test_each_stage_of_a_pod_has_its_message(
 def test_a_deployment_available_without_pods_is_not_ready() -> None:
     """With maxUnavailable 1 and one replica Kubernetes says so from the first moment."""
     claims = {
+        "kind": "Deployment",
         "metadata": {"generation": 1},
         "status": {
             "observedGeneration": 1,
@@ -194,6 +195,60 @@ def test_in_knative_mode_a_predictor_that_serves_an_older_revision_is_not_ready(
     assert not state.is_ready
     revisions["latestReadyRevision"] = "d-00002"
     assert progress.of_workload(workload=service, pods=[READY_POD], desired_pods=1).is_ready
+
+
+def llm_service(**conditions: str) -> dict[str, Any]:
+    """Its conditions: name -> "True", or the message of why not."""
+    return {
+        "kind": "LLMInferenceService",
+        "status": {
+            "conditions": [
+                {"type": name, "status": "True"}
+                if value == "True"
+                else {"type": name, "status": "False", "reason": "Waiting", "message": value}
+                for name, value in conditions.items()
+            ]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        # The gateway accepts the pool once the portal's route names it, which it does when this is ready.
+        (
+            {
+                "WorkloadsReady": "True",
+                "SchedulerWorkloadReady": "True",
+                "InferencePoolReady": "no gateway has accepted it",
+                "Ready": "no gateway has accepted it",
+            },
+            Progress("ready"),
+        ),
+        ({"WorkloadsReady": "True", "Ready": "True"}, Progress("ready")),
+        (
+            {"WorkloadsReady": "True", "SchedulerWorkloadReady": "0 of 1 pods are available"},
+            Progress("accepted", "Waiting", "0 of 1 pods are available"),
+        ),
+        (
+            {"WorkloadsReady": "True", "PresetsCombined": "True", "SchedulerWorkloadReady": "True"},
+            Progress("ready"),
+        ),
+        (
+            {"PresetsCombined": "config kserve-config-llm-scheduler not found"},
+            Progress("accepted", "Waiting", "config kserve-config-llm-scheduler not found"),
+        ),
+        ({}, Progress("accepted", "preparing", "KServe is preparing it")),
+    ],
+)
+def test_an_llm_service_is_ready_with_its_pods_and_its_endpoint_picker(
+    conditions: dict[str, str], expected: Progress
+) -> None:
+    observed = progress.of_workload(
+        workload=llm_service(**conditions), pods=[READY_POD], desired_pods=1
+    )
+
+    assert observed == expected
 
 
 def test_a_quota_that_refuses_the_pods_of_kserves_deployment_is_shown() -> None:

@@ -8,14 +8,18 @@ import pytest
 
 from deployments.guards.domain import counter_verdicts, evidence, sequential_tests
 from deployments.guards.domain import limits as guard_limits
+from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.limits import GuardLimit, Metric
-from deployments.guards.domain.sequential_tests import Side, StepTests
+from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
 from deployments.plans.domain import rollout_plan
 from portal.core.definitions import Rejected
 
+SERVER_LIMITS = PlanGuards().server_limits
+CALM_STABLE = BlockLengths(errors=0.0, means=0.0, is_from_history=True)
 FAIL, PASS, WAIT = Verdict.FAILED, Verdict.PASSED, Verdict.NOT_ENOUGH
 
 
@@ -36,15 +40,17 @@ def step_tests(
     candidate: Sums,
     *,
     intervals: int = 1,
-    limits: tuple[GuardLimit, ...] = guard_limits.DEFAULTS,
+    limits: tuple[GuardLimit, ...] = SERVER_LIMITS,
     facts: Facts = NO_FACTS,
 ) -> StepTests:
-    tests = StepTests()
+    tests = StepTests(lengths=CALM_STABLE)
     for _ in range(intervals):
         stored = sequential_tests.from_json(tests.to_json())
         assert stored == tests
         tests = sequential_tests.advance(
-            stored, Side(stable, candidate), limits=limits, stable=facts, candidate=facts
+            stored,
+            Side(stable, candidate),
+            procedure=Procedure(limits=limits, stable=facts, candidate=facts),
         )
     return tests
 
@@ -52,7 +58,7 @@ def step_tests(
 def judge(
     tests: StepTests,
     *,
-    limits: tuple[GuardLimit, ...] = guard_limits.DEFAULTS,
+    limits: tuple[GuardLimit, ...] = SERVER_LIMITS,
     min_requests: int = 100,
     is_strict: bool = False,
     unknown: str = "",
@@ -77,7 +83,7 @@ def judge(
         (sums(900), sums(10), 1, [WAIT, WAIT]),
         (sums(900, 9), sums(100, 1), 20, [PASS, PASS]),
         (sums(900), sums(100, 3), 1, [WAIT, PASS]),
-        (sums(900), sums(100, 3), 6, [FAIL, PASS]),
+        (sums(900), sums(100, 3), 14, [FAIL, PASS]),
         (sums(900, ms=20), sums(100, ms=28), 1, [PASS, WAIT]),
         (sums(900, ms=20), sums(100, ms=28), 20, [PASS, FAIL]),
         # 25 % is allowed, and so is anything that is 2 ms slower at most.
@@ -107,7 +113,7 @@ def test_messages_contain_the_numbers() -> None:
     assert errors.source == "Triton request counters"
     assert "99% confidence at any time" in errors.statistic
     assert latency.message == (
-        "worse than allowed: +40% against stable; worse than the limit in 20 of 20 intervals"
+        "worse than allowed: +40% against stable; worse than the limit in 20 of 20 blocks"
     )
     assert latency.source == "Triton counters, mean"
 
@@ -117,9 +123,9 @@ def test_enough_clean_requests_are_shown_to_be_within_the_limit() -> None:
     later = judge(step_tests(sums(900), sums(100), intervals=40), is_strict=True)
 
     assert [guard.verdict for guard in strict] == [WAIT, WAIT]
-    assert strict[0].message == ("not yet proven to be within the limit; 0 of 200 requests failed")
+    assert strict[0].message == ("not yet shown to be within the limit; 0 of 200 requests failed")
     assert [guard.verdict for guard in later] == [PASS, PASS]
-    assert later[0].message == "proven to be within the limit; 0 of 4,000 requests failed"
+    assert later[0].message == "shown to be within the limit; 0 of 4,000 requests failed"
 
 
 def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None:
@@ -136,7 +142,7 @@ def test_numbers_that_stopped_coming_turn_every_verdict_into_not_known() -> None
 def test_a_failed_guard_stays_failed_for_the_step() -> None:
     bad = step_tests(sums(900), sums(100, 50), intervals=2)
     better = sequential_tests.advance(
-        bad, Side(sums(90_000), sums(50_000)), limits=guard_limits.DEFAULTS
+        bad, Side(sums(90_000), sums(50_000)), procedure=Procedure(SERVER_LIMITS)
     )
 
     assert judge(better)[0].verdict == FAIL
@@ -250,11 +256,11 @@ def test_the_evidence_hash_follows_verdicts_and_not_running_numbers() -> None:
 
 def test_changed_verdicts_are_described() -> None:
     before = judge(step_tests(sums(900), sums(100)))
-    after = judge(step_tests(sums(900), sums(100, 9), intervals=2))
+    after = judge(step_tests(sums(900), sums(100, 9), intervals=14))
 
     assert evidence.describe_changes(before, before) == ""
     assert evidence.describe_changes(before, after) == (
-        "error ratio: pass → fail (worse than allowed: 18 of 200 requests failed)"
+        "error ratio: pass → fail (worse than allowed: 126 of 1,400 requests failed)"
     )
     assert evidence.describe_changes(before, after[:1]).endswith("; mean latency: no longer judged")
 
@@ -279,6 +285,13 @@ STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 100}]
         ({"analysis": {"is_strict": 1}}, "analysis"),
         ({"move_alias": "no good"}, "move_alias"),
         ({"drain_seconds": 1}, "drain_seconds"),
+        ({"guards": [{"metric": "error_rate", "max": 0.1, "dry_run": 1}]}, "guards"),
+        ({"warmup_seconds": -1}, "warmup_seconds"),
+        ({"warmup_seconds": 3601}, "warmup_seconds"),
+        ({"warmup_seconds": "60"}, "warmup_seconds"),
+        ({"watch_seconds": -1}, "watch_seconds"),
+        ({"watch_seconds": 86_401}, "watch_seconds"),
+        ({"watch_seconds": None}, "watch_seconds"),
         ({"speed": 1}, "speed"),
     ],
 )
@@ -295,19 +308,23 @@ def test_a_plan_survives_its_row_and_an_empty_one_has_the_defaults() -> None:
     plan = rollout_plan.check(
         {
             "kind": "blue-green",
-            "guards": [{"metric": "queue_time", "max": 20, "max_ratio": 2}],
+            "guards": [{"metric": "queue_time", "max": 20, "max_ratio": 2, "dry_run": True}],
             "analysis": {"alpha": 0.05, "is_strict": True},
             "move_alias": "champion",
             "drain_seconds": 60,
+            "warmup_seconds": 0,
+            "watch_seconds": 0,
         },
         [],
     )
 
     assert rollout_plan.stored(plan.to_json(), plan.steps_to_json()) == plan
-    assert plan.guards.tests == 2
+    assert (plan.guards.tests, plan.guards.limits[0].tests) == (0, 2), "a dry run spends no alpha"
+    assert (plan.warmup_seconds, plan.watched_seconds) == (0, 0)
     assert [step.weight for step in plan.steps] == [0]
     assert rollout_plan.stored({}, STEPS) == rollout_plan.check({}, STEPS)
     assert [limit.metric for limit in rollout_plan.stored({}, []).guards.limits] == [
         Metric.ERROR_RATE,
+        Metric.LOST_REQUESTS,
         Metric.LATENCY_MEAN,
     ]

@@ -25,11 +25,11 @@ from portal.audit.models import AuditEvent
 from portal.celery import app
 from tests.deployments import canaries
 from tests.deployments.world import World
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUEUE = "delivery"
 STEPS = [{"weight": weight, "soak_seconds": 0, "min_requests": 0} for weight in (10, 50)]
-_PATIENCE_SECONDS = 20
 
 
 class Broker:
@@ -67,7 +67,7 @@ def beat_ticks() -> None:
 
 def beat_until(is_so: Callable[[], bool], world: World) -> None:
     """Beat ticks, twice each time, so that every task also comes a second time for nothing."""
-    end = time.monotonic() + _PATIENCE_SECONDS
+    end = time.monotonic() + PATIENCE_SECONDS
     while not is_so():
         assert time.monotonic() < end, list(ChangeRequest.objects.values("kind", "state"))
         beat_ticks()
@@ -146,7 +146,8 @@ def test_a_worker_that_was_connected_when_the_broker_lost_all_goes_on(
 def test_a_promotion_a_stop_and_a_retirement_under_way_each_happen_once(
     world: World, broker: Broker
 ) -> None:
-    _, rollout = canaries.start(world, STEPS)
+    deployment, rollout = canaries.start(world, STEPS)
+    canaries.serve(world, deployment, 10)
     others = {}
     for name in ("stopping", "retiring"):
         draft = world.draft(name, environment="staging")

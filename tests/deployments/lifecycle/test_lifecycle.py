@@ -28,6 +28,10 @@ def stopped(world: World, **changed: Any) -> Deployment:
     return world.reconcile_now(deployment)
 
 
+def committed_gpus(world: World) -> int:
+    return quotas.committed_gpus(world.team, quotas.list_running(world.team))
+
+
 def test_stopping_removes_route_and_workload_and_keeps_the_revision(world: World) -> None:
     deployment = world.serving(environment="staging")
     world.cluster.calls.clear()
@@ -40,7 +44,7 @@ def test_stopping_removes_route_and_workload_and_keeps_the_revision(world: World
     assert world.cluster.names("HTTPRoute") == []
     assert next(call[1] for call in world.cluster.writes if call[0] == "delete") == "HTTPRoute"
     assert deployment.stable_revision.number == 1
-    assert quotas.committed_gpus(world.team) == 0
+    assert committed_gpus(world) == 0
     event = AuditEvent.objects.get(action="deployment.stopped")
     assert (event.actor_name, event.reason) == ("member", "costs too much")
     assert deployment.events.filter(kind="stopped", message="stopped: costs too much").exists()
@@ -131,7 +135,7 @@ def test_starting_again_is_approved_and_brings_back_the_same_revision(world: Wor
     world.approved(change)
     world.reconcile_now(deployment)
     assert deployment.state == DeploymentState.PROGRESSING
-    assert quotas.committed_gpus(world.team) == 1
+    assert committed_gpus(world) == 1
     world.cluster.make_ready("detector-r1")
     world.reconcile_now(deployment)
 
@@ -198,7 +202,7 @@ def test_scaling_changes_the_replicas_of_the_same_revision(world: World) -> None
     assert predictor["predictor"]["maxReplicas"] == 4
     assert deployment.revisions.count() == 1
     assert deployment.stable_revision.spec["max_replicas"] == 2
-    assert quotas.committed_gpus(world.team) == 4
+    assert committed_gpus(world) == 4
     assert not Rollout.objects.exists()
 
 
@@ -210,9 +214,9 @@ def test_scaling_counts_the_gpus_of_the_deployment_once(world: World) -> None:
         actor=world.member, deployment_id=deployment.pk, min_replicas=1, max_replicas=4
     )
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
-    assert quotas.committed_gpus(world.team) == 4
+    assert committed_gpus(world) == 4
     world.work()
-    assert quotas.committed_gpus(world.team) == 4
+    assert committed_gpus(world) == 4
 
 
 @pytest.mark.parametrize(

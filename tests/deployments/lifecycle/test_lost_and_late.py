@@ -56,10 +56,10 @@ def test_an_approved_change_survives_a_database_that_fails_for_a_moment(
 
 def test_the_approval_names_the_evidence_that_was_shown(world: World) -> None:
     change = request_change(world)
-    ModelVersion.objects.filter(pk=world.version1.pk).update(s3_version_id="another")
+    ModelVersion.objects.filter(pk=world.version1.pk).update(upload_prefix="uploads/another/")
     with pytest.raises(Conflict):
         approve(world.lead, change)
-    ModelVersion.objects.filter(pk=world.version1.pk).update(s3_version_id="a third")
+    ModelVersion.objects.filter(pk=world.version1.pk).update(upload_prefix="uploads/third/")
     fresh = _evidence_now(change)
 
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=fresh)

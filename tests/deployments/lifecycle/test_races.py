@@ -23,6 +23,7 @@ from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict
 from tests.deployments import canaries
 from tests.deployments.world import World
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STEPS = [{"weight": w, "soak_seconds": 0, "min_requests": 0} for w in (10, 50)]
@@ -46,7 +47,7 @@ def at_once(*acts: Callable[[], object]) -> list[object]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=PATIENCE_SECONDS)
     return results
 
 
@@ -67,7 +68,7 @@ def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> No
 
 def test_of_two_promotions_one_counts(transactional_db: None, world: World) -> None:
     deployment, rollout = canaries.start(world, STEPS)
-    world.reconcile_now(deployment)
+    canaries.serve(world, deployment, 10)
     rollout.refresh_from_db()
 
     def promote(who: Any) -> Any:
@@ -87,7 +88,7 @@ def test_promotion_and_abort_at_once_end_with_no_traffic_on_the_candidate(
     transactional_db: None, world: World
 ) -> None:
     deployment, rollout = canaries.start(world, STEPS)
-    world.reconcile_now(deployment)
+    canaries.serve(world, deployment, 10)
     rollout.refresh_from_db()
 
     at_once(

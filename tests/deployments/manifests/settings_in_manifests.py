@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tests.deployments.manifests import triton_settings_in_config
+
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 _KEDA = {"scaling_kind": "keda", "max_replicas": "4"}
 _HOURS = {**_KEDA, "scaling_office_hours": "on"}
@@ -25,7 +27,9 @@ _REDIS = {
 _TRIGGER = "ScaledObject.spec.triggers.0.metadata"
 TRITON = "Deployment.spec.template.spec"
 _KSERVE = "InferenceService.spec.predictor"
-_VLLM = {"engine": "kserve-vllm", "llm_hugging_face_id": "org/model"}
+_WEIGHTS = {"llm_hugging_face_id": "org/model"}
+_VLLM = {"engine": "kserve-vllm", **_WEIGHTS}
+_SGLANG = {"engine": "kserve-sglang", **_WEIGHTS}
 ARGS = f"{_KSERVE}.model.args"
 _SPOT = [
     {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
@@ -140,8 +144,9 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "batching_preferred_batch_sizes",
         {"batching_preferred_batch_sizes": "4, 8"},
         "config",
-        "preferred_batch_size: [ 4, 8 ]",
+        "preferred_batch_size: [4, 8]",
     ),
+    *triton_settings_in_config.ARRIVES,
     ("instances_per_gpu", {"instances_per_gpu": "3"}, "config", "count: 3"),
     ("warm_up", {"warm_up": "on"}, "config", "model_warmup"),
     ("precision", {"precision": "fp16"}, "config", 'value: "FP16"'),
@@ -165,10 +170,26 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         None,
     ),
     (
+        "placement_pre_pull",
+        {"placement_pre_pull": "on", "engine": "triton"},
+        "DaemonSet.spec.template.spec.containers.1.image",
+        "storage:1",
+    ),
+    (
         "storage_model_cache",
         {"storage_model_cache": "cluster"},
         "LocalModelCache.spec.nodeGroups",
         ["gpu"],
+    ),
+    (
+        "storage_volume_claim",
+        {
+            "storage_model_cache": "volume",
+            "storage_volume_claim": "models",
+            "engine": "triton",
+        },
+        f"{TRITON}.volumes.0.persistentVolumeClaim.claimName",
+        "models",
     ),
     (
         "storage_shm_size",
@@ -227,6 +248,18 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         216,
     ),
     (
+        "llm_data_parallel",
+        {**_VLLM, "share": "g5.48xlarge|nvidia.com/gpu|8", "llm_data_parallel": "4"},
+        ARGS,
+        "--data-parallel-size=4",
+    ),
+    (
+        "llm_prefix_routing",
+        {"engine": "llm-inference-service", **_WEIGHTS, "llm_prefix_routing": "on"},
+        "LLMInferenceService.spec.router",
+        {"scheduler": {}},
+    ),
+    (
         "llm_nodes",
         {"engine": "kserve-vllm", "llm_artifact": "oci://registry/m:1", "llm_nodes": "2"},
         f"{_KSERVE}.workerSpec.pipelineParallelSize",
@@ -239,6 +272,52 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         {**_VLLM, "llm_gpu_memory_utilization": "85"},
         ARGS,
         "--gpu-memory-utilization=0.85",
+    ),
+    (
+        "llm_data_parallel",
+        {**_SGLANG, "share": "g5.48xlarge|nvidia.com/gpu|8", "llm_data_parallel": "4"},
+        ARGS,
+        "--dp-size=4",
+    ),
+    (
+        "llm_mem_fraction_static",
+        {**_SGLANG, "llm_mem_fraction_static": "85"},
+        ARGS,
+        "--mem-fraction-static=0.85",
+    ),
+    ("llm_max_model_len", {**_SGLANG, "llm_max_model_len": "8192"}, ARGS, "--context-length=8192"),
+    (
+        "llm_max_num_seqs",
+        {**_SGLANG, "llm_max_num_seqs": "64"},
+        ARGS,
+        "--max-running-requests=64",
+    ),
+    (
+        "llm_max_num_batched_tokens",
+        {**_SGLANG, "llm_max_num_batched_tokens": "4096"},
+        ARGS,
+        "--chunked-prefill-size=4096",
+    ),
+    (
+        "llm_kv_cache_dtype",
+        {**_SGLANG, "llm_kv_cache_dtype": "fp8"},
+        ARGS,
+        "--kv-cache-dtype=fp8_e4m3",
+    ),
+    ("llm_quantization", {**_SGLANG, "llm_quantization": "fp8"}, ARGS, "--quantization=fp8"),
+    (
+        "llm_prefix_caching",
+        {**_SGLANG, "llm_prefix_caching": "off"},
+        ARGS,
+        "--disable-radix-cache",
+    ),
+    ("llm_enforce_eager", {**_SGLANG, "llm_enforce_eager": "on"}, ARGS, "--disable-cuda-graph"),
+    ("llm_lora_adapters", {**_SGLANG, "llm_lora_adapters": "sql=org/sql"}, ARGS, "sql=org/sql"),
+    (
+        "llm_max_lora_rank",
+        {**_SGLANG, "llm_lora_adapters": "sql=org/sql", "llm_max_lora_rank": "64"},
+        ARGS,
+        "--max-lora-rank=64",
     ),
     ("llm_kv_cache_dtype", {**_VLLM, "llm_kv_cache_dtype": "fp8"}, ARGS, "--kv-cache-dtype=fp8"),
     ("llm_quantization", {**_VLLM, "llm_quantization": "fp8"}, ARGS, "--quantization=fp8"),

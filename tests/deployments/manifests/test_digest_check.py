@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.domain import digest_check, revision
+from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import ServedFile, ServedRevision
+from deployments.manifests.domain.model_files import digest_check
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import digest_check as emulated
 from tests.deployments.manifests.test_manifests import CONTEXT

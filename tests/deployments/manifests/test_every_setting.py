@@ -26,10 +26,15 @@ _SIGNATURE = Signature(
 )
 
 
+def spec_with(typed: Mapping[str, str]) -> ServingSpec:
+    """What the form sends with these fields typed in."""
+    data = {**request_body.DEFAULTS, "share": "g5.xlarge|nvidia.com/gpu|1", **typed}
+    return ServingSpec.from_json(request_body.spec_of(data))
+
+
 def made(typed: Mapping[str, str]) -> dict[str, Any]:
     """Every object of the revision by kind, and Triton's configuration as "config"."""
-    data = {**request_body.DEFAULTS, "share": "g5.xlarge|nvidia.com/gpu|1", **typed}
-    spec = ServingSpec.from_json(request_body.spec_of(data))
+    spec = spec_with(typed)
     served = ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
     objects = [*revision.shared(_CONTEXT, served), *revision.own(_CONTEXT, served)]
     config = triton_config.render(model="detector", signature=_SIGNATURE, spec=spec)

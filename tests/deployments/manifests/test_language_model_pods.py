@@ -22,8 +22,10 @@ CONTEXT = ManifestContext(
     triton_image="triton:1",
     storage_image="storage:1",
     vllm_image="vllm:1",
+    sglang_image="sglang:1",
 )
-ENGINES = ("kserve-vllm", "triton-vllm", "llm-inference-service")
+ENGINES = ("kserve-vllm", "kserve-sglang", "triton-vllm", "llm-inference-service")
+OPENAI = ("kserve-vllm", "kserve-sglang", "llm-inference-service")
 SECRET = "serving.kserve.io/storageSecretName"
 
 
@@ -65,7 +67,7 @@ def test_a_user_without_an_entry_in_the_image_has_a_name(engine: str) -> None:
     assert env_of_server(made(engine))["USER"]["value"] == "slipway"
 
 
-@pytest.mark.parametrize("engine", ["kserve-vllm", "triton-vllm"])
+@pytest.mark.parametrize("engine", ["kserve-vllm", "kserve-sglang", "triton-vllm"])
 def test_caches_go_where_the_user_may_write(engine: str) -> None:
     env = env_of_server(made(engine))
 
@@ -82,7 +84,7 @@ def test_the_token_is_required_of_gated_weights_only(engine: str, *, is_gated: b
 
 
 @pytest.mark.parametrize("is_gated", [False, True])
-@pytest.mark.parametrize("engine", ["kserve-vllm", "llm-inference-service"])
+@pytest.mark.parametrize("engine", OPENAI)
 def test_the_download_gets_the_token_of_gated_weights(engine: str, *, is_gated: bool) -> None:
     objects = made(engine, gated=is_gated)
     workload = next(iter(objects.values()))
@@ -107,7 +109,7 @@ def test_kserves_cache_gets_the_token_of_gated_weights() -> None:
     assert "initContainers" not in pod_of(cached)
 
 
-@pytest.mark.parametrize("engine", ["kserve-vllm", "llm-inference-service"])
+@pytest.mark.parametrize("engine", OPENAI)
 def test_the_server_reads_the_volume_that_the_download_filled(engine: str) -> None:
     objects = made(engine)
     pod = pod_of(objects)
@@ -120,7 +122,7 @@ def test_the_server_reads_the_volume_that_the_download_filled(engine: str) -> No
 
 
 @pytest.mark.parametrize("weights", ["pvc://weights/chat", "oci://registry/chat:1"])
-@pytest.mark.parametrize("engine", ["kserve-vllm", "llm-inference-service"])
+@pytest.mark.parametrize("engine", OPENAI)
 def test_weights_that_kserve_mounts_are_not_downloaded(engine: str, weights: str) -> None:
     pod = pod_of(made(engine, hugging_face_id="", artifact=weights))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deployments.delivery.domain import progress
-from deployments.manifests.domain import digest_check
+from deployments.manifests.domain.model_files import digest_check
 from deployments.manifests.selectors import rendered
 from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.spec.domain.serving_spec import ServingSpec

@@ -9,25 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from google.protobuf import text_format
 from hypothesis import given
 from tritonclient.grpc import model_config_pb2
 
-from deployments.manifests.domain import bucket_files, triton_args
-from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain import triton_args
 from deployments.manifests.domain.metadata import PackedModel, ServedRevision
+from deployments.manifests.domain.model_files import bucket_files
+from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Batching, Packed, ServingSpec
-from fleet.localcluster.controllers import model_repository, processes, triton
+from fleet.localcluster.controllers import model_repository
 from tests import plain_http
+from tests.deployments import real_triton
 from tests.deployments.manifest_strategies import serving_specs
 from tests.fleet.localcluster.controllers import onnx_models
-
-pytestmark = pytest.mark.timeout(120)
 
 _DELAY_US = 400_000
 _SIGNATURE = Signature(
@@ -112,41 +111,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             PackedModel(model.model, model.label, "", "") for model in _PACKED_SPEC.packed
         ),
     )
-    installation = triton.install(root / "installed")
-    environment = installation.environment
-    launch = triton.plan_launch(
-        installation,
-        [_readable(word) for word in (*triton_args.command(), *triton_args.settings_of(served))],
-        resolve=lambda _: root / "models",
-        choose_ports=processes.free_ports,
-        shared_memory_prefix="slipway-settings-",
-        known=triton.known_flags(installation.binary, environment["LD_LIBRARY_PATH"]),
-    )
-    assert launch.ignored == ()
-    child = processes.start(
-        launch.command, environment=environment, log=root / "log", record=root / "pid"
-    )
-    started = Server(f"http://127.0.0.1:{launch.http_port}")
-    _until_ready(started, root / "log")
-    yield started
+    words = [*triton_args.command(), *triton_args.settings_of(served)]
+    child, port = real_triton.start_with(root, root / "models", [_readable(word) for word in words])
+    yield Server(f"http://127.0.0.1:{port}")
     child.kill()
 
 
 def _readable(argument: str) -> str:
     """These tests read what a deployed Triton does not serve: its configurations and statistics."""
     return argument.replace("model-config,", "").replace("statistics,", "")
-
-
-def _until_ready(server: Server, log: Path) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            if plain_http.client.get(f"{server.url}/v2/health/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)  # bounded polling of a real process
-    raise AssertionError(log.read_text()[-3000:])
 
 
 def test_triton_loads_the_configuration_of_the_revision_and_not_that_of_the_version(
@@ -156,7 +129,7 @@ def test_triton_loads_the_configuration_of_the_revision_and_not_that_of_the_vers
 
     assert config["dynamic_batching"]["max_queue_delay_microseconds"] == _DELAY_US
     assert config["instance_group"][0]["count"] == 2
-    assert config["model_warmup"][0]["name"] == "first"
+    assert config["model_warmup"][0]["name"] == "batch-1"
     assert config["max_batch_size"] == 32
 
 

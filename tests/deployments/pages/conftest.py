@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployments.models import Rollout
+from tests.deployments.canaries import serve
 from tests.deployments.signed_in import start_canary
 from tests.deployments.world import World
 
@@ -13,6 +14,6 @@ from tests.deployments.world import World
 def rollout(world: World) -> Rollout:
     deployment, started = start_canary(world)
     world.clock.move(61)
-    world.reconcile_now(deployment)
+    serve(world, deployment, 10)
     started.refresh_from_db()
     return started

@@ -49,6 +49,7 @@ def read(world: World, *, seconds_ago: int, answers: int, running: int | None) -
         pending_requests=4,
         running_requests=running,
         kv_cache_usage=None if running is None else 0.625,
+        first_token_times=None if running is None else [[0.1, 0], [0.3, answers], [None, answers]],
     )
 
 
@@ -59,13 +60,13 @@ def test_the_page_shows_tokens_and_where_the_time_goes(world: World, signed_in: 
 
     shown = page(signed_in(world.viewer).get(ONE))
 
-    assert shown.terms("Time to first token") == ["200 ms", "mean, last 5 minutes"]
+    assert shown.terms("Time to first token") == ["200 ms", "mean, p95 290 ms, last 5 minutes"]
     assert shown.terms("Between tokens") == ["30.0 ms", "mean, last 5 minutes"]
     assert shown.terms("Generated tokens") == ["55.0 /s", "100.0/s prompt tokens"]
     assert shown.terms("KV cache used") == ["62%", "3 running, 4 waiting, 3 preempted"]
     for part in ("Queue50.00 ms", "First token150.00 ms", "Other tokens300.00 ms"):
         assert part in shown.text
-    assert "Source: vLLM metrics." in shown.text
+    assert "Source: metrics of the language model server." in shown.text
     assert "turn on latency summaries" not in shown.text
 
 
@@ -85,6 +86,7 @@ def test_rest_gives_them_and_null_for_another_model(world: World) -> None:
         "prompt_tokens_per_second": 100.0,
         "generation_tokens_per_second": 55.0,
         "time_to_first_token_ms": 200.0,
+        "time_to_first_token_p95_ms": pytest.approx(290.0),
         "inter_token_ms": 30.0,
         "kv_cache_usage": 0.625,
         "running_requests": 3,

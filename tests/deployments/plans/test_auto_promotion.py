@@ -90,7 +90,10 @@ def test_time_and_dollars_of_a_plan_are_known_before_a_request(world: World) -> 
     deployment = world.serving()
     address = f"/api/v1/deployments/{deployment.pk}/rollout-figures"
     before = ChangeRequest.objects.count()
-    body = {"steps": [{"weight": 5, "soak_seconds": 7200, "min_requests": 0}]}
+    body = {
+        "steps": [{"weight": 5, "soak_seconds": 7200, "min_requests": 0}],
+        "plan": {"watch_seconds": 3600},
+    }
 
     answer_body = _client(world.member).post(address, body, format="json").json()
     bad = _client(world.member).post(
@@ -99,7 +102,9 @@ def test_time_and_dollars_of_a_plan_are_known_before_a_request(world: World) -> 
 
     assert (answer_body["seconds"], answer_body["soak_seconds"]) == (7200, 7200)
     assert answer_body["steps"] == [{"weight": 5, "seconds": 7200, "waits_for": "soak"}]
-    assert Decimal(answer_body["total_amount"]) == 2 * Decimal(answer_body["per_hour_amount"])
+    assert answer_body["watch_seconds"] == 3600
+    assert Decimal(answer_body["watch_amount"]) == Decimal(answer_body["per_hour_amount"])
+    assert Decimal(answer_body["total_amount"]) == 3 * Decimal(answer_body["per_hour_amount"])
     assert Decimal(answer_body["per_hour_amount"]) == Decimal("1.006")
     assert (bad.status_code, ChangeRequest.objects.count()) == (422, before)
     assert _client(world.stranger).post(address, body, format="json").status_code == 404

@@ -43,6 +43,7 @@ def _plan(world: World, **typed: Any) -> dict[str, Any]:
         "steps-1-weight": "100",
         "error_rate-max": "2",
         "latency_mean-max_ratio": "1.3",
+        "latency_mean-dry_run": "on",
         "move_alias": "champion",
         **typed,
     }
@@ -59,7 +60,33 @@ def test_a_whole_plan_is_requested(world: World, signed_in: SignIn) -> None:
     assert (first["auto_promote"], first["deadline_seconds"]) == (True, 3600)
     limits = {row["metric"]: (row["max"], row["max_ratio"]) for row in change.plan["guards"]}
     assert limits == {"error_rate": (0.02, None), "latency_mean": (None, 1.3)}
+    assert {row["metric"]: row["dry_run"] for row in change.plan["guards"]} == {
+        "error_rate": False,
+        "latency_mean": True,
+    }
     assert change.plan["move_alias"] == "champion"
+
+
+def test_floors_and_the_robust_payoff_are_set_by_the_form(world: World, signed_in: SignIn) -> None:
+    world.serving()
+    client = signed_in(world.member)
+    typed = {
+        "is_robust": "on",
+        "error_rate-max_ratio": "2",
+        "error_rate-ignore_below": "0.1",
+        "latency_mean-ignore_below": "",
+    }
+
+    kept = client.post(URL, _plan(world, keep="1", keep_as="careful", **typed))
+    page = " ".join(client.get(kept["Location"]).content.decode().split())
+
+    plan = RolloutTemplate.objects.get().plan
+    floors = {row["metric"]: row["ignore_below"] for row in plan["guards"]}
+    assert floors == {"error_rate": 0.001, "latency_mean": 2.0}
+    assert plan["analysis"] == {"alpha": 0.01, "is_strict": False, "is_robust": True}
+    assert 'name="error_rate-ignore_below" value="0.1"' in page
+    assert 'name="latency_mean-ignore_below" value=""' in page
+    assert 'name="is_robust" checked' in page
 
 
 def test_blue_green_needs_no_steps(world: World, signed_in: SignIn) -> None:

@@ -36,6 +36,7 @@ def typed(world: World, **changed: Any) -> dict[str, Any]:
         "queries-0-query": QUERY,
         "queries-0-max": "2.5",
         "queries-0-breaches": "4",
+        "queries-0-dry_run": "on",
         **changed,
     }
 
@@ -51,7 +52,13 @@ def test_percentiles_and_queries_are_requested_and_shown_to_approvers(
 
     change = ChangeRequest.objects.get(kind="canary")
     assert change.plan["guards"] == [
-        {"metric": "latency_p95", "max": 40.0, "max_ratio": 1.5, "ignore_below": 2.0},
+        {
+            "metric": "latency_p95",
+            "max": 40.0,
+            "max_ratio": 1.5,
+            "ignore_below": 2.0,
+            "dry_run": False,
+        },
         {
             "metric": "promql",
             "name": "Checkout errors",
@@ -59,6 +66,7 @@ def test_percentiles_and_queries_are_requested_and_shown_to_approvers(
             "max": 2.5,
             "min": None,
             "breaches": 4,
+            "dry_run": True,
         },
     ]
     page = signed_in(world.lead).get(answer["Location"]).content.decode()

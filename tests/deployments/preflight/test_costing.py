@@ -5,12 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from deployments.changes.services import drafts, requests
+from deployments.models import ChangeRequest
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import preflight
 from fleet.models import InstancePrice
 from portal.accounts.models import Team
 from portal.core import clock
+from portal.core.errors import Invalid
 from tests.deployments.world import World
 
 HOURLY = Decimal("1.006")
@@ -61,25 +65,26 @@ def test_canary_costs_double_only_while_it_runs(world: World) -> None:
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=steps,
+        plan={"watch_seconds": 1800},
     )
 
     cost = drafts.check(actor=world.member, draft=draft).cost
 
     assert cost is not None
-    assert (cost.overlap_seconds, cost.overlap_amount) == (7200, Decimal("2.01"))
+    assert (cost.overlap_seconds, cost.overlap_amount) == (9000, Decimal("2.52"))
     # One revision stays: a whole month is that of one.
     assert cost.team_month_min == Decimal("734.38")
     assert cost.spent is not None
     assert cost.forecast is not None
     steady = cost.spent + HOURLY * hours_left()
-    assert abs(cost.forecast - steady - 2 * HOURLY) <= Decimal("0.01")
+    assert abs(cost.forecast - steady - Decimal("2.5") * HOURLY) <= Decimal("0.01")
     change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=steps,
     )
-    assert change.cost["overlap_seconds"] == "7200"
+    assert change.cost["overlap_seconds"] == "7800", "ten minutes of watch by default"
 
 
 def test_roll_back_costs_nothing_beside_what_it_replaces(world: World) -> None:
@@ -90,3 +95,31 @@ def test_roll_back_costs_nothing_beside_what_it_replaces(world: World) -> None:
         spec=world.draft().spec,
         number=2,
     ).cost.team_month_min == Decimal("734.38")
+
+
+def test_binding_budget_refuses_what_costs_more_than_it_replaces(world: World) -> None:
+    deployment = world.serving()
+    Team.objects.filter(pk=world.team.pk).update(
+        monthly_budget_amount=Decimal(1), is_budget_binding=True
+    )
+    world.team.refresh_from_db()
+
+    more = budget_of(world)
+    with pytest.raises(Invalid, match="Over by"):
+        requests.request_deploy(actor=world.member, draft=world.draft(name="second"))
+    assert not ChangeRequest.objects.filter(deployment__name="second").exists()
+    same = drafts.check(
+        actor=world.member,
+        draft=drafts.canary(
+            actor=world.member,
+            deployment_id=deployment.pk,
+            version_id=world.version2.pk,
+            steps=[{"weight": 50, "soak_seconds": 60, "min_requests": 0}],
+        ),
+    )
+
+    assert more.is_refusal
+    assert more.fix.endswith("or ask a platform admin for a larger budget.")
+    budget = next(check for check in same.checks if check.name == "Budget")
+    assert (budget.ok, budget.is_refusal) == (False, False)
+    assert budget.fix.endswith("or let the approver decide.")

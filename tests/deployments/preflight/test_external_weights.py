@@ -34,10 +34,14 @@ pytestmark = pytest.mark.usefixtures("language_cluster")
 @pytest.mark.parametrize(
     ("uri", "engine", "fix"),
     [
-        (URI, "kserve-triton", "kserve-vllm or triton-vllm or llm-inference-service"),
-        (URI, "triton", "kserve-vllm or triton-vllm or llm-inference-service"),
-        (CLAIM, "triton-vllm", "kserve-vllm or llm-inference-service"),
-        (IMAGE, "triton-vllm", "kserve-vllm or llm-inference-service"),
+        (
+            URI,
+            "kserve-triton",
+            "kserve-vllm or kserve-sglang or triton-vllm or llm-inference-service",
+        ),
+        (URI, "triton", "kserve-vllm or kserve-sglang or triton-vllm or llm-inference-service"),
+        (CLAIM, "triton-vllm", "kserve-vllm or kserve-sglang or llm-inference-service"),
+        (IMAGE, "triton-vllm", "kserve-vllm or kserve-sglang or llm-inference-service"),
     ],
 )
 def test_an_engine_that_cannot_load_it_is_refused_with_those_that_can(

@@ -98,4 +98,5 @@ def test_init_containers_and_claims_need_their_flags() -> None:
     assert knative.needed_flags(manifests) == {
         "kubernetes.podspec-init-containers": "initContainers",
         "kubernetes.podspec-persistent-volume-claim": "persistentVolumeClaim",
+        "kubernetes.podspec-persistent-volume-write": "persistentVolumeClaim",
     }

@@ -37,8 +37,7 @@ def packable(world: World) -> ModelVersion:
         declared_size_bytes=20,
         size_bytes=20,
         bucket="slipway-models",
-        key="uploads/c1",
-        s3_version_id="c1",
+        upload_prefix="uploads/c1/",
         sha256="c" * 64,
         repository_prefix="repositories/vision/classifier/1/cccccccccccc/",
         created_by=world.member,
@@ -99,6 +98,20 @@ def test_a_packed_version_that_is_not_ready_or_not_laid_out_is_refused(
 
     assert "classifier/1/model.onnx" in missing[0].fields["packed"]
     assert "classifier:1 is archived." in archived[0].fields["packed"]
+
+
+def test_a_plan_among_the_packed_versions_needs_the_gpu_that_it_was_built_for(
+    world: World, packable: ModelVersion
+) -> None:
+    """The instance type of the draft has an A10G, of compute capability 8.6."""
+    draft = world.draft(packed=_PACKED)
+    ModelVersion.objects.filter(pk=packable.pk).update(signature={"compute_capability": "7.5"})
+    with refused(world, Invalid) as raised:
+        requests.request_deploy(actor=world.member, draft=draft)
+    assert "classifier:1 was built for compute capability 7.5" in raised[0].fields["instance_type"]
+
+    ModelVersion.objects.filter(pk=packable.pk).update(signature={"compute_capability": "8.6"})
+    requests.request_deploy(actor=world.member, draft=draft)
 
 
 def test_an_approval_is_refused_when_a_packed_version_is_no_longer_ready(

@@ -14,7 +14,7 @@ from django.test import Client
 
 from deployments.changes.selectors import evidence
 from deployments.changes.services import requests
-from deployments.manifests.domain import bucket_files
+from deployments.manifests.domain.model_files import bucket_files
 from deployments.manifests.selectors import rendered, rendering
 from deployments.models import ChangeRequest, Revision
 from deployments.preflight.services import preflight

@@ -53,6 +53,9 @@ def test_a_shift_of_labels_stops_the_rollout(world: World) -> None:
     post(world, deployment, 1, Kind.LABELS, ["cat", "dog"] * 100)
     post(world, deployment, 2, Kind.LABELS, ["cat"] * 200)
 
+    assert guard_of(rollout, "Label distribution").verdict == "not enough data", "still open"
+    world.clock.move(300)
+
     guard = guard_of(rollout, "Label distribution")
     assert (guard.verdict, guard.stable, guard.candidate) == ("fail", "dog 50%", "cat 100%")
     canaries.soak(world, deployment, 5)
@@ -65,11 +68,40 @@ def test_a_plan_may_switch_a_guard_off_and_limits_are_its_own(world: World) -> N
     deployment, rollout = canaries.start(world)
     post(world, deployment, 1, Kind.LABELS, ["cat", "dog"] * 100)
     post(world, deployment, 2, Kind.LABELS, ["cat"] * 200)
+    world.clock.move(300)
 
     rollout.plan = {"quality": {"label_drift": 1.0}}
     assert guard_of(rollout, "Label distribution").verdict == "pass"
     rollout.plan = {"quality": {"label_drift": None}}
     assert guards_for(rollout) == ()
+
+
+def test_a_day_that_changes_for_both_sides_is_no_drift(world: World) -> None:
+    """Stable has a thousand values in each window, the candidate fifty: cats first, then dogs."""
+    deployment, rollout = canaries.start(world)
+    for animal in ("cat", "cat", "dog", "dog"):
+        post(world, deployment, 1, Kind.LABELS, [animal] * 1000)
+        post(world, deployment, 2, Kind.LABELS, [animal] * 50)
+        world.clock.move(300)
+
+    guard = guard_of(rollout, "Label distribution")
+
+    assert (guard.verdict, guard.stable, guard.candidate) == ("pass", "dog 50%", "dog 50%")
+    assert guard.n == 200
+
+
+def test_once_stable_gets_nothing_its_hour_before_is_compared(world: World) -> None:
+    deployment, rollout = canaries.start(world)
+    post(world, deployment, 1, Kind.LABELS, ["cat", "dog"] * 100)
+    world.clock.move(300)
+    rollout.reference = {"until": world.clock.at.isoformat()}
+    rollout.step_started_at = world.clock.at
+    post(world, deployment, 2, Kind.LABELS, ["cat"] * 200)
+    world.clock.move(300)
+
+    guard = guard_of(rollout, "Label distribution")
+
+    assert (guard.verdict, guard.stable, guard.candidate) == ("fail", "dog 50%", "cat 100%")
 
 
 def test_observations_of_stable_only_are_not_enough_data(world: World) -> None:
@@ -116,6 +148,7 @@ def test_the_first_vectors_of_a_revision_are_its_reference_set(world: World) -> 
     assert list(QualityObservation.objects.values_list("revision__number", "n")) == [(1, 100)]
 
     post(world, deployment, 2, Kind.EMBEDDINGS, [[0.0, 1.0]] * 100)
+    world.clock.move(300)
     guard = guard_of(rollout, "Embedding drift")
     assert (guard.verdict, guard.message) == (
         "fail",

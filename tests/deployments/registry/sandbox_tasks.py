@@ -10,9 +10,11 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
+from deployments.registry.domain.artifacts.reading import Artifact, PipedArtifact, open_file
 from deployments.registry.domain.not_servable import NotServable
 
 
@@ -30,6 +32,18 @@ def describe_process(_: None) -> dict[str, Any]:
         "has_django": "django" in sys.modules,
         "folder": [path.name for path in Path.cwd().iterdir()],
     }
+
+
+_remembered: list[int] = []
+
+
+def remember(number: int) -> list[int]:
+    _remembered.append(number)
+    return _remembered
+
+
+def list_libraries(_: None) -> list[str]:
+    return sorted({"numpy", "onnx", "treelite", "onnxruntime"} & sys.modules.keys())
 
 
 def refuse(_: None) -> None:
@@ -96,3 +110,18 @@ def connect(port: int) -> str:
     except OSError as error:
         return type(error).__name__
     return "connected"
+
+
+def read_zip_member(name: str, artifact: Artifact) -> dict[str, Any]:
+    with zipfile.ZipFile(open_file(artifact, "deep/a.zip")) as archive:
+        return {"names": archive.namelist(), "text": archive.read(name).decode()}
+
+
+def request_badly(how: str, artifact: PipedArtifact) -> int:
+    match how:
+        case "another file":
+            return len(artifact._request("../b", 0, 10))
+        case "too much":
+            return len(artifact._request("a", 0, 2**40))
+    artifact._socket.sendall(b"x" * 10_000)
+    return len(artifact._answers.read(1)) or int(artifact.read("a", 0, 1)[0])

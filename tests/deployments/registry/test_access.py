@@ -14,7 +14,7 @@ from tests.deployments.uploading import People, Upload
 pytestmark = pytest.mark.django_db
 M = "/api/v1/models"
 V = "/api/v1/versions/{id}"
-START = {"filename": "b.onnx", "size_bytes": 9}
+START: dict[str, object] = {"files": [{"path": "b.onnx", "size_bytes": 9}]}
 
 # door: method, address, body, then status as anonymous, stranger, viewer, member, lead, admin
 DOORS: dict[str, tuple[str, str, dict[str, object] | None, list[int]]] = {
@@ -34,6 +34,13 @@ DOORS: dict[str, tuple[str, str, dict[str, object] | None, list[int]]] = {
     "start": ("post", f"{M}/vision/new/versions", START, [401, 404, 403, 201, 201, 201]),
     "sign": ("post", V + "/parts", {"numbers": [1]}, [401, 404, 403, 409, 409, 409]),
     "parts": ("get", V + "/parts", None, [401, 404, 403, 409, 409, 409]),
+    "files": ("get", V + "/files", None, [401, 404, 200, 200, 200, 200]),
+    "complete files": (
+        "post",
+        V + "/files/complete",
+        {"paths": ["a.onnx"]},
+        [401, 404, 403, 409, 409, 409],
+    ),
     "complete": ("post", V + "/complete", {}, [401, 404, 403, 200, 200, 200]),
     "abandon": ("post", V + "/abandon", {}, [401, 404, 403, 409, 409, 409]),
     "stop": ("post", V + "/stop", {}, [401, 404, 403, 409, 409, 409]),

@@ -24,16 +24,17 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
     started = client.post(
         "/api/v1/models/vision/detector/versions",
         {
-            "filename": "detector.onnx",
-            "size_bytes": len(body),
-            "sha256": sha256,
-            "metadata": {"accuracy": 0.914, "tags": ["edge"]},
+            "files": [{"path": "detector.onnx", "size_bytes": len(body), "sha256": sha256}],
+            "metadata": {"accuracy": 0.914, "labels": {"edge": ""}},
         },
         content_type="application/json",
     )
     assert started.status_code == 201, started.content
     version = started.json()
-    assert (version["state"], version["number"], version["part_count"]) == ("uploading", 1, 1)
+    assert (version["state"], version["number"]) == ("uploading", 1)
+    assert [(file["path"], file["part_count"]) for file in version["files"]] == [
+        ("detector.onnx", 1)
+    ]
     at = f"/api/v1/versions/{version['id']}"
 
     assert client.get(f"{at}/parts").json()["missing"] == [1]
@@ -59,7 +60,7 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
         content_type="application/json",
     )
     assert alias.json()["version"] == 1
-    model = client.get("/api/v1/models", {"tag": "edge"}).json()["results"][0]
+    model = client.get("/api/v1/models", {"label": "edge"}).json()["results"][0]
     assert [a["name"] for a in model["aliases"]] == ["staging"]
     refused = client.post(f"{at}/archive", {}, content_type="application/json")
     assert (refused.status_code, refused.json()["code"]) == (409, "still_aliased")
@@ -69,7 +70,7 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
     assert client.post(f"{at}/restore").json()["state"] == "ready"
     again = client.post(
         "/api/v1/models/vision/detector/versions",
-        {"filename": "detector.onnx", "size_bytes": len(body), "sha256": sha256},
+        {"files": [{"path": "detector.onnx", "size_bytes": len(body), "sha256": sha256}]},
         content_type="application/json",
     )
     assert (again.status_code, again.json()["code"]) == (409, "same_bytes")

@@ -5,14 +5,12 @@ real Triton: sixteen requests at a time are answered as each one alone.
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import ml_dtypes
 import numpy as np
 import onnxruntime
@@ -20,21 +18,19 @@ import pytest
 import tritonclient.http as triton_http
 from onnx import TensorProto
 
-from deployments.manifests.domain import triton_args
 from deployments.models import ModelVersion
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
-from deployments.registry.services import onnx_examination, use_examination
-from deployments.registry.services.checklist import Checklist
+from deployments.registry.services.examination import onnx_examination, use_examination
+from deployments.registry.services.examination.checklist import Checklist
 from deployments.states import VersionState
-from fleet.localcluster.controllers import model_repository, processes, triton
 from portal.core import leases
-from tests import plain_http
+from tests.deployments import real_triton
 from tests.deployments.uploading import Upload
 from tests.fixtures import batching_models, large_models
 from tests.fixtures.batching_models import BatchingModel
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.django_db]
 
 REQUESTS = 200
 AT_ONCE = 16
@@ -156,7 +152,7 @@ def served(
     large = large_models.write_large(root / "large.onnx", mebibytes=600)
     config = _config_of_large(large, upload)
     large.rename(_lay_out(root / "models", _LARGE, config))
-    child, port = _start(root)
+    child, port = real_triton.start(root)
     yield {
         model.name: Served(port, model, root / "originals" / model.name, model.shape or (1,))
         for model in _with_originals(root)
@@ -201,34 +197,6 @@ def _config_of_large(path: Path, upload: Upload) -> str:
     assert use.signature.max_batch_size == 32, checklist.steps
     assert use.estimate.weights_mib == 601
     return triton_config.render(model="large", signature=use.signature)
-
-
-def _start(root: Path) -> tuple[processes.Child, int]:
-    model_repository.prepare(root / "models")
-    installation = triton.install(root / "installed")
-    environment = installation.environment
-    launch = triton.plan_launch(
-        installation,
-        triton_args.command(),
-        resolve=lambda _: root / "models",
-        choose_ports=processes.free_ports,
-        shared_memory_prefix="slipway-batching-",
-        known=triton.known_flags(installation.binary, environment["LD_LIBRARY_PATH"]),
-    )
-    child = processes.start(
-        launch.command, environment=environment, log=root / "log", record=root / "pid"
-    )
-    end = time.monotonic() + 180
-    while time.monotonic() < end:
-        try:
-            url = f"http://127.0.0.1:{launch.http_port}/v2/health/ready"
-            if plain_http.client.get(url).status_code == 200:
-                return child, launch.http_port
-        except httpx.TransportError:
-            pass
-        assert child.is_running(), (root / "log").read_text()[-3000:]
-        time.sleep(0.2)  # bounded polling of a real process
-    raise AssertionError((root / "log").read_text()[-3000:])
 
 
 def test_sixteen_requests_at_a_time_are_answered_as_each_one_alone(

@@ -121,14 +121,16 @@ def test_metadata_is_corrected_with_a_trace_and_bytes_stay(
     version = verified(onnx_models.linear(), metadata={"accuracy": 0.9})
 
     metadata.describe(
-        actor=people.member, version_id=version.pk, metadata={"accuracy": "0.91", "tags": "a, b, a"}
+        actor=people.member,
+        version_id=version.pk,
+        metadata={"metrics": {"accuracy": "0.91"}, "labels": {"edge": ""}},
     )
 
     after = ModelVersion.objects.get()
-    assert after.metadata == {"accuracy": 0.91, "tags": ["a", "b"]}
+    assert after.metadata == {"metrics": {"accuracy": 0.91}, "labels": {"edge": ""}}
     assert after.sha256 == version.sha256
     event = AuditEvent.objects.filter(action="version.described").get()
-    assert event.before == {"accuracy": 0.9}
+    assert event.before == {"metrics": {"accuracy": 0.9}}
     assert event.after == after.metadata
 
 
@@ -143,8 +145,10 @@ def test_every_illegal_transition_is_absent_from_the_table() -> None:
         ("verifying", "quarantined"),
         ("verifying", "failed"),
         ("ready", "archived"),
+        ("ready", "quarantined"),
         ("ready", "verifying"),
         ("quarantined", "ready"),
+        ("quarantined", "verifying"),
         ("quarantined", "archived"),
         ("archived", "ready"),
     }

@@ -19,8 +19,9 @@ from deployments import tasks
 from deployments.models import ModelVersion
 from deployments.registry.domain import onnx, onnx_loading
 from deployments.registry.domain.not_servable import NotServable
-from deployments.registry.services import examination, verification
-from deployments.registry.services.examination import ExaminationResult
+from deployments.registry.services import verification
+from deployments.registry.services.examination import version_examination
+from deployments.registry.services.examination.version_examination import ExaminationResult
 from deployments.states import VersionState
 from portal.core import clock
 from tests.deployments import onnx_models
@@ -146,7 +147,7 @@ def test_a_pickle_is_never_executed(verified: Upload, tmp_path: Path, protocol: 
 
 def raising(error: Exception) -> Callable[..., ExaminationResult]:
     """Fails for the first version only, then does what it always does."""
-    real, calls = examination.examine, io.StringIO()
+    real, calls = version_examination.examine, io.StringIO()
 
     def examine(*args: Any) -> ExaminationResult:
         if not calls.getvalue():
@@ -170,7 +171,7 @@ def test_whatever_examining_raises_fails_that_version_only(
     upload: Upload, monkeypatch: pytest.MonkeyPatch, error: Exception, cause: str
 ) -> None:
     first, second = upload(onnx_models.linear()), upload(onnx_models.linear(scale=2))
-    monkeypatch.setattr(examination, "examine", raising(error))
+    monkeypatch.setattr(version_examination, "examine", raising(error))
 
     tasks.sweep_versions()
 
@@ -185,7 +186,7 @@ def test_a_transient_error_is_retried(
     upload: Upload, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     version = upload(onnx_models.linear())
-    monkeypatch.setattr(examination, "examine", raising(error))
+    monkeypatch.setattr(version_examination, "examine", raising(error))
 
     with_suppressed(verification.advance, version.pk)
     version.refresh_from_db()
@@ -210,7 +211,7 @@ def test_what_the_database_refuses_fails_that_version_only(
 ) -> None:
     version = upload(onnx_models.linear())
     findings = ExaminationResult(columns={"signature": {"inputs": "a\0b"}})
-    monkeypatch.setattr(examination, "examine", lambda *args: findings)
+    monkeypatch.setattr(version_examination, "examine", lambda *args: findings)
 
     verification.advance(version.pk)
 

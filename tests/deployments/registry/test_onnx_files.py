@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.registry.domain import formats, onnx
-from deployments.registry.domain.formats import ModelFormat
+from deployments.registry.domain import onnx
+from deployments.registry.domain.artifacts.reading import MemoryArtifact
+from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.not_servable import NotServable
 from tests.deployments import onnx_models
 
@@ -62,17 +63,18 @@ def test_any_bytes_are_read_or_refused_and_never_break_the_reader(
 @pytest.mark.parametrize(
     ("head", "filename", "expected"),
     [
-        (onnx_models.linear(), "model.onnx", ModelFormat.ONNX),
-        (onnx_models.linear(), "renamed.txt", ModelFormat.ONNX),
-        (b"PK\x03\x04....", "model.onnx", ModelFormat.PYTORCH),
-        (b"\x80\x04\x95", "model.onnx", ModelFormat.PICKLE),
-        (b"cos\nsystem\n", "old.pkl", ModelFormat.PICKLE),
-        (b"\x93NUMPY\x01", "a.npy", ModelFormat.NUMPY),
-        (b"\x89HDF\r\n\x1a\n", "a.h5", ModelFormat.HDF5),
-        (b'\x10\0\0\0\0\0\0\0{"a":1}', "a.safetensors", ModelFormat.SAFETENSORS),
-        (b"hello, this is a letter", "model.onnx", ModelFormat.UNKNOWN),
-        (b"", "model.onnx", ModelFormat.UNKNOWN),
+        (onnx_models.linear(), "model.onnx", "onnx"),
+        (onnx_models.linear(), "renamed.txt", "onnx"),
+        (b"PK\x03\x04....", "model.onnx", "zip"),
+        (b"\x80\x04\x95", "model.onnx", "pickle"),
+        (b"cos\nsystem\n", "old.pkl", "pickle"),
+        (b"\x93NUMPY\x01", "a.npy", "numpy"),
+        (b"\x89HDF\r\n\x1a\n", "a.h5", "hdf5"),
+        (b'\x40\0\0\0\0\0\0\0{"a":{"dtype"', "a.safetensors", "safetensors"),
+        (b"hello, this is a letter", "model.onnx", "unknown"),
+        (b"", "model.onnx", "unknown"),
     ],
 )
-def test_the_content_decides_the_format(head: bytes, filename: str, expected: ModelFormat) -> None:
-    assert formats.detect(head, filename) == expected
+def test_the_content_decides_the_format(head: bytes, filename: str, expected: str) -> None:
+    artifact = MemoryArtifact({filename: head}, {filename: len(head)})
+    assert catalogue.detect(artifact).format.key == expected

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 def test_every_page_of_a_ready_version_answers(
     people: People, verified: Upload, client: Client
 ) -> None:
-    verified(onnx_models.linear(), metadata={"accuracy": 0.9, "tags": ["edge"]})
+    verified(onnx_models.linear(), metadata={"accuracy": 0.9, "labels": {"edge": ""}})
     verified(onnx_models.linear(scale=2), metadata={"accuracy": 0.95, "map50": 0.5})
     aliases.move(
         actor=people.member, team_slug="vision", model_name="detector", alias="staging", number=2
@@ -22,14 +22,14 @@ def test_every_page_of_a_ready_version_answers(
 
     expected = {
         "/models": ["detector", "staging → 2"],
-        "/models?q=det&tag=edge&sort=name": ["detector"],
+        "/models?q=det&label=edge&sort=name": ["detector"],
         "/models/vision/detector": ["0.95", "Metrics by version", "map50"],
         "/models/vision/detector/compare?v=1&v=2": ["differs", "0.9"],
         "/models/vision/detector/edit": ["Description"],
         "/models/vision/detector/2": ["tritonclient", "config.pbtxt", "VersionId", "Deploy"],
         "/models/vision/detector/2/metadata": ["0.95", "map50 = 0.5"],
         "/models/vision/detector/2/checks": ["Serving repository"],
-        "/upload": ["Drop an ONNX file here", "noscript"],
+        "/upload": ["Drop a model here", "noscript"],
     }
     for address, fragments in expected.items():
         page = client.get(address)

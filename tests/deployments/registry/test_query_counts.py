@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -29,7 +30,7 @@ def add_models(people: People, names: list[str], *, versions: int) -> None:
                 filename="m.onnx",
                 declared_size_bytes=1,
                 bucket="b",
-                key=f"{name}{number}",
+                upload_prefix=f"{name}{number}/",
                 metadata={"accuracy": 0.9},
                 created_by=people.member,
                 created_at=at,
@@ -38,6 +39,8 @@ def add_models(people: People, names: list[str], *, versions: int) -> None:
 
 
 def queries(client: Client, address: str) -> int:
+    """Without the counts that are kept for half a minute."""
+    cache.clear()
     with CaptureQueriesContext(connection) as captured:
         assert client.get(address).status_code == 200
     return len(captured)
@@ -63,7 +66,7 @@ def test_more_rows_need_no_more_queries(people: People, client: Client, address:
     m0 = Model.objects.get(name="m0")
     for number in range(3, 8):
         first = ModelVersion.objects.get(model=m0, number=1)
-        first.pk, first.number, first.key = None, number, f"copy{number}"
+        first.pk, first.number, first.upload_prefix = None, number, f"copy{number}/"
         first.save(force_insert=True)
 
     assert queries(client, address) == few

@@ -27,4 +27,4 @@ def test_the_file_classifier_is_read_as_its_makers_describe_it(verified: Upload)
         {"name": "target_label", "dtype": "FP32", "dims": [-1, 214]}
     ]
     assert version.signature["max_batch_size"] == 32
-    assert 'name: "bytes" data_type: TYPE_INT32 dims: [ 2048 ]' in version.config_pbtxt
+    assert 'name: "bytes" data_type: TYPE_INT32 dims: [2048]' in version.config_pbtxt

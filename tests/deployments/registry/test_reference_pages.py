@@ -29,7 +29,7 @@ TYPED = {
     "dtype": "bf16",
     "context_length": "32768",
     "licence": "Apache-2.0",
-    "accuracy": "0.8",
+    "metrics": "accuracy = 0.8",
 }
 
 
@@ -86,7 +86,7 @@ def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_is_not_
         "dtype": "bf16",
         "context_length": 32768,
         "licence": "Apache-2.0",
-        "accuracy": 0.8,
+        "metrics": {"accuracy": 0.8},
     }
     assert "by reference" in text_of(client.get("/models/vision/chat"))
 

@@ -38,13 +38,13 @@ def test_a_reference_is_a_ready_version_that_says_what_was_not_read(people: Peop
 
     assert (version.number, version.state, version.source_uri) == (1, "ready", URI)
     assert version.storage_uri == URI
-    assert (version.bucket, version.key, version.s3_version_id, version.sha256) == ("", "", "", "")
+    assert (version.bucket, version.upload_prefix, version.sha256) == ("", "", "")
     assert version.metadata == {
         "parameters_millions": 8190,
         "dtype": "bf16",
         "context_length": 32768,
         "licence": "Apache-2.0",
-        "accuracy": 0.8,
+        "metrics": {"accuracy": 0.8},
     }
     assert [(check["name"], check["ok"]) for check in version.checks] == [
         ("Reference", True),

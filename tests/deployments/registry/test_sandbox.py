@@ -5,14 +5,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from deployments.registry.gateways import sandbox
+from deployments.registry.gateways import sandbox, sandbox_server
 from deployments.registry.gateways.sandbox import (
     Broken,
     DeathCause,
@@ -21,6 +21,7 @@ from deployments.registry.gateways.sandbox import (
     Limits,
     Refused,
 )
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 TASKS = "tests.deployments.registry.sandbox_tasks"
 LIMITS = Limits(memory_bytes=512 * 2**20, cpu_seconds=20, wall_seconds=60)
@@ -128,7 +129,9 @@ class Stop(Exception):
 
 
 def test_the_caller_may_stop_it_at_any_time() -> None:
-    before = set(psutil.Process().children())
+    run("double", {"number": 1})  # starts the server, which stays
+    (server,) = sandbox_server._servers
+    before = set(psutil.Process(server._process.pid).children())
 
     def stop() -> None:
         raise Stop
@@ -136,7 +139,7 @@ def test_the_caller_may_stop_it_at_any_time() -> None:
     with pytest.raises(Stop):
         sandbox.run(f"{TASKS}:sleep", None, limits=LIMITS, while_running=stop)
 
-    assert set(psutil.Process().children()) == before
+    assert set(psutil.Process(server._process.pid).children()) == before == set()
 
 
 def test_it_ends_with_the_worker(tmp_path: Path) -> None:
@@ -148,18 +151,58 @@ def test_it_ends_with_the_worker(tmp_path: Path) -> None:
         f"sandbox.run('{TASKS}:start_a_child_and_sleep', sys.argv[1], limits=limits)\n"
     )
     worker = subprocess.Popen([sys.executable, "-c", code, str(path)])
-    until = time.monotonic() + 30
-    while not (path.exists() and path.read_text()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    (child,) = psutil.Process(worker.pid).children()
+    wait_for("start of the child", lambda: path.exists() and path.read_text())
+    (server,) = psutil.Process(worker.pid).children()
+    (child,) = server.children()
+    started = psutil.Process(int(path.read_text()))
 
     worker.send_signal(signal.SIGKILL)
     worker.wait()
 
-    psutil.wait_procs([child], timeout=10)
-    assert not is_running(child.pid)
-    os.kill(int(path.read_text()), signal.SIGKILL)
+    psutil.wait_procs([server, child, started], timeout=PATIENCE_SECONDS)
+    assert not any(is_running(process.pid) for process in (server, child, started))
+
+
+def test_a_server_that_was_killed_is_started_again() -> None:
+    run("double", {"number": 1})
+    (killed,) = sandbox_server._servers
+    killed._process.kill()
+
+    assert run("double", {"number": 2}) == Finished({"doubled": 4})
+    assert sandbox_server._servers != [killed]
+
+
+def test_a_forked_copy_of_the_worker_has_a_server_of_its_own() -> None:
+    run("double", {"number": 1})
+    (server,) = sandbox_server._servers
+
+    pid = os.fork()
+    if pid == 0:
+        is_own = run("double", {"number": 2}) == Finished({"doubled": 4})
+        os._exit(0 if is_own and sandbox_server._servers != [server] else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert run("double", {"number": 3}) == Finished({"doubled": 6})
+
+
+def test_a_task_leaves_nothing_behind_for_the_next() -> None:
+    assert run("remember", 1) == Finished([1])
+    assert run("remember", 2) == Finished([2])
+
+
+def test_libraries_that_are_loaded_before_the_fork_start_no_threads() -> None:
+    run("double", {"number": 1})
+    (server,) = sandbox_server._servers
+
+    assert psutil.Process(server._process.pid).num_threads() == 1
+    assert run("list_libraries") == Finished(["numpy", "onnx", "treelite"])
+
+
+def test_processes_of_several_threads_run_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda n: run("double", {"number": n}), range(8)))
+
+    assert outcomes == [Finished({"doubled": 2 * n}) for n in range(8)]
 
 
 def test_there_is_no_network_where_the_kernel_allows_that() -> None:

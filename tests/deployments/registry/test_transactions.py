@@ -9,10 +9,9 @@ from deployments.models import ModelVersion
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.services import uploads, verification
-from deployments.registry.services.upload_validation import UploadDraft
 from deployments.states import VersionState
 from tests.deployments import onnx_models
-from tests.deployments.uploading import People, Upload
+from tests.deployments.uploading import People, Upload, draft_of
 from tests.network_guard import CalledInTransaction, Guarded
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,10 +45,10 @@ def test_failing_and_abandoning(calls: list[str], upload: Upload, people: People
         actor=people.member,
         team_slug="vision",
         model_name="detector",
-        draft=UploadDraft(filename="a.onnx", size_bytes=10),
+        draft=draft_of("a.onnx", 10),
     )
     uploads.abandon(actor=people.member, version_id=given_up.pk)
     verification.advance(given_up.pk)
 
     assert set(ModelVersion.objects.values_list("state", flat=True)) == {VersionState.FAILED}
-    assert {"abort_upload", "delete_all_versions"} <= set(calls)
+    assert {"abort_uploads", "delete_all_versions"} <= set(calls)

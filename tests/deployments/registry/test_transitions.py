@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
 from deployments.models import Model, ModelVersion
+from deployments.registry.domain.scanning.releases import Release
 from deployments.registry.services import transitions
 from deployments.states import VERSION, VersionState
 from portal.accounts.policy import SYSTEM
@@ -22,9 +24,7 @@ Move = Callable[[ModelVersion, Lease], None]
 MOVES: dict[str, tuple[VersionState, Move]] = {
     "to_verifying": (
         VersionState.VERIFYING,
-        lambda v, lease: transitions.to_verifying(
-            version=v, actor=SYSTEM, s3_version_id="x", size=1
-        ),
+        lambda v, lease: transitions.to_verifying(version=v, actor=SYSTEM),
     ),
     "to_ready": (
         VersionState.READY,
@@ -46,15 +46,18 @@ MOVES: dict[str, tuple[VersionState, Move]] = {
         VersionState.READY,
         lambda v, lease: transitions.to_restored(version=v, actor=SYSTEM),
     ),
+    # Without a serving repository its verification continues.
     "to_released": (
-        VersionState.READY,
-        lambda v, lease: transitions.to_released(version=v, actor=SYSTEM, reason="r", days=1),
+        VersionState.VERIFYING,
+        lambda v, lease: transitions.to_released(
+            version=v, actor=SYSTEM, release=Release("admin", "r", clock.now() + timedelta(days=1))
+        ),
     ),
 }
 SOURCES = {
     "to_verifying": {"uploading"},
     "to_ready": {"verifying"},
-    "to_quarantined": {"verifying"},
+    "to_quarantined": {"verifying", "ready"},
     "to_failed": {"uploading", "verifying"},
     "to_archived": {"ready", "quarantined"},
     "to_restored": {"archived"},
@@ -74,7 +77,7 @@ def version_in(people: People, state: VersionState) -> ModelVersion:
         filename="m.onnx",
         declared_size_bytes=1,
         bucket="b",
-        key="k",
+        upload_prefix="k/",
         created_by=people.member,
         created_at=at,
     )

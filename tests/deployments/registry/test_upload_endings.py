@@ -10,7 +10,7 @@ import psutil
 import pytest
 from django.test import Client
 
-from deployments.models import Model, ModelVersion
+from deployments.models import ArtifactFile, Model, ModelVersion
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.selectors import versions
@@ -20,12 +20,12 @@ from deployments.registry.services import (
     uploads,
     verification,
 )
-from deployments.registry.services.upload_validation import UploadDraft
+from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.deployments import onnx_models
-from tests.deployments.uploading import People, Upload
+from tests.deployments.uploading import People, Upload, draft_of, send_parts, versions_in
 from tests.fixtures import hostile_graphs
 
 pytestmark = pytest.mark.django_db
@@ -50,12 +50,12 @@ def test_a_file_that_is_no_model_is_refused_before_anything_is_sent(
     people: People, s3_store: S3Store, client: Client, filename: str, head: bytes, message: str
 ) -> None:
     client.force_login(people.member)
-    body = {"filename": filename, "size_bytes": 20, "head": encoded(head)}
+    body = {"files": [{"path": filename, "size_bytes": 20, "head": encoded(head)}]}
 
     answer = client.post(START, body, content_type="application/json")
 
     assert answer.status_code == 422
-    assert [error["field"] for error in answer.json()["errors"]] == ["filename"]
+    assert [error["field"] for error in answer.json()["errors"]] == ["files"]
     assert message in answer.json()["errors"][0]["detail"]
     assert Model.objects.count() == ModelVersion.objects.count() == AuditEvent.objects.count() == 0
     assert s3_store.client.list_multipart_uploads(Bucket=s3_store.bucket).get("Uploads", []) == []
@@ -65,19 +65,20 @@ def test_the_content_decides_over_the_name(
     people: People, s3_store: S3Store, client: Client
 ) -> None:
     client.force_login(people.member)
-    body = {"filename": "a.txt", "size_bytes": 20, "head": encoded(onnx_models.linear())}
+    file = {"path": "a.txt", "size_bytes": 20, "head": encoded(onnx_models.linear())}
+    body = {"files": [file]}
 
     assert client.post(START, body, content_type="application/json").status_code == 201
 
 
 def test_a_beginning_that_is_no_base64_is_a_field_error(people: People, client: Client) -> None:
     client.force_login(people.member)
-    body = {"filename": "a.onnx", "size_bytes": 20, "head": "%%%"}
+    body = {"files": [{"path": "a.onnx", "size_bytes": 20, "head": "%%%"}]}
 
     answer = client.post(START, body, content_type="application/json")
 
     assert answer.status_code == 422
-    assert [error["field"] for error in answer.json()["errors"]] == ["head"]
+    assert [error["field"] for error in answer.json()["errors"]] == ["files[0].head"]
 
 
 def stop_from_elsewhere(monkeypatch: pytest.MonkeyPatch, people: People) -> None:
@@ -168,7 +169,7 @@ def test_a_discarded_failed_upload_leaves_no_model(
 def test_a_discarded_open_upload_is_aborted_at_the_store(
     people: People, s3_store: S3Store, client: Client
 ) -> None:
-    draft = UploadDraft("a.onnx", 20)
+    draft = draft_of("a.onnx", 20)
     version = uploads.start(
         actor=people.member, team_slug="vision", model_name="detector", draft=draft
     )
@@ -179,6 +180,38 @@ def test_a_discarded_open_upload_is_aborted_at_the_store(
     assert client.get(f"/api/v1/versions/{version.pk}").status_code == 404
     verification.advance(version.pk)
     assert ModelVersion.objects.count() == Model.objects.count() == 0
+    assert s3_store.client.list_multipart_uploads(Bucket=s3_store.bucket).get("Uploads", []) == []
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["abandoned", "failed"])
+def test_a_discarded_folder_leaves_no_byte_of_any_file(
+    people: People, s3_store: S3Store, client: Client, *, is_sent: bool
+) -> None:
+    """Abandoned with one file stored, one sent but not assembled and one never begun; or failed as a whole."""
+    files = {"a.onnx": hostile_graphs.cycle(), "b.bin": b"b" * 20, "c.bin": b"c" * 20}
+    draft = UploadDraft(files=[DraftFile(path, len(body)) for path, body in files.items()])
+    version = uploads.start(
+        actor=people.member, team_slug="vision", model_name="detector", draft=draft
+    )
+    for path in list(files)[: 3 if is_sent else 2]:
+        send_parts(people.member, version, files[path], path=path)
+    if is_sent:
+        uploads.complete(actor=people.member, version_id=version.pk)
+        verification.advance(version.pk)
+        version.refresh_from_db()
+        assert version.state == VersionState.FAILED
+    else:
+        uploads.complete_files(actor=people.member, version_id=version.pk, paths=["a.onnx"])
+        assert s3_store.list_keys("") != []
+    client.force_login(people.member)
+
+    assert client.post("/models/vision/detector/1/discard").status_code == 302
+
+    verification.advance(version.pk)
+    assert (
+        ModelVersion.objects.count() == Model.objects.count() == ArtifactFile.objects.count() == 0
+    )
+    assert versions_in(s3_store) == []
     assert s3_store.client.list_multipart_uploads(Bucket=s3_store.bucket).get("Uploads", []) == []
 
 
@@ -215,6 +248,6 @@ def test_a_name_alone_is_refused_in_the_service_too(people: People, s3_store: S3
             actor=people.member,
             team_slug="vision",
             model_name="notes",
-            draft=UploadDraft("notes.txt", 20),
+            draft=draft_of("notes.txt", 20),
         )
     assert Model.objects.count() == 0

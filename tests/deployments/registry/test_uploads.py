@@ -11,11 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import time_machine
 
-from deployments.models import Model, ModelVersion
+from deployments.models import ModelVersion
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import uploads, verification
-from deployments.registry.services.upload_validation import UploadDraft
+from deployments.registry.services import file_uploads, uploads, verification
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock
@@ -23,32 +22,16 @@ from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFou
 from tests import plain_http
 from tests.deployments import onnx_models
 from tests.deployments.crashing_store import CrashingStore, Death
+from tests.deployments.registry.upload_requests import (
+    MIB,
+    assert_nothing_happened,
+    open_uploads,
+    sign,
+    start,
+)
 from tests.deployments.uploading import People, Upload, send_parts
 
 pytestmark = pytest.mark.django_db
-MIB = 2**20
-
-
-def start(people: People, *, name: str = "detector", actor: str = "member", **draft: Any) -> Any:
-    fields: dict[str, Any] = {"filename": "detector.onnx", "size_bytes": 20 * MIB} | draft
-    return uploads.start(
-        actor=people.named(actor),
-        team_slug="vision",
-        model_name=name,
-        draft=UploadDraft(**fields),
-    )
-
-
-def open_uploads(store: S3Store) -> list[str]:
-    answer = store.client.list_multipart_uploads(Bucket=store.bucket)
-    return [row["Key"] for row in answer.get("Uploads", [])]
-
-
-def assert_nothing_happened(store: S3Store) -> None:
-    assert Model.objects.count() == ModelVersion.objects.count() == 0
-    assert AuditEvent.objects.count() == 0
-    assert open_uploads(store) == []
-    assert store.list_keys("") == []
 
 
 @pytest.mark.parametrize(
@@ -56,16 +39,16 @@ def assert_nothing_happened(store: S3Store) -> None:
     [
         ({"name": "My_Model"}, "model", "'my-model'"),
         ({"name": "x" * 41}, "model", "Shorten it to 40"),
-        ({"filename": "a/b.onnx"}, "filename", "slash"),
-        ({"size_bytes": 0}, "size_bytes", "empty"),
-        ({"size_bytes": -1}, "size_bytes", "empty"),
-        ({"size_bytes": 51 * 2**30, "filename": "a.pt"}, "size_bytes", "limit of 50 GiB"),
-        ({"size_bytes": 2**31}, "size_bytes", "2 GiB"),
-        ({"sha256": "ABC"}, "sha256", "64 lowercase"),
+        ({"filename": "../b.onnx"}, "files[0].path", "no '..'"),
+        ({"size_bytes": 0}, "files", "empty"),
+        ({"size_bytes": -1}, "files[0].size_bytes", "negative"),
+        ({"size_bytes": 51 * 2**30, "filename": "a.pt"}, "files[0].size_bytes", "limit of 50 GiB"),
+        ({"size_bytes": 2**31}, "files[0].size_bytes", "2 GiB"),
+        ({"sha256": "ABC"}, "files[0].sha256", "64 lowercase"),
         ({"metadata": {"accuracy": 91.4}}, "metadata.accuracy", "0.914"),
         ({"metadata": {"run_url": "javascript:alert(1)"}}, "metadata.run_url", "https://"),
         ({"metadata": {"trained_at": "yesterday"}}, "metadata.trained_at", "2026-11-21"),
-        ({"metadata": {"Bad Key": 1}}, "metadata.Bad Key", "not a valid field name"),
+        ({"metadata": {"Bad Key": 1}}, "metadata.Bad Key", "not a valid metric name"),
         ({"metadata": {"nested": {"a": 1}}}, "metadata.nested", "text or a number"),
     ],
 )
@@ -91,17 +74,19 @@ def test_who_may_not_upload_leaves_nothing(
     assert_nothing_happened(s3_store)
 
 
-def test_a_store_that_does_not_answer_refuses_the_start_and_leaves_nothing(
+def test_a_store_that_does_not_answer_refuses_the_parts_and_the_upload_goes_on_later(
     people: People, s3_store: S3Store, settings: Any
 ) -> None:
+    version = start(people)
     with_store = settings.SLIPWAY_S3_ENDPOINT_URL
     settings.SLIPWAY_S3_ENDPOINT_URL = "http://127.0.0.1:9"
 
     with pytest.raises(Unavailable):
-        start(people)
+        sign(people, version, [1])
 
     settings.SLIPWAY_S3_ENDPOINT_URL = with_store
-    assert_nothing_happened(s3_store)
+    assert version.files.get().upload_id == ""
+    assert [part.number for part in sign(people, version, [1])] == [1]
 
 
 def test_numbers_follow_each_other(people: People, s3_store: S3Store) -> None:
@@ -114,14 +99,14 @@ def test_an_interrupted_upload_goes_on_with_what_is_missing(
 ) -> None:
     version = start(people)
     body = b"\x08\x07" + bytes(20 * MIB - 2)
-    plan = uploads.plan_of(version)
+    plan = file_uploads.plan_of(version.files.get())
     first, _, third = uploads.sign_parts(
-        actor=people.member, version_id=version.pk, numbers=[1, 2, 3], checksums={}
+        actor=people.member, version_id=version.pk, path="", numbers=[1, 2, 3], checksums={}
     )
     plain_http.client.put(first.url, content=body[: plan.part_bytes]).raise_for_status()
     plain_http.client.put(third.url, content=b"too short").raise_for_status()
 
-    state = uploads.stored_parts(actor=people.member, version_id=version.pk)
+    state = uploads.stored_parts(actor=people.member, version_id=version.pk, path="")
     assert list(state.missing) == [2, 3]
     with pytest.raises(Conflict, match=r"2 of 3 parts .* 2, 3") as refusal:
         uploads.complete(actor=people.member, version_id=version.pk)
@@ -133,7 +118,7 @@ def test_an_interrupted_upload_goes_on_with_what_is_missing(
     completed = uploads.complete(actor=people.member, version_id=version.pk)
     assert completed.state == VersionState.VERIFYING
     assert completed.size_bytes == 20 * MIB
-    assert completed.s3_version_id
+    assert completed.files.get().s3_version_id
 
 
 def test_completing_twice_is_one_completion(upload: Upload, people: People) -> None:
@@ -141,7 +126,7 @@ def test_completing_twice_is_one_completion(upload: Upload, people: People) -> N
 
     again = uploads.complete(actor=people.member, version_id=version.pk)
 
-    assert again.s3_version_id == version.s3_version_id
+    assert again.files.get().s3_version_id == version.files.get().s3_version_id != ""
     assert AuditEvent.objects.filter(action="version.uploaded").count() == 1
 
 
@@ -177,9 +162,10 @@ def test_a_version_is_never_pinned_without_a_version_id(
 ) -> None:
     version = start(people, size_bytes=4)
     send_parts(people.member, version, b"body")
-    stored = s3_store.list_parts(version.key, version.upload_id)
-    s3_store.complete_upload(version.key, version.upload_id, stored)
-    head = s3_store.head(version.key)
+    file = version.files.get()
+    stored = s3_store.list_parts(file.key, file.upload_id)
+    s3_store.complete_upload(file.key, file.upload_id, stored)
+    head = s3_store.head(file.key)
     unversioned = dataclasses.replace(head, version_id="")
     monkeypatch.setattr(S3Store, "head", lambda *_: unversioned)
     ModelVersion.objects.update(next_check_at=clock.now())
@@ -200,10 +186,12 @@ def test_an_abandoned_upload_is_aborted_at_the_store(people: People, s3_store: S
 
     assert open_uploads(s3_store) == []
     version.refresh_from_db()
-    assert (version.state, version.upload_id) == (VersionState.FAILED, "")
+    assert (version.state, version.files.get().upload_id) == (VersionState.FAILED, "")
     assert version.state_reason == "member canceled the upload."
     with pytest.raises(Conflict):
-        uploads.sign_parts(actor=people.member, version_id=version.pk, numbers=[1], checksums={})
+        uploads.sign_parts(
+            actor=people.member, version_id=version.pk, path="", numbers=[1], checksums={}
+        )
 
 
 def test_an_unfinished_upload_ends_after_a_day(people: People, s3_store: S3Store) -> None:
@@ -229,7 +217,7 @@ def test_parts_are_signed_in_small_batches_of_existing_numbers(
     for numbers in ([0], [4], [], list(range(1, 52))):
         with pytest.raises(Invalid):
             uploads.sign_parts(
-                actor=people.member, version_id=version.pk, numbers=numbers, checksums={}
+                actor=people.member, version_id=version.pk, path="", numbers=numbers, checksums={}
             )
 
 
@@ -237,83 +225,70 @@ def test_promised_checksums_must_come_with_each_part(people: People, s3_store: S
     version = start(people, has_part_checksums=True)
 
     with pytest.raises(Invalid, match="part_checksums"):
-        uploads.sign_parts(actor=people.member, version_id=version.pk, numbers=[1], checksums={})
+        uploads.sign_parts(
+            actor=people.member, version_id=version.pk, path="", numbers=[1], checksums={}
+        )
 
 
-def test_known_bytes_are_refused_unless_requested_again(
-    verified: Upload, people: People, s3_store: S3Store
+def test_two_that_open_a_file_at_once_share_one_upload(
+    people: People, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = verified(onnx_models.linear())
-
-    with pytest.raises(Conflict, match="already version 1 of detector") as refusal:
-        start(people, sha256=known.sha256)
-    assert refusal.value.code == "same_bytes"
-    assert open_uploads(s3_store) == []
-
-    again = start(people, sha256=known.sha256, is_duplicate_allowed=True)
-    assert again.number == 2
-
-
-def test_team_has_so_many_open_uploads_at_a_time(
-    people: People, s3_store: S3Store, settings: Any
-) -> None:
-    settings.SLIPWAY_TEAM_OPEN_UPLOADS = 2
-    first = start(people)
-    start(people, name="other")
-
-    with pytest.raises(Conflict, match="2 open uploads, the limit") as refusal:
-        start(people, name="third")
-
-    assert refusal.value.code == "too_many_uploads"
-    assert ModelVersion.objects.count() == len(open_uploads(s3_store)) == 2
-    assert not Model.objects.filter(name="third").exists()
-    uploads.abandon(actor=people.named("member"), version_id=first.pk)
-    assert start(people, name="third").number == 1
-
-
-def test_team_has_so_many_bytes(people: People, s3_store: S3Store, settings: Any) -> None:
-    settings.SLIPWAY_TEAM_STORAGE_BYTES = 40 * MIB
-    start(people)
-
-    with pytest.raises(Conflict, match="Team vision uses") as refusal:
-        start(people, name="too-large", size_bytes=20 * MIB + 1)
-
-    assert refusal.value.code == "storage_full"
-    assert ModelVersion.objects.count() == len(open_uploads(s3_store)) == 1
-    assert start(people, name="fits", size_bytes=20 * MIB).number == 1
-
-
-def test_room_that_was_taken_meanwhile_is_refused_and_leaves_no_upload(
-    people: People, s3_store: S3Store, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.SLIPWAY_TEAM_OPEN_UPLOADS = 1
+    version = start(people)
     create = s3_store.create_upload
 
     def lose_the_race(key: str, *, with_part_checksums: bool) -> str:
         monkeypatch.undo()
-        settings.SLIPWAY_TEAM_OPEN_UPLOADS = 1
-        start(people, name="faster")
+        sign(people, version, [1])
         return create(key, with_part_checksums=with_part_checksums)
 
     monkeypatch.setattr(s3_store, "create_upload", lose_the_race)
 
-    with pytest.raises(Conflict) as refusal:
-        start(people)
+    (part,) = sign(people, version, [2])
 
-    assert refusal.value.code == "too_many_uploads"
-    assert [row.model.name for row in ModelVersion.objects.select_related("model")] == ["faster"]
     assert len(open_uploads(s3_store)) == 1
+    assert f"uploadId={version.files.get().upload_id}" in part.url
+
+
+def test_an_upload_that_the_store_dropped_is_sent_again(people: People, s3_store: S3Store) -> None:
+    body = onnx_models.linear()
+    version = start(people, size_bytes=len(body))
+    send_parts(people.member, version, body)
+    file = version.files.get()
+    s3_store.abort_upload(file.key, file.upload_id)
+
+    with pytest.raises(Conflict, match="1 of 1 parts are missing") as refusal:
+        uploads.complete(actor=people.member, version_id=version.pk)
+
+    assert refusal.value.code == "parts_missing"
+    send_parts(people.member, version, body)
+    completed = uploads.complete(actor=people.member, version_id=version.pk)
+    assert completed.state == VersionState.VERIFYING
+
+
+def test_an_upload_that_makes_progress_does_not_expire(people: People, s3_store: S3Store) -> None:
+    version = start(people)
+
+    with time_machine.travel(clock.now() + timedelta(hours=23)):
+        sign(people, version, [1])
+    with time_machine.travel(clock.now() + timedelta(hours=46)):
+        verification.advance(version.pk)
+        version.refresh_from_db()
+        assert version.state == VersionState.UPLOADING
+    with time_machine.travel(clock.now() + timedelta(hours=48)):
+        verification.advance(version.pk)
+        version.refresh_from_db()
+        assert version.state == VersionState.FAILED
 
 
 def test_signed_addresses_take_exactly_the_bytes_of_their_part(
     people: People, s3_store: S3Store
 ) -> None:
     version = start(people, size_bytes=20 * MIB + 7)
-    plan = uploads.plan_of(version)
+    plan = file_uploads.plan_of(version.files.get())
     numbers = range(1, plan.count + 1)
 
     signed = uploads.sign_parts(
-        actor=people.named("member"), version_id=version.pk, numbers=numbers, checksums={}
+        actor=people.named("member"), version_id=version.pk, path="", numbers=numbers, checksums={}
     )
 
     for part in signed:

@@ -14,7 +14,7 @@ from deployments.models import ModelVersion
 from deployments.registry.gateways import object_store, sandbox
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.services import verification
-from deployments.registry.services.checklist import LEASE_SECONDS
+from deployments.registry.services.examination.checklist import LEASE_SECONDS
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock, leases
@@ -83,7 +83,7 @@ def test_a_worker_may_die_around_any_call_and_the_next_one_finishes(
             == 1
         )
 
-    assert {"head", "read_head", "read", "copy", "put", "list_keys", "lock"} <= set(died_at)
+    assert {"head", "read_range", "read", "copy", "put", "list_keys", "lock"} <= set(died_at)
     assert died_at == store.calls
 
 
@@ -101,5 +101,5 @@ def test_the_removal_of_a_failed_version_survives_death(
             verification.advance(version.pk)
 
         version.refresh_from_db()
-        assert (version.s3_version_id, version.next_check_at) == ("", None)
+        assert (version.files.get().s3_version_id, version.next_check_at) == ("", None)
     assert versions_in(s3_store) == []

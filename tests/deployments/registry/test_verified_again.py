@@ -16,14 +16,9 @@ from deployments.models import ModelVersion
 from deployments.registry.gateways import object_store, sandbox
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.gateways.sandbox import DeathCause, Died
-from deployments.registry.services import (
-    declarations,
-    examination,
-    transitions,
-    upload_endings,
-    verification,
-)
-from deployments.registry.services.checklist import LEASE_SECONDS
+from deployments.registry.services import declarations, transitions, upload_endings, verification
+from deployments.registry.services.examination import version_examination
+from deployments.registry.services.examination.checklist import LEASE_SECONDS
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock, leases
@@ -61,7 +56,8 @@ def assert_as_before(version: ModelVersion, before: dict[str, Any], reason: str)
     # What is recorded is what serving would read.
     store = object_store.store()
     assert serving_bytes.compare_version(version, serving_bytes.Bucket()) == []
-    assert store.head(version.key, version.s3_version_id).size_bytes == version.size_bytes
+    file = version.files.get()
+    assert store.head(file.key, file.s3_version_id).size_bytes == version.size_bytes
 
 
 def test_stopping_it_on_the_page_keeps_the_version(
@@ -174,7 +170,7 @@ def test_what_examining_raises_keeps_the_version(
     def fail(*args: object) -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr(examination, "examine", fail)
+    monkeypatch.setattr(version_examination, "examine", fail)
 
     verification.advance(version.pk)
 

@@ -15,7 +15,7 @@ from fleet.models import Workload
 from fleet.telemetry.services import poll
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid
-from tests.deployments.canaries import STEPS, send, soak, start, view
+from tests.deployments.canaries import STEPS, send, serve, soak, start, view
 from tests.deployments.world import World
 
 
@@ -68,7 +68,7 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
     assert (shown.stable_requests, shown.candidate_requests) == (900, 100)
     assert shown.observed_share == 0.1
     assert shown.next_weight == 50
-    assert [guard.verdict for guard in shown.guards] == ["pass", "pass", "pass"]
+    assert [guard.verdict for guard in shown.guards] == ["pass", "pass", "pass", "not known"]
 
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     moved = view(world, rollout)
@@ -83,6 +83,7 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
         "detector-r1-predictor": 50,
         "detector-r2-predictor": 50,
     }
+    serve(world, deployment, 50)
     shown = view(world, rollout)
     actions.promote(actor=world.lead2, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)
     world.reconcile_now(deployment)
@@ -114,7 +115,8 @@ def test_a_failing_candidate_is_aborted_automatically_with_the_reason(world: Wor
     assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
     aborted = RolloutEvent.objects.get(kind="aborting")
     assert aborted.message == "aborted: error ratio: worse than allowed: 40 of 120 requests failed"
-    assert [guard["verdict"] for guard in aborted.data["evidence"]] == ["pass", "fail", "pass"]
+    verdicts = [guard["verdict"] for guard in aborted.data["evidence"]]
+    assert verdicts == ["pass", "fail", "pass", "not known"]
     assert not AuditEvent.objects.filter(action__startswith="rollout.promoted").exists()
 
 
@@ -185,7 +187,7 @@ def test_of_two_leads_who_click_at_once_one_wins(
 ) -> None:
     steps = [{"weight": 10, "soak_seconds": 0, "min_requests": 0}, STEPS[1]]
     deployment, rollout = start(world, steps)
-    world.reconcile_now(deployment)
+    serve(world, deployment, 10)
     shown = view(world, rollout)
     from deployments.rollouts.services import evidence
 

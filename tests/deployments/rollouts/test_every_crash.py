@@ -33,6 +33,7 @@ from portal.notifications import services as notifications
 from portal.notifications.models import Notice
 from tests.deployments.canaries import send
 from tests.deployments.world import World
+from tests.rollout_plans import AT_ONCE
 
 STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
@@ -83,6 +84,10 @@ class Deaths:
         for module, name in POINTS:
             name_of_point = f"{module.__name__}.{name}"
             monkeypatch.setattr(module, name, self._deadly(name_of_point, getattr(module, name)))
+
+    @property
+    def by_phase(self) -> set[tuple[str, str]]:
+        return {(place, phase) for place, _, phase, _ in self.died}
 
     def _deadly(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
@@ -164,15 +169,38 @@ def _bad(walk: Walk) -> None:
         send(world, "detector-r2", 250, failure=200)
 
 
+def _good_until_promoted(walk: Walk) -> None:
+    """As good in every step; while it is watched, the old revision gets nothing and it does well."""
+    _good(walk)
+    if walk.row.phase == RolloutPhase.WATCHING:
+        send(walk.world, "detector-r2", 900)
+
+
+def _bad_once_promoted(walk: Walk) -> None:
+    """As good in every step; once it is stable it fails, and no person reacts."""
+    _good(walk)
+    if walk.row.phase == RolloutPhase.WATCHING:
+        send(walk.world, "detector-r2", 500, failure=400)
+
+
 @pytest.fixture
 def walk(world: World, monkeypatch: pytest.MonkeyPatch) -> Walk:
+    return _walk(world, monkeypatch, watch_seconds=0)
+
+
+@pytest.fixture
+def watched_walk(world: World, monkeypatch: pytest.MonkeyPatch) -> Walk:
+    return _walk(world, monkeypatch, watch_seconds=60)
+
+
+def _walk(world: World, monkeypatch: pytest.MonkeyPatch, *, watch_seconds: int) -> Walk:
     deployment = world.serving()
     change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=STEPS,
-        plan={"move_alias": "champion"},
+        plan={**AT_ONCE, "watch_seconds": watch_seconds, "move_alias": "champion"},
     )
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     apply_changes.sweep()
@@ -223,6 +251,46 @@ def test_a_bad_rollout_in_which_every_worker_died_once_goes_back_to_stable(
         "deployments.rollouts.services.transitions.begin_abort",
         "deployments.serving.services.desired_state.drop_candidate",
     } <= places
+
+
+def test_a_watched_rollout_in_which_every_worker_died_once_ends_as_approved(
+    world: World, watched_walk: Walk
+) -> None:
+    watched_walk.to_the_end(_good_until_promoted)
+
+    assert watched_walk.row.phase == RolloutPhase.COMPLETED
+    assert world.cluster.names("InferenceService") == ["detector-r2"]
+    assert ChangeRequest.objects.get(kind="canary").state == "done"
+    kinds = Counter(RolloutEvent.objects.values_list("kind", flat=True))
+    assert (kinds["watching"], kinds["completed"], kinds["aborting"]) == (1, 1, 0)
+    assert RolloutEvent.objects.filter(kind="alias").count() == 1
+    assert _notices("rollout.finished") == 1
+    assert {
+        ("deployments.rollouts.services.reconcile.observation_of", "watching"),
+        ("deployments.rollouts.services.evidence.store", "watching"),
+        ("deployments.rollouts.services.transitions.finish", "watching"),
+        # In the transaction that ends the watch the row has its next phase already.
+        ("deployments.serving.services.desired_state.drop_candidate", "completed"),
+    } <= watched_walk.deaths.by_phase
+
+
+def test_one_that_goes_bad_once_promoted_goes_back_though_every_worker_died_once(
+    world: World, watched_walk: Walk
+) -> None:
+    watched_walk.to_the_end(_bad_once_promoted)
+
+    assert watched_walk.row.phase == RolloutPhase.ABORTED
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
+    assert watched_walk.row.deployment.stable_revision.number == 1
+    assert ChangeRequest.objects.get(kind="canary").state == "failed"
+    assert not Alias.objects.exists()
+    assert _once("rollout.aborted")
+    assert (_notices("rollout.aborted"), _notices("rollout.finished")) == (1, 1)
+    assert {
+        ("deployments.rollouts.services.transitions.begin_abort", "watching"),
+        ("deployments.serving.services.desired_state.swap", "aborting"),
+    } <= watched_walk.deaths.by_phase
 
 
 def _assert_all_died(deaths: Deaths, *, but: set[str]) -> None:

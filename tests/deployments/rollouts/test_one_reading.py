@@ -16,6 +16,7 @@ from deployments.rollouts.services import actions as rollout_services
 from deployments.serving.selectors import deployments, statistics
 from fleet.models import MetricSample, Pod, Workload, WorkloadMinute
 from portal.accounts.models import User
+from tests.deployments.canaries import serve
 from tests.deployments.signed_in import start_canary
 from tests.deployments.world import World
 
@@ -146,9 +147,9 @@ def test_steps_that_were_skipped_do_not_read_passed(world: World, signed_in: Sig
 
 def test_steps_that_ran_to_their_end_passed(world: World) -> None:
     deployment, rollout = start_canary(world)
-    for _ in range(2):
+    for weight in (10, 50):
         world.clock.move(61)
-        world.reconcile_now(deployment)
+        serve(world, deployment, weight)
         rollout.refresh_from_db()
         shown = rollouts.view_of(actor=world.lead, rollout=rollout)
         rollout_services.promote(

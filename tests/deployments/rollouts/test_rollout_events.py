@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -20,8 +19,10 @@ from deployments.rollouts.services import actions
 from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.api import streams
+from slipway_client import Client, types
 from tests.deployments import canaries
 from tests.deployments.world import World
+from tests.waiting import PATIENCE_SECONDS
 
 SSE: dict[str, Any] = {"HTTP_ACCEPT": "text/event-stream"}
 
@@ -147,45 +148,48 @@ def test_a_stranger_gets_a_problem_and_bad_questions_too(world: World, rollout: 
         assert client.get(_url(rollout), question, **SSE).status_code == 422
 
 
-def test_the_notebook_follows_a_rollout_to_its_end(world: World, rollout: Rollout) -> None:
-    """Its own code, on the real application: the first stream is cut, the second ends."""
+def test_the_notebook_follows_a_rollout_to_its_end(
+    world: World, rollout: Rollout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own code with the real client, on the real application: the second stream is cut, the next
+    one goes on where it ended.
+    """
     notebook = json.loads(Path("docs/notebooks/wait-for-rollout.ipynb").read_text())
     source = next(
         "".join(cell["source"])
         for cell in notebook["cells"]
-        if "def stream" in "".join(cell["source"])
+        if cell["cell_type"] == "code" and "rollouts.watch" in "".join(cell["source"])
     )
-    pauses: list[float] = []
-    clock = SimpleNamespace(sleep=pauses.append)
-    names: dict[str, Any] = {"json": json, "httpx": httpx, "time": clock}
-    exec(source, names)
-    portal = _client(world.viewer)
+    portal = _client(world.lead)
     failures = [httpx.ConnectError("the portal restarts")]
+    streams: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        if len(pauses) == 1 and failures:
+        streams.append(request.headers["Last-Event-ID"])
+        if len(streams) == 2:
             raise failures.pop()
+        if len(streams) == 3:
+            actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
+        world.clock.move(20)
+        world.reconcile_now(rollout.deployment)
+        assert len(streams) < 60
         page = portal.get(request.url.path, {"wait": 0}, **_as_django(request.headers))
         return httpx.Response(page.status_code, content=page.getvalue())
 
-    client = httpx.Client(
-        transport=httpx.MockTransport(answer), base_url="http://testserver/api/v1/"
-    )
+    transport = httpx.MockTransport(answer)
+    slipway = Client("http://testserver", "of the test client", transport=transport)
+    pauses: list[float] = []
+    slipway._connection.sleep = pauses.append
 
-    lines: list[str] = []
-    for event, data in names["stream"](client, rollout.pk):
-        lines.append(data["message"] if event == "event" else event)
-        assert len(lines) < 60
-        if event == "state":
-            if data["phase"] == "running":
-                actions.abort(actor=world.lead, rollout_id=rollout.pk, reason="")
-            world.clock.move(20)
-            world.reconcile_now(rollout.deployment)
+    exec(source, {"slipway": slipway, "rollout_id": rollout.pk, "RolloutEvent": types.RolloutEvent})
 
     kept = list(RolloutEvent.objects.order_by("id").values_list("message", flat=True))
-    assert [name for name in lines if name not in ("state", "end")] == kept
-    assert lines[-1] == "end"
+    printed = [line[9:] for line in capsys.readouterr().out.splitlines() if line[:1].isdigit()]
+    assert len(printed) == len(kept)
+    assert all(line.startswith(message) for line, message in zip(printed, kept, strict=True))
     assert pauses[:3] == [1.0, 5.0, 1.0]
+    assert streams[0] == ""
+    assert streams[2] == streams[1] != ""
 
 
 @pytest.mark.django_db
@@ -221,7 +225,7 @@ def test_an_answer_waits_until_something_happens(world: World, rollout: Rollout)
     waiting = threading.Thread(target=fetch)
     waiting.start()
     actions.pause(actor=world.lead, rollout_id=rollout.pk, reason="check")
-    waiting.join(timeout=30)
+    waiting.join(timeout=PATIENCE_SECONDS)
 
     assert [event["message"] for event in body["events"]] == ["paused: check"]
     assert body["rollout"]["phase"] == "paused"

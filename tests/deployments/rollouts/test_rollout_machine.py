@@ -18,8 +18,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-from deployments.plans.domain.rollout_plan import PlanKind, RolloutPlan
-from deployments.plans.domain.steps import Step
 from deployments.rollouts.domain import decide
 from deployments.rollouts.domain.decide import Effect
 from deployments.rollouts.domain.observation import (
@@ -30,31 +28,7 @@ from deployments.rollouts.domain.observation import (
     TrafficSplit,
 )
 from deployments.states import ROLLOUT, RolloutPhase
-
-_DEADLINES = {
-    RolloutPhase.PREPARING: decide.PREPARE_SECONDS,
-    RolloutPhase.RUNNING: decide.DECIDE_SECONDS,
-    RolloutPhase.PAUSED: decide.DECIDE_SECONDS,
-    RolloutPhase.PROMOTING: decide.PROMOTE_SECONDS,
-    RolloutPhase.ABORTING: decide.ABORT_SECONDS,
-}
-
-
-def _plan(weights: list[int], auto: list[bool], *, is_shadow: bool) -> RolloutPlan:
-    """Unchecked: the last step of a shadow may be automatic here, and must still wait."""
-    is_blue_green = weights == [0]
-    kind = PlanKind.BLUE_GREEN if is_blue_green else PlanKind.CANARY
-    steps = tuple(
-        Step(
-            weight=weight,
-            soak_seconds=60,
-            min_requests=20,
-            auto_promote=is_auto and not is_blue_green,
-        )
-        for weight, is_auto in zip(weights, auto, strict=False)
-    )
-    return RolloutPlan(kind=PlanKind.SHADOW if is_shadow else kind).with_steps(steps)
-
+from tests.deployments.rollouts.machine_plans import DEADLINES, make_plan
 
 _ENDS = (Effect.COMPLETE, Effect.FINISH_ABORT)
 
@@ -66,13 +40,16 @@ class Rollouts(RuleBasedStateMachine):
         weights=st.lists(st.integers(1, 100), max_size=4, unique=True).map(sorted) | st.just([0]),
         auto=st.lists(st.booleans(), min_size=4, max_size=4),
         is_mirrored=st.booleans(),
+        is_watched=st.booleans(),
     )
-    def begin(self, weights: list[int], auto: list[bool], *, is_mirrored: bool) -> None:
+    def begin(
+        self, weights: list[int], auto: list[bool], *, is_mirrored: bool, is_watched: bool
+    ) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         is_blue_green = weights == [0]
         is_shadow = is_mirrored and bool(weights) and not is_blue_green
         self.progress = RolloutProgress(
-            plan=_plan(weights, auto, is_shadow=is_shadow),
+            plan=make_plan(weights, auto, is_shadow=is_shadow, is_watched=is_watched),
             phase=RolloutPhase.PREPARING,
             step_index=0,
             step_started_at=None,
@@ -127,8 +104,8 @@ class Rollouts(RuleBasedStateMachine):
             self.want(is_candidate_desired=True, desired=NO_TRAFFIC)
         elif decision.effect == Effect.START_SOAK:
             self.progress = replace(self.progress, step_started_at=self.now)
-        elif decision.effect == Effect.START_DRAIN:
-            self.progress = replace(self.progress, drain_started_at=self.now)
+        elif decision.effect in (Effect.WATCH, Effect.START_DRAIN):
+            self.drain(decision.effect)
         elif decision.effect == Effect.ABORT:
             self.abort_now()
         elif decision.effect == Effect.PROMOTE:
@@ -165,14 +142,29 @@ class Rollouts(RuleBasedStateMachine):
     def end(self, effect: Effect) -> None:
         is_complete = effect == Effect.COMPLETE
         assert not is_complete or self.progress.is_swapped
+        if is_complete and self.progress.plan.watched_seconds:
+            until = self.progress.watch_until
+            assert self.now >= (until or self.progress.phase_deadline_at), "not watched to the end"
         is_late = self.now >= self.progress.phase_deadline_at
         assert is_late or self.mirror == 0, "removed while it gets copies"
         self.move(RolloutPhase.COMPLETED if is_complete else RolloutPhase.ABORTED)
         self.want(is_candidate_desired=False, desired=NO_TRAFFIC)
 
+    def drain(self, effect: Effect) -> None:
+        if effect == Effect.START_DRAIN:
+            self.progress = replace(self.progress, drain_started_at=self.now)
+            return
+        assert self.progress.is_swapped, "watched before it is stable"
+        assert self.route == 0, "the old revision still gets requests"
+        self.move(RolloutPhase.WATCHING)
+        until = self.now + timedelta(seconds=self.progress.plan.watched_seconds)
+        self.progress = replace(
+            self.progress, drain_started_at=self.now, step_started_at=self.now, watch_until=until
+        )
+
     def move(self, to: RolloutPhase) -> None:
         assert to in ROLLOUT[self.progress.phase], f"{self.progress.phase} to {to}"
-        seconds = _DEADLINES.get(to, 0)
+        seconds = DEADLINES.get(to, 0)
         self.progress = replace(
             self.progress,
             phase=to,
@@ -232,6 +224,22 @@ class Rollouts(RuleBasedStateMachine):
         self.reconcile_now(is_crashing=False)
         assert self.progress.phase == RolloutPhase.ABORTING
         assert self.progress.desired == NO_TRAFFIC
+
+    @rule()
+    def a_failure_while_it_is_watched_goes_back_to_the_old_revision(self) -> None:
+        until = self.progress.watch_until
+        if self.progress.phase != RolloutPhase.WATCHING or until is None or self.now >= until:
+            return
+        self.failing, self.stable_ready = "error ratio", True
+        self.reconcile_now(is_crashing=False)
+        assert self.progress.phase == RolloutPhase.ABORTING
+        assert not self.progress.is_swapped
+        assert self.progress.desired == NO_TRAFFIC
+
+    @precondition(lambda self: self.progress.phase == RolloutPhase.WATCHING)
+    @rule()
+    def someone_finishes_the_watch(self) -> None:
+        self.progress = replace(self.progress, watch_until=self.now)
 
     @rule()
     def all_goes_well(self) -> None:

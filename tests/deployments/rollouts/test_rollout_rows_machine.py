@@ -30,6 +30,7 @@ from portal.core.errors import Conflict
 from tests.deployments.canaries import send
 from tests.deployments.rollouts.test_shadow import MIRRORING, let_mirror
 from tests.deployments.world import World
+from tests.rollout_plans import AT_ONCE
 
 STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
@@ -174,6 +175,10 @@ class Rows(RuleBasedStateMachine):
             share = row.steps[row.step_index]["weight"]
             requested = (0, share) if row.plan["kind"] == "shadow" else (share, 0)
             assert (deployment.candidate_weight, deployment.candidate_mirror) == requested
+        if row.phase == RolloutPhase.WATCHING:
+            assert (deployment.candidate_weight, deployment.candidate_mirror) == (0, 0)
+            assert deployment.stable_revision.number == 2
+            assert deployment.candidate_revision.number == 1
         if row.phase == RolloutPhase.COMPLETED:
             assert deployment.stable_revision.number == 2
             assert deployment.candidate_revision is None
@@ -220,7 +225,7 @@ def test_every_path_on_real_rows_ends_well(
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=steps,
-        plan={"kind": kind},
+        plan={**AT_ONCE, "watch_seconds": 60, "kind": kind},
     )
     world.approved(change)
     Rows.world, Rows.deployment = world, deployment

@@ -17,6 +17,7 @@ from portal.core.errors import Invalid
 from portal.notifications.models import Notice
 from tests.deployments.canaries import send, soak, view
 from tests.deployments.world import World
+from tests.rollout_plans import AT_ONCE
 
 STEPS = [
     {"weight": 10, "soak_seconds": 60, "min_requests": 100},
@@ -35,7 +36,7 @@ def request_shadow(world: World, deployment: Deployment, **changed: Any) -> Chan
         actor=world.member,
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
-        **{"steps": STEPS, "plan": {"kind": "shadow"}, **changed},
+        **{"steps": STEPS, "plan": {**AT_ONCE, "kind": "shadow"}, **changed},
     )
 
 
@@ -89,6 +90,8 @@ def test_copies_rise_by_steps_until_a_lead_lets_users_have_its_answers(world: Wo
     deployment = world.reconcile_now(deployment)
     assert routed(world) == (STABLE, {"detector-r2-predictor": 50})
     world.clock.move(5)
+    send(world, "detector-r1", 1000)
+    send(world, "detector-r2", 500)
     world.reconcile_now(deployment)
     last = view(world, rollout)
     assert (last.next_text, last.is_promotable) == ("to all users", True)

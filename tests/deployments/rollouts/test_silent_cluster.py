@@ -41,5 +41,7 @@ def test_a_plan_that_is_left_alone_with_a_silent_cluster_ends() -> None:
             assert decision.effect == Effect.WAIT
         elif phase == RolloutPhase.ABORTING:
             assert decision.effect == Effect.FINISH_ABORT
+        elif phase == RolloutPhase.WATCHING:
+            assert decision.effect == Effect.COMPLETE, "it has all traffic already"
         else:
             assert decision.effect == Effect.ABORT

@@ -120,6 +120,25 @@ def test_the_cache_of_a_language_model_follows_its_architecture() -> None:
     assert need.mib_on(2) == 17648
 
 
+def test_copies_of_a_language_model_divide_the_gpus_among_them() -> None:
+    two = need_of_language_model(replace(LLAMA_8B, data_parallel=2))
+
+    # One copy on each of two GPUs needs as much as one on one; with four GPUs each copy has two.
+    assert (two.mib_on(2), two.mib_on(4)) == (33504, 17648)
+    assert two.has_room(gpus=4, memory_mib=22888)
+    assert not two.has_room(gpus=2, memory_mib=22888)
+    assert not two.has_room(gpus=3, memory_mib=81920), "one copy would have two GPUs, one a single"
+
+
+def test_a_gpu_share_that_copies_cannot_divide_is_refused_with_the_reason() -> None:
+    four = need_of_language_model(replace(LLAMA_8B, data_parallel=4))
+    (one,) = advise(need=four, offers=[replace(A10G, memory_mib=81920)], demand=Demand()).rejected
+
+    assert [(refusal.reason, refusal.message) for refusal in one.refusals] == [
+        (RejectionReason.SPLIT, "1 GPU can't be divided among 4 copies of the model")
+    ]
+
+
 def test_an_unknown_architecture_goes_by_the_stated_rule_and_says_so() -> None:
     need = need_of_language_model(replace(LLAMA_8B, attention=None, kv_precision="fp8"))
 

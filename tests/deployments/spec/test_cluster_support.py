@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.cluster_support import engine_reason, missing, reasons
-from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec, Storage
+from deployments.spec.domain.serving_spec import Llm, Network, Scaling, ServingSpec, Storage
 from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 
@@ -96,3 +98,22 @@ def test_an_engine_is_off_only_where_it_is_known_to_be_missing() -> None:
     assert engine_reason(serving_spec.KSERVE_TRITON, without).startswith("KServe is not installed")
     assert engine_reason(serving_spec.KSERVE_TRITON, Capabilities.from_json({})) == ""
     assert engine_reason(serving_spec.TRITON, without) == ""
+
+
+def test_nodes_of_an_llm_service_need_leader_worker_sets_and_those_of_kserve_vllm_do_not() -> None:
+    features = {**ALL.features, "leader-worker-set": Feature(False)}
+    without = Capabilities(features=features)
+    llm = Llm(artifact="oci://registry/m:1", nodes=2)
+
+    def problems(engine: Any) -> list[tuple[str, str]]:
+        spec = ServingSpec(engine=engine, instance_type="g5.xlarge", llm=llm)
+        return [(item.path, item.message) for item in missing(spec, without)]
+
+    assert problems(serving_spec.LLM_SERVICE) == [
+        (
+            "llm.nodes",
+            "LeaderWorkerSet is not installed. It is needed for replicas of an LLMInferenceService "
+            "over several nodes.",
+        )
+    ]
+    assert problems(serving_spec.KSERVE_VLLM) == []

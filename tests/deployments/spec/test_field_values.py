@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployments.registry.domain import metric_direction
+from deployments.registry.domain.metadata import metric_direction
 from deployments.spec.domain import field_values
 from deployments.spec.domain.serving_spec import Llm, OfficeHours, Packed, Scaling, ServingSpec
 

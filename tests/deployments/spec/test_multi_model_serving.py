@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.domain import bucket_files, revision
-from deployments.manifests.domain.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
     PackedModel,
     ServedRevision,
 )
+from deployments.manifests.domain.model_files import bucket_files
+from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain import memory
 from deployments.sizing.domain.memory import FileModel, Measured

@@ -11,6 +11,7 @@ from portal.core.definitions import Rejected
 
 _GOOD = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 _VLLM = {"engine": "kserve-vllm", "instance_type": "g5.xlarge"}
+_SGLANG = {"engine": "kserve-sglang", "instance_type": "g5.xlarge"}
 _HOURS = {"timezone": "Europe/Berlin", "start": "08:00", "end": "18:00"}
 
 
@@ -51,6 +52,34 @@ def test_replicas_of_a_model_over_several_nodes_count_all_their_gpus() -> None:
     assert (spec.nodes, spec.most_gpus) == (2, 16)
 
 
+def test_copies_of_a_model_in_a_pod_have_gpus_of_their_own() -> None:
+    llm = {"hugging_face_id": "a/b", "tensor_parallel": 2, "data_parallel": 4}
+    spec = ServingSpec.from_json(
+        {"engine": "kserve-vllm", "instance_type": "p5.48xlarge", "gpus": 8, "llm": llm}
+    )
+
+    assert (spec.gpus, spec.nodes, spec.most_gpus) == (8, 1, 8)
+
+
+def test_nodes_split_one_copy_or_have_copies_of_their_own() -> None:
+    llm = {"artifact": "oci://registry/m:1", "nodes": 2}
+    data = {"instance_type": "p5.48xlarge", "gpus": 8}
+    split = ServingSpec.from_json(
+        {**data, "engine": "kserve-vllm", "llm": {**llm, "tensor_parallel": 8}}
+    )
+    copied = ServingSpec.from_json(
+        {
+            **data,
+            "engine": "llm-inference-service",
+            "llm": {**llm, "tensor_parallel": 4, "data_parallel": 2},
+        }
+    )
+
+    assert (split.nodes, split.split_nodes, split.most_gpus) == (2, 2, 16)
+    assert (copied.nodes, copied.split_nodes, copied.most_gpus) == (2, 1, 16)
+
+
+_CLAIM = "pvc://weights/m"
 _SQS = "https://sqs.us-east-1.amazonaws.com/111122223333/jobs"
 _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": "models"}
 
@@ -72,7 +101,19 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
         ({"scaling": {"kind": "vpa"}}, "scaling.kind"),
         ({"scaling": {"kind": "fixed"}, "max_replicas": 2}, "max_replicas"),
         ({"scaling": {"kind": "hpa", "metric": "latency"}}, "scaling.metric"),
-        ({**_VLLM, "scaling": {"kind": "hpa", "metric": "queue"}}, "scaling.metric"),
+        ({**_VLLM, "scaling": {"kind": "hpa", "metric": "kv-cache"}}, "scaling.metric"),
+        ({"scaling": {"kind": "keda", "metric": "first-token"}}, "scaling.metric"),
+        (
+            {**_VLLM, "scaling": {"kind": "keda", "metric": "kv-cache", "target": 101}},
+            "scaling.target",
+        ),
+        (
+            {
+                **_VLLM,
+                "scaling": {"kind": "keda", "metric": "kv-cache", "can_scale_to_zero": True},
+            },
+            "scaling.can_scale_to_zero",
+        ),
         ({"scaling": {"kind": "hpa", "target": 101}}, "scaling.target"),
         ({"scaling": {"kind": "hpa", "can_scale_to_zero": True}}, "scaling.can_scale_to_zero"),
         ({"scaling": {"kind": "hpa", "office_hours": _HOURS}}, "scaling.office_hours"),
@@ -140,13 +181,47 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
         ({**_VLLM, "instances_per_gpu": 2}, "instances_per_gpu"),
         ({**_VLLM, "llm": {"tensor_parallel": 2}}, "gpus"),
         ({**_VLLM, "gpus": 3}, "llm.tensor_parallel"),
+        ({**_VLLM, "gpus": 2, "llm": {"tensor_parallel": 2, "data_parallel": 2}}, "gpus"),
+        ({**_VLLM, "gpus": 3, "llm": {"data_parallel": 3}}, "llm.data_parallel"),
+        (
+            {**_VLLM, "gpus": 2, "llm": {"artifact": _CLAIM, "data_parallel": 2, "nodes": 2}},
+            "llm.data_parallel",
+        ),
+        (
+            {**_VLLM, "engine": "triton-vllm", "gpus": 2, "llm": {"data_parallel": 2}},
+            "llm.data_parallel",
+        ),
         ({**_VLLM, "llm": {"hugging_face_id": "model"}}, "llm.hugging_face_id"),
         ({**_VLLM, "llm": {"nodes": 2, "hugging_face_id": "a/b"}}, "llm.artifact"),
         (
-            {**_VLLM, "engine": "llm-inference-service", "llm": {"nodes": 2}},
+            {**_VLLM, "engine": "triton-vllm", "llm": {"hugging_face_id": "a/b", "nodes": 2}},
             "llm.nodes",
         ),
+        (
+            {
+                **_VLLM,
+                "engine": "llm-inference-service",
+                "gpu_resource": "nvidia.com/mig-1g.10gb",
+                "llm": {"nodes": 2},
+            },
+            "gpu_resource",
+        ),
+        ({**_VLLM, "llm": {"prefix_routing": True}}, "llm.prefix_routing"),
+        (
+            {
+                **_VLLM,
+                "engine": "llm-inference-service",
+                "llm": {"prefix_routing": True, "prefix_caching": False},
+            },
+            "llm.prefix_routing",
+        ),
         ({**_VLLM, "llm": {"gpu_memory_utilization": 1.5}}, "llm.gpu_memory_utilization"),
+        ({**_VLLM, "llm": {"mem_fraction_static": 0.5}}, "llm.mem_fraction_static"),
+        ({**_SGLANG, "llm": {"gpu_memory_utilization": 0.5}}, "llm.gpu_memory_utilization"),
+        ({**_SGLANG, "llm": {"mem_fraction_static": 0.05}}, "llm.mem_fraction_static"),
+        ({**_SGLANG, "llm": {"quantization": "bitsandbytes"}}, "llm.quantization"),
+        ({**_SGLANG, "llm": {"artifact": "pvc://w/m", "nodes": 2}}, "llm.nodes"),
+        ({**_SGLANG, "summary_latencies": True}, "summary_latencies"),
         ({**_VLLM, "llm": {"quantization": "q4"}}, "llm.quantization"),
         ({**_VLLM, "llm": {"max_num_batched_tokens": 64}}, "llm.max_num_batched_tokens"),
         (

@@ -63,6 +63,7 @@ def test_the_form_has_exactly_these_fields_with_their_help_and_bounds() -> None:
     apart = {"engine", "instance_type", "gpu_resource", "gpus", "min_replicas", "max_replicas"}
     apart |= {"cpu", "memory", "env", "image", "schema", "packed", "llm", "llm.tensor_parallel"}
     switches = {f"scaling.{name}" for name in ("office_hours", "sqs", "kafka", "redis")}
+    switches.add("triton.sequence")
     parts = {path for path, definition in FIELDS.items() if definition.model} - switches
 
     assert {one.path for one in request_body.SETTINGS.values()} == set(FIELDS) - apart - parts

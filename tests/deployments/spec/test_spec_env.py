@@ -95,6 +95,13 @@ def test_variables_of_vllm_are_for_vllm_only() -> None:
     )
 
 
+def test_variables_of_sglang_are_for_sglang_only() -> None:
+    variable = {"SGLANG_LOG_GC": "1"}
+    assert "has no effect on kserve-vllm" in _refusal("kserve-vllm", "SGLANG_LOG_GC")
+    assert "has no effect on kserve-sglang" in _refusal("kserve-sglang", "VLLM_USE_V1")
+    assert _spec("kserve-sglang", variable).env == (("SGLANG_LOG_GC", "1"),)
+
+
 @pytest.mark.parametrize(
     ("env", "message"),
     [

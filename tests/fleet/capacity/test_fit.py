@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fleet.capacity.selectors import fit
+from fleet.capacity.selectors import fit, node_spaces
 from fleet.capacity.selectors.fit import Fit, ReplicaSize
 from fleet.models import Cluster, Pod
 from fleet.observation.services import record
@@ -27,7 +27,9 @@ def see(cluster: Cluster, *items: dict[str, Any]) -> None:
 def fits(cluster: Cluster, *, replicas: int = 1, **fields: Any) -> Fit:
     size: dict[str, Any] = {"instance_type": "g5.xlarge", "gpu_resource": GPU, "gpus": 1}
     return fit.fits_now(
-        cluster_id=cluster.pk, size=ReplicaSize(**(size | fields)), replicas=replicas
+        node_spaces.list_spaces(cluster.pk),
+        size=ReplicaSize(**(size | fields)),
+        replicas=replicas,
     )
 
 

@@ -93,6 +93,23 @@ def test_llm_service_support_is_read_from_what_kserve_serves(
     assert probed(cluster).feature("llm-inference-service") == expected
 
 
+def test_prefix_routing_needs_the_inference_extension(kube: FakeKube, cluster: Cluster) -> None:
+    kube.api_groups["serving.kserve.io"] = ["v1beta1", "v1alpha1"]
+    kube.served = {"serving.kserve.io/v1alpha1": ["llminferenceservices"]}
+    kube.put(gateway())
+
+    before = probed(cluster).offers("prefix-routing")
+    kube.api_groups["inference.networking.k8s.io"] = ["v1"]
+    after = probed(cluster).offers("prefix-routing")
+
+    assert before.ok is False
+    assert before.why == (
+        "InferencePool is not installed. It is needed for routing requests for language models by "
+        "prefix cache."
+    )
+    assert after == Offer(ok=True)
+
+
 def test_knative_mode_needs_both_and_names_the_default(kube: FakeKube, cluster: Cluster) -> None:
     assert probed(cluster).feature("kserve-knative").is_there is False
     kube.api_groups["serving.knative.dev"] = ["v1"]

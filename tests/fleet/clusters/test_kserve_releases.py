@@ -8,7 +8,7 @@ import pytest
 
 from fleet.clusters.domain import kserve_releases
 from fleet.clusters.domain.capabilities import Capabilities
-from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
+from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, FEATURE_DESCRIPTIONS
 from fleet.clusters.services import capabilities
 from fleet.models import Cluster
 from tests.fleet.clusters.test_capabilities import controller
@@ -31,7 +31,7 @@ def probed(kube: FakeKube, cluster: Cluster, release: str) -> Capabilities:
 @pytest.mark.parametrize(
     ("release", "refused"),
     [
-        ("v0.15.2", {"kserve-triton", "kserve-vllm", "llm-inference-service"}),
+        ("v0.15.2", {"kserve-triton", "kserve-vllm", "kserve-sglang", "llm-inference-service"}),
         ("v0.16.0", {"llm-inference-service"}),
         ("v0.17.1", {"llm-inference-service"}),
         ("v0.18.0", set()),
@@ -45,8 +45,7 @@ def test_engines_are_refused_where_the_release_is_too_old(
 ) -> None:
     read = probed(kube, cluster, release)
 
-    engines = ("kserve-triton", "kserve-vllm", "llm-inference-service", "triton", "triton-vllm")
-    assert {name for name in engines if read.offers_engine(name).ok is False} == refused
+    assert {name for name in ENGINE_NEEDS if read.offers_engine(name).ok is False} == refused
 
 
 @pytest.mark.django_db

@@ -10,8 +10,8 @@ import pytest
 
 from fleet.clusters.services import clusters
 from fleet.costs.services import demo_history
-from fleet.gpus.services import prices
 from fleet.models import LedgerRow, WorkloadHour
+from fleet.prices.services import catalogue as prices
 from portal.accounts.policy import SYSTEM
 from tests.accounts import make_team
 

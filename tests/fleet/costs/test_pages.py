@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from fleet.models import InstancePrice, LedgerRow, Node, SealedHour, UnpricedHour
+from fleet.models import (
+    InstancePrice,
+    LedgerRow,
+    Node,
+    SealedHour,
+    UnpricedHour,
+    Workload,
+    WorkloadHour,
+)
 from portal.accounts.models import Team
 from tests.fleet.one_node import NOW, admin, member, nlp, node, occupy, still_clock, vision
 from tests.page import page
@@ -89,6 +97,42 @@ def test_every_amount_leads_to_its_ledger_rows(
 
     assert row["Cost"] == "$1.418000"
     assert row["Workload"].startswith("detector-r1")
+
+
+def test_reserved_dollars_stand_beside_those_in_use(
+    admin: Client, vision: Team, nlp: Team, ledger_rows: None
+) -> None:
+    cluster = Node.objects.get().cluster
+    Node.objects.all().delete()
+    workload = Workload.objects.create(
+        cluster=cluster,
+        team=vision,
+        namespace="vision",
+        name="detector-r1",
+        labels={"deployment": "detector"},
+        created_at=HOUR,
+    )
+    WorkloadHour.objects.create(
+        workload=workload,
+        start=HOUR,
+        observed_ms=3_600_000,
+        gpu_busy_ms=900_000,
+        gpu_busy_source="triton",
+    )
+
+    shown = page(admin.get("/costs")).rows
+    rows = csv.DictReader(admin.get("/costs.csv?range=month").getvalue().decode().splitlines())
+    rest = admin.get("/api/v1/costs").json()
+
+    assert {row["group"]: row["used_usd"] for row in rows} == {
+        "nlp": "",
+        "vision": "0.354500",
+        "idle": "",
+    }
+    used = {row["key"]["name"]: row["used_amount"] for row in rest["rows"]}
+    assert used == {"nlp": None, "vision": "0.354500"}
+    cells = [row["Utilisation"] for row in shown if "$0.35 used" in row.get("Utilisation", "")]
+    assert len(cells) == 1
 
 
 def test_ledger_of_other_teams_stays_hidden(member: Client, nlp: Team, ledger_rows: None) -> None:

@@ -1,4 +1,4 @@
-"""What a million tokens of a language model cost; other models have inferences only."""
+"""What a million tokens of a language model cost, and how a deployment's cost page names things."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.test import Client
 
 from deployments.pages.web import cost
 from fleet.costs.domain.results import CostRow, GroupBy, GroupKey
 from fleet.costs.selectors import costs
 from fleet.models import Node, WorkloadHour
 from portal.accounts.models import Team
-from tests.fleet.one_node import NOW, node, occupy, still_clock, vision
+from tests.fleet.one_node import NOW, admin, node, occupy, still_clock, vision
+from tests.page import page
 
-__all__ = ["node", "still_clock", "vision"]
+__all__ = ["admin", "node", "still_clock", "vision"]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 HOUR = NOW.replace(minute=0)
 
@@ -67,3 +69,39 @@ def test_the_cost_of_a_deployment_is_by_what_it_answers_with(
     tile = cost._unit_tile([row], Decimal(2))
 
     assert (tile.title, tile.amount, tile.detail) == (title, amount, detail)
+
+
+def test_the_costs_page_shows_tokens_once_a_language_model_counts_them(
+    admin: Client, node: Node, vision: Team
+) -> None:
+    chat = occupy(node, vision, "chat", 1_000_000, None)
+    occupy(node, vision, "detector", 1_000_000, None)
+    address = "/costs?group=deployment"
+
+    assert "$/1M tokens" not in page(admin.get(address)).text
+
+    WorkloadHour.objects.create(
+        workload=chat, start=HOUR, inference_count=1000, prompt_tokens=2_000_000, observed_ms=1
+    )
+    shown = page(admin.get(address))
+
+    costs_of = {name: shown.row(name) for name in ("vision/chat", "vision/detector")}
+    assert {name: (row["Tokens"], row["$/1M tokens"]) for name, row in costs_of.items()} == {
+        "vision/chat": ("2,000,000", "$0.0591"),
+        "vision/detector": ("—", "—"),
+    }
+
+
+def test_a_revision_is_named_as_its_label_says() -> None:
+    key = GroupKey(team_slug="vision", deployment="detector", revision="r2")
+
+    assert key.label == "vision/detector r2"
+
+
+def test_one_gpu_and_several_are_counted_in_english() -> None:
+    assert [cost.describe_gpus(Decimal(n)) for n in ("0", "0.5", "1.000", "2")] == [
+        "0 GPUs",
+        "0.5 GPUs",
+        "1 GPU",
+        "2 GPUs",
+    ]

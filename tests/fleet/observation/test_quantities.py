@@ -11,15 +11,32 @@ from fleet.observation.domain import pod_requests
 
 @pytest.mark.parametrize(
     ("text", "amount"),
-    [("3920m", "3.92"), ("14162Mi", str(14162 * 2**20)), ("1", "1"), ("2k", "2000"), (4, "4")],
+    [
+        ("3920m", "3.92"),
+        ("14162Mi", str(14162 * 2**20)),
+        # As the kubelet reports memory.
+        ("187904819Ki", str(187904819 * 2**10)),
+        ("1", "1"),
+        ("2k", "2000"),
+        (4, "4"),
+        ("1e3", "1000"),
+        ("1.5E2", "150"),
+        ("1E", str(10**18)),
+        ("2Ei", str(2 * 2**60)),
+        (".5", "0.5"),
+        ("-1", "-1"),
+    ],
 )
 def test_quantities_are_exact(text: object, amount: str) -> None:
     assert quantities.parse_quantity(text) == Decimal(amount)
 
 
-def test_a_word_is_not_a_quantity() -> None:
+@pytest.mark.parametrize(
+    "text", ["many", "", "1K", "1Kib", "1 Ki", "i", "NaN", "Infinity", "1mm", "1_0"]
+)
+def test_a_word_is_not_a_quantity(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):
-        quantities.parse_quantity("many")
+        quantities.parse_quantity(text)
 
 
 def test_amounts_read_as_people_say_them() -> None:

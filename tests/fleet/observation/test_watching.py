@@ -173,10 +173,16 @@ def test_sweep_alone_sees_the_cluster_and_its_capabilities(
     row = Cluster.objects.get()
     assert Node.objects.filter(name=name, gpu_count=1).exists()
     assert row.is_reachable is True
-    assert row.capabilities["engines"] == ["kserve-triton", "triton", "kserve-vllm"]
+    assert row.capabilities["engines"] == [
+        "kserve-triton",
+        "triton",
+        "kserve-vllm",
+        "kserve-sglang",
+    ]
     offers = Capabilities.from_json(row.capabilities)
     assert offers.offers_engine("triton-vllm").ok is False
     assert "random weights" in offers.engine_notes["kserve-vllm"]
+    assert offers.engine_notes["kserve-sglang"].startswith("Instead of SGLang, ")
     assert offers.offers("keda").ok is False
     assert row.lease_until is None
 

@@ -102,6 +102,20 @@ def test_busy_time_is_the_time_a_model_executed() -> None:
     )
 
 
+def test_a_batch_is_busy_once_however_many_requests_it_has() -> None:
+    """16 requests in 2 executions of 50 ms: Triton adds 50 ms for each request."""
+    counters = Counters(
+        request_success=16, inference_count=16, execution_count=2, compute_infer_us=16 * 50_000
+    )
+
+    [increase] = increases(
+        [Reading(START, Counters()), Reading(START + timedelta(seconds=10), counters)],
+        ready_at=None,
+    )
+
+    assert increase.busy_ms == 100
+
+
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 1000)), min_size=1, max_size=30))
 def test_every_request_between_readings_is_counted_once_whatever_restarts(
     steps: list[tuple[bool, int]],

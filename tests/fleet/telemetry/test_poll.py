@@ -14,6 +14,7 @@ from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
 from fleet.tasks import poll_workloads
 from fleet.telemetry.domain.counters import ServingStats
+from fleet.telemetry.selectors import blocks
 from fleet.telemetry.selectors import requests as selected
 from fleet.telemetry.services import poll, rollups
 from tests.fleet.fakes import FakeKube
@@ -165,10 +166,32 @@ def test_thinning_keeps_every_sum_exact_across_a_restart(kube: FakeKube, cluster
         poll_at(kube, index * 10, {PODS[0]: page(value)})
     before = counts(cluster, START)
 
-    gone = rollups.thin(at=START + timedelta(minutes=30))
+    # The last hour stays whole: blocks of a rollout's tests are chosen from it.
+    assert rollups.thin(at=START + timedelta(minutes=60)) == 0
+    gone = rollups.thin(at=START + timedelta(minutes=70))
 
     assert gone == 3
     assert counts(cluster, START).success == before.success == 20 + 2 + 14
+
+
+def test_slots_are_the_increases_of_each_pod(kube: FakeKube, cluster: Cluster) -> None:
+    for second, value in ((0, 10), (7, 40), (9, 50), (17, 90)):
+        poll_at(kube, second, {PODS[0]: page(value), PODS[1]: page(100)})
+
+    series = blocks.slots(
+        cluster_id=cluster.pk,
+        namespace="vision",
+        name="detector-r1",
+        since=START + timedelta(seconds=1),
+        until=START + timedelta(seconds=21),
+        seconds=5,
+    )
+
+    # From the first slot with an increase: seconds 6 to 11, 11 to 16, 16 to 21.
+    assert [[slot.request_success for slot in of_pod] for of_pod in series] == [
+        [40, 0, 40],
+        [0, 0, 0],
+    ]
 
 
 def test_series_has_no_point_for_an_unobserved_minute(kube: FakeKube, cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
 from deployments.changes.services import requests
-from deployments.models import Alias, Deployment, EmergencyReview, Rollout
+from deployments.imports.services import imports
+from deployments.imports.services.imports import ImportDraft
+from deployments.models import AdviceItem, Alias, Deployment, EmergencyReview, Rollout
 from deployments.pipelines.services import requests as pipeline_requests
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.plans.services import templates
@@ -128,7 +131,31 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         created_by=world.lead,
         created_at=clock.now(),
     )
+    job = imports.start(
+        actor=world.member,
+        team_slug="vision",
+        model_name="imported",
+        draft=ImportDraft("https://models.example/m.onnx"),
+    )
+    item = AdviceItem.objects.create(
+        team=world.team,
+        deployment=deployment,
+        subject="vision/detector",
+        kind="idle",
+        message="Stop it.",
+        formula="",
+        risk="low",
+        risk_reason="",
+        cost_amount=Decimal(10),
+        saving_amount=Decimal(10),
+        proposal={"kind": "stop", "settings": {}},
+        first_seen_at=clock.now(),
+        computed_at=clock.now(),
+    )
     names = {
+        "provider_id": "lab",
+        "item_id": item.pk,
+        "import_id": job.pk,
         "slug": "vision",
         "team": "vision",
         "name": world.version1.model.name,
@@ -153,5 +180,6 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         "version": "1",
         "token": "unknown",
         "link_id": 0,
+        "server": "lab",
     }
     return FullWorld(world, deployment, names)

@@ -33,6 +33,7 @@ ANONYMOUS = {"get nodes"}
 # Only a platform admin may, whatever the team: refused by name, because it hides nothing.
 ADMINS = {
     "post teams",
+    "post prices",
     "post clusters",
     "post clusters/{cluster_id}/test",
     "get clusters/{cluster_id}/serving",
@@ -43,7 +44,12 @@ ADMINS = {
     "delete clusters/{cluster_id}",
 }
 # Reading these is part of changing something.
-UPLOADERS = {"get versions/{version_id}/parts"}
+UPLOADERS = {
+    "get versions/{version_id}/parts",
+    "get mlflow-servers/{server}/models",
+    "get mlflow-servers/{server}/versions",
+}
+QUERIES = {"get mlflow-servers/{server}/versions": "?model=detector"}
 SPEC = {"engine": "triton", "instance_type": "g5.xlarge"}
 DRAFT = {"version_id": "version_id", "cluster_id": "cluster_id", "name": "other", "spec": SPEC}
 NODES = {
@@ -58,6 +64,9 @@ NODES = {
 PIPELINE = {"team": "vision", "cluster_id": "cluster_id", "name": "other", **NODES}
 # What a member could send, so that a refusal is about the actor and not the body.
 BODIES: dict[str, dict[str, Any]] = {
+    "post advice/{item_id}/snooze": {"days": 7},
+    "post advice/{item_id}/dismiss": {"reason": "tried"},
+    "post prices": {"prices": []},
     "post teams": {"slug": "audio", "name": "Audio"},
     "patch teams/{slug}": {"quota_gpus": 1, "monthly_budget_amount": "1.00"},
     "put teams/{slug}/members/{username}": {"role": "viewer"},
@@ -68,11 +77,14 @@ BODIES: dict[str, dict[str, Any]] = {
         "reason": "away",
     },
     "post models": {"team": "vision", "name": "other"},
-    "post models/{team}/{name}/versions": {"filename": "m.onnx", "size_bytes": 10},
+    "post models/{team}/{name}/versions": {"files": [{"path": "m.onnx", "size_bytes": 10}]},
+    "post models/{team}/{name}/imports": {"address": "https://models.example/m.onnx"},
     "post models/{team}/{name}/references": {"source_uri": "hf://org/model"},
     "put models/{team}/{name}/aliases/{alias}": {"version": 2},
     "patch versions/{version_id}": {"metadata": {"accuracy": 0.1}},
+    "post versions/preview": {"team": "vision", "files": [{"path": "m.onnx", "size_bytes": 10}]},
     "post versions/{version_id}/parts": {"numbers": [1]},
+    "post versions/{version_id}/files/complete": {"paths": ["m.onnx"]},
     "post versions/{version_id}/release": {"reason": "tried", "days": 1},
     "post clusters": {
         "name": "other",
@@ -143,7 +155,7 @@ def send(client: APIClient, operation: str, names: dict[str, Any]) -> Any:
         key: names[value] if isinstance(value, str) and value in names else value
         for key, value in BODIES.get(operation, {}).items()
     }
-    address = f"/api/v1/{path.format(**names)}"
+    address = f"/api/v1/{path.format(**names)}{QUERIES.get(operation, '')}"
     return getattr(client, method)(address, None if method == "get" else body, format="json")
 
 
@@ -237,6 +249,8 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     assert {read: statuses[read] for read in reads if statuses[read] != 200} == {}
     # A preflight writes nothing; the missing permission is one of its checks.
     assert writes.pop("post deployments/preflight") in {200, 403}
+    # A conversion writes nothing either; the version has no signature here.
+    assert writes.pop("post versions/{version_id}/triton-config") == 422
     assert {one: status for one, status in writes.items() if status != 403} == {}
     assert rows() == before
 

@@ -98,7 +98,6 @@ def _open_connection() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_open_connection")
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_every_answer_is_one_that_the_document_promises(
     full_world: FullWorld, mode: GenerationMode

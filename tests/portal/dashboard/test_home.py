@@ -13,6 +13,7 @@ from deployments.states import DeploymentState, VersionState
 from fleet.models import GpuLease, Node, Workload, WorkloadMinute
 from portal.accounts.models import Team, User
 from tests.accounts import make_membership, make_team, make_user
+from tests.deployments.canaries import serve
 from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
 from tests.page import page
@@ -64,7 +65,7 @@ def test_the_requester_is_not_asked_to_approve_their_own(world: World, signed_in
 def test_a_promotable_rollout_shows_up_for_the_lead(world: World, signed_in: SignIn) -> None:
     deployment, _ = start_canary(world)
     world.clock.move(61)
-    world.reconcile_now(deployment)
+    serve(world, deployment, 10)
 
     page = signed_in(world.lead).get("/").content.decode()
 

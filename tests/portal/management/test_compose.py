@@ -34,7 +34,7 @@ def services() -> dict[str, Any]:
 
 
 # Readers whose variable may be left out.
-_OPTIONAL = ("names", "networks", "optional_secret")
+_OPTIONAL = ("names", "networks", "optional_secret", "addresses", "secrets_by_name")
 
 
 def variables_read(*, required_only: bool = False) -> set[str]:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from portal.management.demo import guard, ports, state
 from portal.management.demo.ports import Ports
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 
 @pytest.fixture
@@ -80,8 +80,5 @@ def test_guarded_program_ends_with_its_parent() -> None:
 
     os.kill(parent.pid, signal.SIGKILL)
 
-    parent.wait(10)
-    deadline = time.monotonic() + 10
-    while child.is_running() and child.status() != "zombie" and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not child.is_running() or child.status() == "zombie"
+    parent.wait(PATIENCE_SECONDS)
+    wait_for("end", lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)

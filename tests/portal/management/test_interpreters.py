@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -88,3 +89,19 @@ def test_environment_of_another_version_is_made_anew(
 
     assert not install.is_usable(Path(sys.executable))
     assert not install.is_usable(tmp_path / "absent")
+
+
+def test_the_client_is_linked_from_its_sources(tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+
+    install.link_client(python)
+
+    find = "import importlib.util; print(importlib.util.find_spec('slipway_client').origin)"
+    found = subprocess.run([python, "-c", find], capture_output=True, text=True, check=True)
+    origin = Path(install.__file__).parents[2] / "client" / "src" / "slipway_client" / "__init__.py"
+    assert Path(found.stdout.strip()) == origin
+    script = environment / "bin" / "slipway"
+    assert script.read_text().startswith(f"#!{python}\n")
+    assert script.stat().st_mode & 0o111

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from botocore.config import Config
 
 from tests import plain_http
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 BUCKET = "models"
 ORIGIN = "http://127.0.0.1:8000"
@@ -38,20 +38,18 @@ class Server:
                 *("--data-dir", str(self.folder), "--port", str(self.port)),
             ]
         )
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            try:
-                plain_http.client.get(f"{self.url}/_health").raise_for_status()
-            except httpx.TransportError:
-                time.sleep(0.1)
-            else:
-                return
-        pytest.fail("the S3 server did not start")
+        wait_for("S3 server", self._is_healthy)
+
+    def _is_healthy(self) -> bool:
+        try:
+            return plain_http.client.get(f"{self.url}/_health").is_success
+        except httpx.TransportError:
+            return False
 
     def stop(self, how: signal.Signals) -> int:
         assert self.process
         self.process.send_signal(how)
-        return self.process.wait(10)
+        return self.process.wait(PATIENCE_SECONDS)
 
     @property
     def client(self) -> Any:

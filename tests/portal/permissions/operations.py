@@ -15,6 +15,7 @@ def _rows(allowed: str, ok: int, *keys: str, **more: Any) -> tuple[Row, ...]:
 READ_BY_EVERYONE: Final = _rows(
     EVERYONE,
     200,
+    "get advice",
     "get approval-rules",
     "get changes",
     "get clusters",
@@ -26,8 +27,10 @@ READ_BY_EVERYONE: Final = _rows(
     "get costs/series",
     "get deployments",
     "get emergency-reviews",
+    "get imports",
     "get me",
     "get me/tokens",
+    "get mlflow-servers",
     "get models",
     "get nodes",
     "get pipeline-changes",
@@ -37,6 +40,8 @@ READ_BY_EVERYONE: Final = _rows(
     "get teams",
     "get usage",
     "get versions",
+    "get versions/facets",
+    "get versions/quarantined-in-use",
 )
 READ_BY_THE_TEAM: Final = _rows(
     TEAM,
@@ -46,9 +51,11 @@ READ_BY_THE_TEAM: Final = _rows(
     "get deployments/{deployment_id}",
     "get deployments/{deployment_id}/drift",
     "get deployments/{deployment_id}/events",
+    "get deployments/{deployment_id}/logs",
     "get deployments/{deployment_id}/revisions",
     "get deployments/{deployment_id}/stats",
     "get golden-requests/{golden_id}",
+    "get imports/{import_id}",
     "get models/{team}/{name}",
     "get models/{team}/{name}/aliases",
     "get models/{team}/{name}/aliases/{alias}",
@@ -67,19 +74,45 @@ READ_BY_THE_TEAM: Final = _rows(
     "get teams/{slug}/rollout-limit",
     "get teams/{slug}/rollout-templates",
     "get versions/{version_id}",
+    "get versions/{version_id}/files",
+    "get versions/{version_id}/starts",
 )
+# No server is configured here; who may upload nowhere does not learn that.
+OF_MLFLOW: Final = (
+    Row(
+        "get mlflow-servers/{server}/models",
+        MEMBERS,
+        ok=404,
+        stranger=404,
+        named={"server": "lab"},
+    ),
+    Row(
+        "get mlflow-servers/{server}/versions",
+        MEMBERS,
+        ok=404,
+        stranger=404,
+        named={"server": "lab"},
+        query="?model=boxes",
+    ),
+)
+# The version has no signature here.
+CONVERTED_BY_THE_TEAM: Final = _rows(TEAM, 422, "post versions/{version_id}/triton-config")
 BY_MEMBERS: Final = (
     *_rows(
         MEMBERS,
         200,
         "patch models/{team}/{name}",
         "patch versions/{version_id}",
+        "post advice/{item_id}/dismiss",
+        "post advice/{item_id}/snooze",
         "post deployments/preflight",
+        "post imports/{import_id}/cancel",
         "post deployments/{deployment_id}/rollout-figures",
         "post pipeline-changes/{pipeline_change_id}/withdraw",
         "post pipelines/preview",
         "post rollouts/{rollout_id}/abort",
         "post rollouts/{rollout_id}/pause",
+        "post versions/preview",
         "post versions/{version_id}/complete",
         "put deployments/{deployment_id}/drift",
     ),
@@ -90,6 +123,7 @@ BY_MEMBERS: Final = (
         "post deployments/{deployment_id}/observations",
         "post models",
         "post models/{team}/{name}/golden-requests",
+        "post models/{team}/{name}/imports",
         "post models/{team}/{name}/references",
         "post models/{team}/{name}/versions",
         "post pipelines",
@@ -109,11 +143,14 @@ BY_MEMBERS: Final = (
         MEMBERS,
         409,
         "get versions/{version_id}/parts",
+        "post advice/{item_id}/reopen",
+        "post advice/{item_id}/request",
         "post changes/{change_id}/withdraw",
         "post deployments/{deployment_id}/changes",
         "post deployments/{deployment_id}/changes/preflight",
         "post deployments/{deployment_id}/drift/adopt",
         "post deployments/{deployment_id}/drift/re-apply",
+        "post imports/{import_id}/resume",
         "post pipelines/{pipeline_id}/request-stop",
         "post pipelines/{pipeline_id}/retire",
         "post pipelines/{pipeline_id}/start",
@@ -123,6 +160,7 @@ BY_MEMBERS: Final = (
         "post versions/{version_id}/archive",
         "post versions/{version_id}/declare",
         "post versions/{version_id}/discard",
+        "post versions/{version_id}/files/complete",
         "post versions/{version_id}/parts",
         "post versions/{version_id}/restore",
         "post versions/{version_id}/stop",
@@ -147,6 +185,7 @@ DECISIONS: Final = (
         "post pipeline-changes/{pipeline_change_id}/approve-in-emergency",
         "post rollouts/{rollout_id}/promote",
         "post rollouts/{rollout_id}/promote-fully",
+        "post rollouts/{rollout_id}/finish-watch",
     ),
     # The lead opened it.
     *_rows(ADMINS, 200, "post emergency-reviews/{review_id}/close"),
@@ -160,6 +199,7 @@ BY_LEADS: Final = (
 )
 BY_ADMINS: Final = (
     *_rows(ADMINS, 200, "patch teams/{slug}"),
+    *_rows(ADMINS, 200, "post prices", stranger=403),
     *_rows(ADMINS, 409, "post versions/{version_id}/release"),
     *_rows(
         ADMINS,
@@ -188,6 +228,8 @@ OF_ONESELF: Final = (
 ROWS: Final = (
     *READ_BY_EVERYONE,
     *READ_BY_THE_TEAM,
+    *OF_MLFLOW,
+    *CONVERTED_BY_THE_TEAM,
     *BY_MEMBERS,
     *OF_NOBODY,
     *DECISIONS,

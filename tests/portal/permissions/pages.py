@@ -21,6 +21,7 @@ _PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
 _TEAM: Final = "admin/teams/<str:slug>"
 _TEMPLATES: Final = "admin/teams/<slug:slug>/rollout-templates"
 _CLUSTER: Final = "admin/clusters/<int:cluster_id>"
+_PERSON: Final = "admin/people/<str:username>"
 _POLICY: Final = "admin/policy/<int:rule_id>"
 _WHY: Final = {"comment": "tried", "reason": "tried"}
 _TENSOR: Final = '{"name": "%s", "datatype": "FP32", "shape": [1], "data": [1.0]}'
@@ -46,6 +47,9 @@ OPEN: Final = (
     _for_anyone("GET sign-in"),
     _for_anyone("POST sign-in", body={"username": "x", "password": "x"}),
     _for_anyone("PUT sign-in"),
+    # None is set up here; tests/portal/accounts/oidc has one.
+    _for_anyone("GET sign-in/with/<str:provider_id>", 404, named={"provider_id": "lab"}),
+    _for_anyone("GET sign-in/with/<str:provider_id>/callback", 404, named={"provider_id": "lab"}),
     _for_anyone("POST sign-out", 302),
     _for_anyone("GET api/docs"),
     _for_anyone("POST theme", 302, body={"theme": "dark"}),
@@ -58,6 +62,7 @@ OF_EVERYONE: Final = tuple(
         "",
         "account/notifications",
         "account/tokens",
+        "advice",
         "approvals",
         "costs",
         "costs.csv",
@@ -65,11 +70,14 @@ OF_EVERYONE: Final = tuple(
         "costs/ledger.csv",
         "deployments",
         "fleet",
+        "import",
         "jump",
         "models",
+        "models/quarantined-in-use",
         "pipelines",
         "register",
         "upload",
+        "what-if",
     )
 )
 OF_ONESELF: Final = (
@@ -85,6 +93,8 @@ OF_ONESELF: Final = (
     # Whoever has the link opens it; it decides nothing. This one was never given out.
     _for_anyone("GET decide/<str:token>", 404),
     Row("GET decisions/<int:link_id>", EVERYONE, ok=404),
+    # None is configured here.
+    Row("GET import/mlflow/<slug:server>", EVERYONE, ok=404, named={"server": "lab"}),
     Row("POST decisions/<int:link_id>", EVERYONE, ok=404, body={"choice": "approve"}),
     # A lead reads the trail of the own team, so the stranger, who leads another, gets that.
     Row("GET audit", f"stranger {LEADS}"),
@@ -121,6 +131,11 @@ FORMS_OF_MEMBERS: Final = tuple(
     )
 )
 DEPLOYMENTS: Final = (
+    # No longer what it was: nothing of this deployment was measured.
+    Row("POST advice/<int:item_id>/request", MEMBERS, ok=409),
+    Row("POST advice/<int:item_id>/snooze", MEMBERS, ok=302, body={"days": "7"}),
+    Row("POST advice/<int:item_id>/dismiss", MEMBERS, ok=302, body=_WHY),
+    Row("POST advice/<int:item_id>/reopen", MEMBERS, ok=409),
     # For the actor's own team, which an outsider has too.
     Row("GET deployments/new", f"stranger {MEMBERS}"),
     Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
@@ -156,12 +171,29 @@ MODELS: Final = (
     Row(f"POST {_VERSION}/alias", MEMBERS, ok=302, body={"alias": "other", "name": "other"}),
     Row(f"POST {_VERSION}/archive", MEMBERS, ok=409),
     Row(f"POST {_VERSION}/declare", MEMBERS, ok=409, body={"largest_batch": "32"}),
+    # The version has no code.
+    Row(f"GET {_VERSION}/code", MEMBERS, ok=404),
     Row(f"POST {_VERSION}/discard", MEMBERS, ok=409),
     Row(f"POST {_VERSION}/restore", MEMBERS, ok=409),
     Row(f"POST {_VERSION}/stop", MEMBERS, ok=409),
     Row(f"POST {_VERSION}/metadata", MEMBERS, ok=302, body={"notes": "x"}),
     Row(f"POST {_VERSION}/release", ADMINS, ok=409, body={"reason": "tried", "days": "7"}),
+    Row("GET imports/<int:import_id>", TEAM),
+    Row("POST imports/<int:import_id>/cancel", MEMBERS, ok=302),
+    Row("POST imports/<int:import_id>/resume", MEMBERS, ok=409),
     # Only teams of one's own can be chosen.
+    Row(
+        "POST import",
+        MEMBERS,
+        ok=302,
+        body={
+            "team": "vision",
+            "model": "other",
+            "address": "https://models.example/m.onnx",
+            "largest_batch": "32",
+        },
+        others={"stranger": 422, "viewer": 422},
+    ),
     Row(
         "POST register",
         MEMBERS,
@@ -212,6 +244,11 @@ TEAMS: Final = (
     Row("POST channels/<int:channel_id>/test", LEADS, ok=302),
 )
 PLATFORM: Final = (
+    _of_admins("GET admin/people"),
+    _of_admins(f"GET {_PERSON}"),
+    _of_admins(f"POST {_PERSON}/connect", 422),
+    _of_admins(f"POST {_PERSON}/deactivate", 302),
+    _of_admins(f"POST {_PERSON}/reactivate", 409),
     _of_admins("GET admin/clusters"),
     _of_admins("GET admin/clusters/new"),
     _of_admins("POST admin/clusters/new", 422, body={"name": "x"}),
@@ -223,6 +260,13 @@ PLATFORM: Final = (
     _of_admins(f"POST {_CLUSTER}/test"),
     _of_admins("GET admin/prices"),
     _of_admins("POST admin/prices/load", 302),
+    _of_admins("GET admin/prices.csv"),
+    _of_admins("POST admin/prices/import", 422),
+    _of_admins("POST admin/prices/refresh", 302),
+    _of_admins("GET admin/prices/enter"),
+    _of_admins("POST admin/prices/enter", 422, body={"region": "x"}),
+    _of_admins("GET admin/prices/of/<str:instance_type>", named={"instance_type": "g5.xlarge"}),
+    _of_admins("POST admin/prices/<int:price_id>/remove", 404, named={"price_id": 0}),
     _of_admins("GET admin/policy"),
     _of_admins("POST admin/policy", 422, body={"name": ""}),
     _of_admins(f"GET {_POLICY}"),

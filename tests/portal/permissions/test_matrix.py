@@ -19,7 +19,7 @@ from tests.portal.api.conftest import FullWorld
 from tests.portal.permissions import matrix, operations, pages
 from tests.portal.permissions.matrix import ROLES
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.django_db]
 ROWS = (*pages.ROWS, *operations.ROWS)
 
 

@@ -27,6 +27,22 @@ def test_times_are_relative_until_they_are_far(gap: timedelta, text: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (40.4, "40 s"),
+        (120, "2 min"),
+        (130, "2 min 10 s"),
+        (3605, "1 h"),
+        (11_130, "3 h 5 min"),
+        (90_061, "1 d 1 h"),
+    ],
+)
+def test_durations_have_two_units(seconds: float, text: str) -> None:
+    assert formats.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
     ("amount", "text"),
     [
         ("0", "$0.00"),
@@ -41,6 +57,25 @@ def test_times_are_relative_until_they_are_far(gap: timedelta, text: str) -> Non
 )
 def test_money_has_the_digits_that_matter(amount: str, text: str) -> None:
     assert formats.money(Decimal(amount)) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        ("0", "$0.00"),
+        ("1234.5", "$1,234"),
+        ("12.345", "$12.34"),
+        ("1", "$1.00"),
+        ("0.5", "$0.500"),
+        ("0.0138", "$0.0138"),
+        ("0.013849", "$0.0138"),
+        ("0.00001", "$0.0000100"),
+        ("0.000000004", "$<0.00000001"),
+        ("-0.0138", "\N{MINUS SIGN}$0.0138"),
+    ],
+)
+def test_price_of_one_unit_has_three_digits_that_count(amount: str, text: str) -> None:
+    assert formats.unit_price(Decimal(amount)) == text
 
 
 @pytest.mark.parametrize(

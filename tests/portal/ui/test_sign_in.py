@@ -207,7 +207,7 @@ def test_a_successful_sign_in_begins_at_zero_again(at: list[datetime], client: C
 @override_settings(
     CACHES={
         "default": {
-            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "BACKEND": "portal.core.cache.Cache",
             "LOCATION": "redis://127.0.0.1:1/0",
         }
     }
@@ -231,3 +231,14 @@ def test_signing_in_gives_a_new_session(client: Client) -> None:
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:x"])
 def test_signing_in_leads_nowhere_else(client: Client, target: str) -> None:
     assert sign_in(client, PASSWORD, next=target)["Location"] == "/"
+
+
+def test_using_a_session_does_not_make_it_last_longer(client: Client) -> None:
+    sign_in(client, PASSWORD)
+    ends = client.session.get_expiry_date()
+    used = client.session
+    used["team"] = "vision"
+    used.save()
+
+    assert client.session.get_expiry_date() == ends
+    assert timedelta(hours=11) < ends - clock.now() <= timedelta(hours=12)

@@ -16,6 +16,7 @@ from tests.fleet.localcluster.api.manifests import (
     inference_service,
 )
 from tests.fleet.localcluster.conftest import LocalApi
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_wait_for_condition_ready_ends_with_a_later_status(
     assert http.post(url, json=inference_service("detector")).status_code == 201
     command = [*_kubectl(), "wait", "--for=condition=Ready", "isvc/detector", "-n", namespace]
     waiting = subprocess.Popen(
-        [*command, "--timeout=20s"],
+        [*command, f"--timeout={PATIENCE_SECONDS}s"],
         env=local_api.kubectl_environment(),
         stdout=subprocess.PIPE,
         text=True,
@@ -131,7 +132,7 @@ def test_wait_for_condition_ready_ends_with_a_later_status(
     status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     headers = {"Content-Type": "application/merge-patch+json"}
     patched = http.patch(f"{url}/detector/status", content=json.dumps(status), headers=headers)
-    output, _ = waiting.communicate(timeout=25)
+    output, _ = waiting.communicate(timeout=PATIENCE_SECONDS)
 
     assert patched.status_code == 200
     assert "condition met" in output

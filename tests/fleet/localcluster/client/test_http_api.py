@@ -12,7 +12,7 @@ from fleet.localcluster.controllers import processes
 from fleet.localcluster.errors import AlreadyExists, ApiError, Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import CONFIG_MAP, POD, SERVICE
 from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
-from tests.fleet.localcluster.controllers.running import eventually
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def test_changes_of_other_clients_arrive_by_watch(
     before = api.revision
     other.create(POD, _pod(namespace))
     assert api.wait(before, 10) > before
-    eventually(lambda: api.find(POD, namespace, "a"), what="the pod is in the cache")
+    wait_for("the pod is in the cache", lambda: api.find(POD, namespace, "a"))
 
     other.delete(POD, namespace, "a", grace_period_seconds=0)
 
-    eventually(lambda: api.find(POD, namespace, "a") is None, what="the pod is removed")
+    wait_for("the pod is removed", lambda: api.find(POD, namespace, "a") is None)
 
 
 def test_kinds_without_a_watch_are_read_from_the_server(
@@ -102,7 +102,7 @@ def test_the_cache_recovers_after_a_restart_of_the_server(tmp_path: Path) -> Non
         api.create(POD, _pod("default", "b"))
         other = HttpClusterApi(kubeconfig.read(local_api.kubeconfig), ())
         other.delete(POD, "default", "a")
-        eventually(lambda: api.find(POD, "default", "a") is None, what="the watch goes on")
+        wait_for("the watch goes on", lambda: api.find(POD, "default", "a") is None)
     finally:
         api.close()
         stop_api(process)

@@ -9,13 +9,14 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from deployments.manifests.domain import http_route, revision, vllm
-from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
+from deployments.manifests.domain import http_route, revision
+from deployments.manifests.domain.metadata import ManifestContext, ServedFile, ServedRevision
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import conditions
 from fleet.localcluster.kinds import HTTP_ROUTE, INFERENCE_SERVICE, SERVING_RUNTIME
 from tests import plain_http
-from tests.fleet.localcluster.controllers.running import Running, eventually
+from tests.fleet.localcluster.controllers.running import Running
+from tests.waiting import wait_for
 
 MODEL = "chat"
 CONTEXT = ManifestContext(
@@ -29,6 +30,7 @@ CONTEXT = ManifestContext(
     triton_image="nvcr.io/nvidia/tritonserver:26.07-py3",
     storage_image="kserve/storage-initializer:v0.20.0",
     vllm_image="vllm/vllm-openai:v0.11.0",
+    sglang_image="lmsysorg/sglang:v0.5.23",
 )
 
 
@@ -44,27 +46,36 @@ class Event:
         return str(json.loads(self.data)["choices"][0]["delta"]["content"])
 
 
-def spec(**llm: Any) -> ServingSpec:
+def spec(engine: str = "kserve-vllm", **llm: Any) -> ServingSpec:
     data = {
-        "engine": "kserve-vllm",
+        "engine": engine,
         "instance_type": "g5.xlarge",
         "llm": {"hugging_face_id": "org/model", **llm},
     }
     return ServingSpec.from_json(data)
 
 
-def deploy(cluster: Running, number: int, serving_spec: ServingSpec) -> None:
-    served = ServedRevision(number, MODEL, f"chat:{number}", "ab" * 32, "s3://b/p/", serving_spec)
-    if cluster.store.find(SERVING_RUNTIME, "vision", vllm.RUNTIME) is None:
-        cluster.store.create(SERVING_RUNTIME, vllm.serving_runtime(CONTEXT))
+def deploy(
+    cluster: Running,
+    number: int,
+    serving_spec: ServingSpec,
+    *,
+    uri: str = "s3://b/p/",
+    files: tuple[ServedFile, ...] = (),
+) -> None:
+    """`uri` and `files` are those of an uploaded version."""
+    served = ServedRevision(
+        number, MODEL, f"chat:{number}", "ab" * 32, uri, serving_spec, files=files
+    )
+    for manifest in revision.shared(CONTEXT, served):
+        name = manifest["metadata"]["name"]
+        is_runtime = manifest["kind"] == "ServingRuntime"
+        if is_runtime and cluster.store.find(SERVING_RUNTIME, "vision", name) is None:
+            cluster.store.create(SERVING_RUNTIME, manifest)
     workload = revision.own(CONTEXT, served)[0]
     cluster.store.create(INFERENCE_SERVICE, workload)
     name = workload["metadata"]["name"]
-    eventually(
-        lambda: conditions.is_true(cluster.service(name), "Ready"),
-        seconds=90,
-        what=f"{name} is ready",
-    )
+    wait_for(f"{name} is ready", lambda: conditions.is_true(cluster.service(name), "Ready"))
 
 
 def route(cluster: Running, weights: dict[int, int]) -> None:
@@ -90,8 +101,8 @@ def route(cluster: Running, weights: dict[int, int]) -> None:
         generation = live["metadata"]["generation"]
         return any(item["observedGeneration"] == generation for item in conditions_of_parents)
 
-    eventually(is_followed, what="the gateway follows the route")
-    eventually(lambda: get(cluster, "/v1/models") == 200, what="the gateway answers")
+    wait_for("the gateway follows the route", is_followed)
+    wait_for("the gateway answers", lambda: get(cluster, "/v1/models") == 200)
 
 
 def model_names(cluster: Running) -> list[str]:
@@ -131,13 +142,17 @@ def stream(cluster: Running, **body: Any) -> list[Event]:
     return events
 
 
-def metrics(cluster: Running, number: int) -> dict[str, float]:
-    """The samples of the revision's only pod, summed over labels, by name."""
+def metrics_text(cluster: Running, number: int) -> str:
+    """Of the revision's only pod."""
     (pod,) = [pod for pod in cluster.pods(f"chat-r{number}") if conditions.is_true(pod, "Ready")]
     host, port = cluster.local_pods.pod_address("vision", pod["metadata"]["name"], 8080)
-    text = plain_http.client.get(f"http://{host}:{port}/metrics", timeout=10).text
+    return plain_http.client.get(f"http://{host}:{port}/metrics", timeout=10).text
+
+
+def metrics(cluster: Running, number: int) -> dict[str, float]:
+    """The samples of the revision's only pod, summed over labels, by name."""
     sums: dict[str, float] = {}
-    for family in text_string_to_metric_families(text):
+    for family in text_string_to_metric_families(metrics_text(cluster, number)):
         for sample in family.samples:
             sums[sample.name] = sums.get(sample.name, 0) + sample.value
     return sums

@@ -1,10 +1,8 @@
-"""Access to a running cluster; waits by bounded polling of real processes."""
+"""Access to a running cluster."""
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
@@ -12,21 +10,9 @@ from fleet.localcluster.controllers import conditions
 from fleet.localcluster.controllers.local_pods import LocalPods
 from fleet.localcluster.kinds import INFERENCE_SERVICE, POD
 from fleet.localcluster.store import Store
+from tests.waiting import wait_for
 
 BUCKET = "models"
-
-
-T = TypeVar("T")
-
-
-def eventually(read: Callable[[], T | None], *, seconds: float = 40, what: str = "") -> T:
-    deadline = time.monotonic() + seconds
-    while True:
-        value = read()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"timed out after {seconds} s: {what}"
-        time.sleep(0.1)
 
 
 @dataclass
@@ -51,14 +37,14 @@ class Running:
             ) == "UpToDate"
             return service if is_loaded and conditions.is_true(service, "Ready") else None
 
-        return eventually(loaded_service, what=f"{name} is ready")
+        return wait_for(f"{name} is ready", loaded_service)
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.gateway_port}{path}"
 
     def delete(self, name: str) -> None:
         self.store.delete(INFERENCE_SERVICE, "vision", name)
-        eventually(lambda: not self.pods(name), what=f"pods of {name} are gone")
+        wait_for(f"pods of {name} are gone", lambda: not self.pods(name))
 
 
 def pair(first: float, second: float) -> dict[str, Any]:

@@ -14,9 +14,7 @@ import pytest
 from fleet.localcluster.controllers.processes import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
 from tests.fleet.localcluster.controllers import deployed_model
-from tests.fleet.localcluster.controllers.running import eventually
-
-pytestmark = pytest.mark.timeout(240)
+from tests.waiting import wait_for
 
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/local-t4-1"
 _PODS = "/api/v1/namespaces/vision/pods"
@@ -51,8 +49,8 @@ def test_a_scheduled_pod_is_served_survives_a_killed_agent_and_ends_gracefully(
     agents = _start_agents(tmp_path, s3, gateway_port)
     with deployed_model.client(tmp_path) as client:
         deployed_model.write(client)
-        pod = eventually(lambda: deployed_model.ready_pod(client, 0), seconds=90, what="ready")
-        eventually(lambda: deployed_model.is_answering(gateway_port), what="answers")
+        pod = wait_for("ready", lambda: deployed_model.ready_pod(client, 0))
+        wait_for("answers", lambda: deployed_model.is_answering(gateway_port))
         name = pod["metadata"]["name"]
         log = client.get(f"{_PODS}/{name}/log").text
         metrics = client.get(f"{_PODS}/{name}:8002/proxy/metrics").text
@@ -61,12 +59,12 @@ def test_a_scheduled_pod_is_served_survives_a_killed_agent_and_ends_gracefully(
         agents.send_signal(signal.SIGKILL)
         agents.wait(timeout=10)
         agents = _start_agents(tmp_path, s3, gateway_port)
-        again = eventually(lambda: deployed_model.ready_pod(client, 1), seconds=90, what="restart")
-        eventually(lambda: deployed_model.is_answering(gateway_port), what="answers again")
+        again = wait_for("restart", lambda: deployed_model.ready_pod(client, 1))
+        wait_for("answers again", lambda: deployed_model.is_answering(gateway_port))
 
         client.delete("/apis/apps/v1/namespaces/vision/deployments/one")
-        deleted = eventually(lambda: _deleted_pod(client), what="the pod is being deleted")
-        eventually(lambda: not client.get(_PODS).json()["items"], what="the pod is removed")
+        deleted = wait_for("the pod is being deleted", lambda: _deleted_pod(client))
+        wait_for("the pod is removed", lambda: not client.get(_PODS).json()["items"])
         renewal = client.get(_LEASE).json()["spec"]["renewTime"]
     started = time.monotonic()
     _stop(agents)

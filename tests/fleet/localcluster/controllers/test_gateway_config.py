@@ -208,12 +208,28 @@ def test_files_are_complete_and_clusters_outlive_their_routes(tmp_path: Path) ->
     assert (tmp_path / "bootstrap.json").is_file()
 
 
-def test_the_admin_port_differs_from_the_gateway_port(
+def test_the_ports_of_the_administration_differ_from_the_gateway_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "free_ports", lambda count: [4712, 4713][:count])
+    monkeypatch.setattr(processes, "free_ports", lambda count: [4712, 4713, 4714][:count])
 
-    first = EnvoyFiles(tmp_path, 4712).admin_port
-    moved = EnvoyFiles(tmp_path, 4713).admin_port
+    first = EnvoyFiles(tmp_path, 4712)
+    moved = EnvoyFiles(tmp_path, 4713)
+    again = EnvoyFiles(tmp_path, 4715)
 
-    assert (first, moved) == (4713, 4712)
+    assert (first.admin_port, first.stats_port) == (4713, 4714)
+    assert (moved.admin_port, moved.stats_port) == (4712, 4714)
+    assert (again.admin_port, again.stats_port) == (4712, 4714)
+
+
+def test_only_metrics_of_the_administration_are_offered_to_pods_of_the_cluster() -> None:
+    started = envoy_config.bootstrap(
+        directory="/d", gateway_port=80, admin_port=9901, stats_port=19001
+    )
+
+    stats = started["static_resources"]["listeners"][1]
+    assert stats["address"]["socket_address"]["port_value"] == 19001
+    manager = stats["filter_chains"][0]["filters"][0]["typed_config"]
+    (route,) = manager["route_config"]["virtual_hosts"][0]["routes"]
+    assert route["match"]["path"] == "/stats/prometheus"
+    assert [header["string_match"] for header in route["match"]["headers"]] == [{"exact": "GET"}]

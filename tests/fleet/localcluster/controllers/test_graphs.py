@@ -19,9 +19,9 @@ from deployments.pipelines.domain.manifests import GraphContext
 from fleet.localcluster.controllers import conditions
 from fleet.localcluster.kinds import DEPLOYMENT, HTTP_ROUTE, INFERENCE_GRAPH, POD
 from tests import plain_http
-from tests.fleet.localcluster.controllers.running import Running, eventually
+from tests.fleet.localcluster.controllers.running import Running
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(120)
 PATHS = dict.fromkeys(("cat", "dog", "broken"), "v2/models/m/infer")
 
 
@@ -120,7 +120,7 @@ def graphs(cluster: Running, members: str) -> Running:
         cluster.store.create(INFERENCE_GRAPH, graph)
         cluster.store.create(HTTP_ROUTE, route)
     for name in GRAPHS:
-        eventually(functools.partial(_is_up, cluster, name), what=f"{name} answers")
+        wait_for(f"{name} answers", functools.partial(_is_up, cluster, name))
     return cluster
 
 
@@ -196,7 +196,7 @@ def test_deleting_a_graph_deletes_its_router(graphs: Running) -> None:
     assert len(graphs.store.list(POD, "vision", labels)) == 1
     graphs.store.delete(HTTP_ROUTE, "vision", "spare")
     graphs.store.delete(INFERENCE_GRAPH, "vision", "spare")
-    eventually(lambda: not graphs.store.list(POD, "vision", labels), what="the router is gone")
+    wait_for("the router is gone", lambda: not graphs.store.list(POD, "vision", labels))
     assert graphs.store.find(DEPLOYMENT, "vision", "spare") is None
 
 
@@ -209,6 +209,6 @@ def test_an_unsupported_graph_is_reported_in_its_status(graphs: Running) -> None
     def ready_condition() -> dict[str, Any] | None:
         return conditions.find(graphs.store.get(INFERENCE_GRAPH, "vision", "odd"), "Ready")
 
-    ready = eventually(ready_condition, what="a condition")
+    ready = wait_for("a condition", ready_condition)
     assert (ready["status"], ready["reason"]) == ("False", "InvalidGraph")
     assert "GJSON syntax that the local cluster does not support" in ready["message"]

@@ -1,18 +1,27 @@
-"""A language model that the portal deploys with KServe's vLLM: real Envoy, and a server with random
-weights where vLLM would run.
+"""A language model that the portal deploys with vLLM or SGLang under KServe: real Envoy, and a server
+with random weights where these would run.
 """
 
 from __future__ import annotations
 
+import hashlib
+from datetime import UTC, datetime
+
+import boto3
 import httpx
 import pytest
 
+from deployments.manifests.domain.metadata import ServedFile
+from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.kinds import HTTP_ROUTE
+from fleet.telemetry.domain import metrics_page
+from fleet.telemetry.domain.counters import Reading
 from tests import plain_http
+from tests.fixtures import language_models as folders
 from tests.fleet.localcluster.controllers import language_models
-from tests.fleet.localcluster.controllers.running import Running, eventually
+from tests.fleet.localcluster.controllers.running import BUCKET, Running
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(240)
 TOKENS = 30
 
 
@@ -69,10 +78,10 @@ def test_a_stream_is_not_cut_by_a_limit_on_the_whole_answer(served: Running) -> 
             return True
         return False
 
-    eventually(is_cut, what="a limit of 300 ms cuts the stream")
+    wait_for("a limit of 300 ms cuts the stream", is_cut)
     restored = served.store.get(HTTP_ROUTE, "vision", "chat")
     served.store.replace(HTTP_ROUTE, {**restored, "spec": live["spec"]})
-    eventually(lambda: not is_cut(), what="the portal's own route does not")
+    wait_for("the portal's own route does not", lambda: not is_cut())
 
 
 def test_it_says_what_it_is(served: Running) -> None:
@@ -131,9 +140,9 @@ def test_a_canary_of_a_language_model_gets_its_share(served: Running) -> None:
             language_models.chat(served, max_tokens=1)
         after = [language_models.metrics(served, number) for number in (1, 2)]
         language_models.route(served, {2: 100})
-        eventually(
+        wait_for(
+            "the candidate alone answers, with its adapters",
             lambda: language_models.model_names(served) == ["chat", "sql", "law"],
-            what="the candidate alone answers, with its adapters",
         )
         assert language_models.chat(served, model="law", max_tokens=1)["model"] == "law"
     finally:
@@ -147,3 +156,89 @@ def test_a_canary_of_a_language_model_gets_its_share(served: Running) -> None:
     assert stable + candidate == 80
     # Four standard deviations around 20.
     assert 4 <= candidate <= 36
+
+
+def reading(cluster: Running, number: int) -> Reading:
+    text = language_models.metrics_text(cluster, number)
+    return metrics_page.read(text, models=[], at=datetime.now(UTC))
+
+
+def test_a_canary_to_sglang_gets_its_share_and_is_counted_as_stable_is(served: Running) -> None:
+    candidate = language_models.spec("kserve-sglang", max_num_seqs=4, lora_adapters="sql=org/sql")
+    language_models.deploy(served, 3, candidate)
+    before = [reading(served, number).counters for number in (1, 3)]
+    language_models.route(served, {1: 75, 3: 25})
+    try:
+        for _ in range(80):
+            language_models.chat(served, max_tokens=2, temperature=0)
+        after = [reading(served, number) for number in (1, 3)]
+        language_models.route(served, {3: 100})
+        wait_for(
+            "the candidate alone answers, with its adapter",
+            lambda: language_models.model_names(served) == ["chat", "sql"],
+        )
+        adapted = language_models.chat(served, model="chat:sql", max_tokens=1)
+        said = language_models.logs(served, 3, "kserve-container")
+    finally:
+        language_models.route(served, {1: 100})
+        served.delete("chat-r3")
+
+    stable, canary = (
+        now.counters.increase_from(then) for now, then in zip(after, before, strict=True)
+    )
+    assert stable.request_success + canary.request_success == 80
+    # Four standard deviations around 20.
+    assert 4 <= canary.request_success <= 36
+    for counted in (stable, canary):
+        assert counted.request_failure == 0
+        assert counted.prompt_tokens == 22 * counted.request_success
+        assert counted.generation_tokens == 2 * counted.request_success
+        assert counted.first_tokens == counted.later_tokens == counted.request_success
+        assert 0 < counted.first_token_us < counted.request_duration_us
+        assert counted.compute_infer_us > 0
+    # The last step may report itself after its answer arrived.
+    assert all(now.running_requests in (0, 1) for now in after)
+    assert [now.pending_requests for now in after] == [0, 0]
+    assert all(now.kv_cache_usage is not None for now in after)
+    assert adapted["model"] == "chat:sql"
+    assert "stand-in for SGLang" in said
+    assert "without effect here: --enable-metrics --dtype=auto" in said
+
+
+@pytest.mark.parametrize(("number", "engine"), [(4, "kserve-vllm"), (5, "kserve-sglang")])
+def test_an_uploaded_folder_is_downloaded_compared_and_served(
+    served: Running, s3: S3Settings, number: int, engine: str
+) -> None:
+    contents = {path.removeprefix("chat/"): body for path, body in folders.folder(shards=2).items()}
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3.endpoint_url,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        region_name="us-east-1",
+    )
+    for path, body in contents.items():
+        client.put_object(Bucket=BUCKET, Key=f"uploaded/{path}", Body=body)
+    files = tuple(
+        ServedFile(path, hashlib.sha256(body).hexdigest()) for path, body in contents.items()
+    )
+
+    language_models.deploy(
+        served,
+        number,
+        language_models.spec(engine, hugging_face_id=""),
+        uri=f"s3://{BUCKET}/uploaded/",
+        files=files,
+    )
+
+    language_models.route(served, {number: 100})
+    try:
+        answer = language_models.chat(served, max_tokens=4)
+        downloaded = language_models.logs(served, number, "storage-initializer")
+        compared = language_models.logs(served, number, "digest-check")
+    finally:
+        language_models.route(served, {1: 100})
+        served.delete(f"chat-r{number}")
+    assert len(answer["choices"][0]["message"]["content"]) == 4
+    assert f"Successfully copied {len(contents)} objects" in downloaded
+    assert "All files are as recorded" in compared

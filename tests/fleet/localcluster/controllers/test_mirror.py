@@ -10,16 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
-import pytest
 
 from fleet.localcluster import envoy
 from fleet.localcluster.controllers import http_routes, processes
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests.fleet.localcluster.controllers import manifests
-from tests.fleet.localcluster.controllers.running import eventually
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(120)
 # More than Envoy buffers of a request by default.
 LARGE = b"x" * (3 << 20)
 
@@ -82,7 +80,7 @@ def _serving(status: int) -> Iterator[Backend]:
 def _envoy(folder: Path, port: int) -> Iterator[None]:
     process = subprocess.Popen(envoy.command(folder), stderr=subprocess.DEVNULL)
     try:
-        eventually(lambda: not processes.is_free(port), seconds=60, what="Envoy listens")
+        wait_for("Envoy listens", lambda: not processes.is_free(port))
         yield
     finally:
         process.kill()
@@ -105,18 +103,18 @@ def test_a_percentage_is_mirrored_with_path_and_body_and_mirror_failures_do_not_
         files.update(http_routes.routes_of(route), endpoints)
         url = f"http://127.0.0.1:{port}/vision/digits/v2/models/m/infer"
         with _envoy(tmp_path, port), httpx.Client(timeout=20) as client:
-            eventually(lambda: client.post(url).status_code == 200, what="the route works")
+            wait_for("the route works", lambda: client.post(url).status_code == 200)
             stable.received.clear()
             candidate.received.clear()
             statuses = [client.post(url, content=b"hello").status_code for _ in range(300)]
             copies = len(candidate.received)
             mirror["percent"] = 100
             files.update(http_routes.routes_of(route), endpoints)
-            eventually(lambda: _is_copied(client, url, candidate), what="everything is copied")
+            wait_for("everything is copied", lambda: _is_copied(client, url, candidate))
             large = client.post(url, content=LARGE).status_code
             # Envoy does not wait for copies, so copies of earlier requests may arrive in between.
             copy = ("/v2/models/m/infer", len(LARGE))
-            eventually(lambda: copy in candidate.received, what="the copy of a large request")
+            wait_for("the copy of a large request", lambda: copy in candidate.received)
 
     assert set(statuses) == {200}
     # Six standard deviations of a binomial distribution with n=300, p=0.4.

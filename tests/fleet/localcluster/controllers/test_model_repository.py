@@ -54,6 +54,23 @@ def test_a_missing_config_is_derived_from_the_graph(tmp_path: Path) -> None:
     assert config.HasField("dynamic_batching")
 
 
+def test_a_python_model_runs_on_the_cpu_with_its_own_code(tmp_path: Path) -> None:
+    version = tmp_path / "own" / "1"
+    version.mkdir(parents=True)
+    (version / "model.py").write_text("class TritonPythonModel: pass")
+    text = 'backend: "python" max_batch_size: 4 instance_group { kind: KIND_GPU count: 2 gpus: 0 }'
+    (tmp_path / "own" / "config.pbtxt").write_text(text)
+
+    model_repository.prepare(tmp_path)
+
+    config = _config(tmp_path / "own")
+    (group,) = config.instance_group
+    cpu = model_config_pb2.ModelInstanceGroup.KIND_CPU
+    assert (group.kind, group.count, list(group.gpus)) == (cpu, 2, [])
+    assert not config.parameters
+    assert (version / "model.py").read_text() == "class TritonPythonModel: pass"
+
+
 def test_preparing_twice_changes_nothing(tmp_path: Path) -> None:
     repository = _lay_out(tmp_path, "one")
     model_repository.prepare(repository)

@@ -13,9 +13,7 @@ import pytest
 from fleet.localcluster.controllers.processes import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
 from tests.fleet.localcluster.controllers import deployed_model
-from tests.fleet.localcluster.controllers.running import eventually
-
-pytestmark = pytest.mark.timeout(180)
+from tests.waiting import wait_for
 
 _MODULE = "fleet.localcluster"
 Start = Callable[..., subprocess.Popen[str]]
@@ -61,12 +59,12 @@ def test_a_restart_after_sigkill_ends_old_processes_and_serves_the_same_pods(
     process = start(*options)
     with deployed_model.client(tmp_path) as client:
         deployed_model.write(client)
-        first = eventually(lambda: deployed_model.ready_pod(client, 0), what="ready")
-        eventually(lambda: deployed_model.is_answering(gateway_port), what="answers")
+        first = wait_for("ready", lambda: deployed_model.ready_pod(client, 0))
+        wait_for("answers", lambda: deployed_model.is_answering(gateway_port))
         envoy = _envoy_pid(tmp_path)
         os.kill(envoy, signal.SIGKILL)
-        eventually(lambda: _envoy_pid(tmp_path) not in (0, envoy), what="Envoy is started again")
-        eventually(lambda: deployed_model.is_answering(gateway_port), what="answers once more")
+        wait_for("Envoy is started again", lambda: _envoy_pid(tmp_path) not in (0, envoy))
+        wait_for("answers once more", lambda: deployed_model.is_answering(gateway_port))
         orphans = _pids(tmp_path)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=10)
@@ -75,8 +73,8 @@ def test_a_restart_after_sigkill_ends_old_processes_and_serves_the_same_pods(
     process = start(*options)
     assert not any(_is_running(pid) for pid in orphans)
     with deployed_model.client(tmp_path) as client:
-        second = eventually(lambda: deployed_model.ready_pod(client, 1), what="ready again")
-        eventually(lambda: deployed_model.is_answering(gateway_port), what="answers again")
+        second = wait_for("ready again", lambda: deployed_model.ready_pod(client, 1))
+        wait_for("answers again", lambda: deployed_model.is_answering(gateway_port))
         current = _pids(tmp_path)
         name = second["metadata"]["name"]
         metrics = client.get(f"/api/v1/namespaces/vision/pods/{name}:8002/proxy/metrics")

@@ -16,11 +16,9 @@ from tests.fleet.localcluster.controllers import manifests
 from tests.fleet.localcluster.controllers.running import (
     Running,
     answer_of,
-    eventually,
     pair,
 )
-
-pytestmark = pytest.mark.timeout(180)
+from tests.waiting import wait_for
 
 
 def _create(cluster: Running, name: str, prefix: str, **options: Any) -> None:
@@ -48,7 +46,10 @@ def test_weights_split_requests_and_changes_lose_none(
     cluster.wait_until_ready("two")
     _route(cluster, {"one": 90, "two": 10})
     url = cluster.url("/vision/digits/v2/models/adder/infer")
-    eventually(lambda: _is_answering(cluster.url("/vision/digits/v2/models/adder/ready")))
+    wait_for(
+        "answer of the gateway",
+        lambda: _is_answering(cluster.url("/vision/digits/v2/models/adder/ready")),
+    )
 
     with httpx.Client(timeout=10) as client:
         answers = [answer_of(client.post(url, json=pair(1, 2))) for _ in range(1000)]
@@ -80,7 +81,7 @@ def test_weights_split_requests_and_changes_lose_none(
         "Accepted": "True",
         "ResolvedRefs": "True",
     }
-    eventually(lambda: len(cluster.pods("one")) == 1, what="the surplus pod is gone")
+    wait_for("the surplus pod is gone", lambda: len(cluster.pods("one")) == 1)
 
 
 def test_a_killed_triton_restarts_with_its_files(cluster: Running) -> None:
@@ -92,7 +93,7 @@ def test_a_killed_triton_restarts_with_its_files(cluster: Running) -> None:
     fetched_at = model.stat().st_mtime_ns
 
     os.kill(_pid(directory), signal.SIGKILL)
-    restarted = eventually(lambda: _restarted(cluster, "phoenix"), what="restarted")
+    restarted = wait_for("restarted", lambda: _restarted(cluster, "phoenix"))
     cluster.wait_until_ready("phoenix")
 
     status = restarted["status"]["containerStatuses"][0]
@@ -184,7 +185,7 @@ def test_a_failed_load_is_reported_with_its_cause(
         model = status.get("modelStatus") or {}
         return model if model.get("transitionStatus") == "BlockedByFailedLoad" else None
 
-    model = eventually(failed_model, what="failed to load")
+    model = wait_for("failed to load", failed_model)
 
     assert model["states"]["targetModelState"] == "FailedToLoad"
     assert model["copies"] == {"failedCopies": 1, "totalCopies": 1}
@@ -196,8 +197,11 @@ def test_a_failed_load_is_reported_with_its_cause(
 def test_an_unschedulable_pod_reports_the_reason(cluster: Running) -> None:
     _create(cluster, "huge", "one", gpus=8)
 
-    pod = eventually(
-        lambda: next((pod for pod in cluster.pods("huge") if pod["status"].get("conditions")), None)
+    pod = wait_for(
+        "conditions of the pod",
+        lambda: next(
+            (pod for pod in cluster.pods("huge") if pod["status"].get("conditions")), None
+        ),
     )
 
     scheduled = pod["status"]["conditions"][0]
@@ -230,7 +234,7 @@ def test_unknown_runtime_is_an_invalid_spec(cluster: Running) -> None:
     def model_status() -> dict | None:  # type: ignore[type-arg]
         return (cluster.service("lost").get("status") or {}).get("modelStatus")
 
-    status = eventually(model_status)
+    status = wait_for("status of the model", model_status)
 
     assert status["transitionStatus"] == "InvalidSpec"
     assert status["lastFailureInfo"]["reason"] == "RuntimeNotRecognized"

@@ -1,0 +1,1 @@
+"""The command `slipway`: one module for each group of commands."""

@@ -1,0 +1,31 @@
+"""Costs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from slipway_client.connection import Connection
+from slipway_client.decoding import decode
+from slipway_client.types import Costs as CostsAnswer
+
+
+class Costs:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(
+        self,
+        *,
+        team: str = "",
+        group_by: str = "deployment",
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> CostsAnswer:
+        """Hours that start in [start, end); left out, this month."""
+        query = {
+            "team": team,
+            "group_by": group_by,
+            "start": start.isoformat() if start else "",
+            "end": end.isoformat() if end else "",
+        }
+        return decode(CostsAnswer, self._connection.get("costs", query))

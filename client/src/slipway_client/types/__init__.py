@@ -1,0 +1,90 @@
+"""What the portal answers, as frozen dataclasses.
+
+They are written by hand: generated classes would be 200, most never used here, with the portal's
+internal names. `tests/client/test_types_agree_with_the_document.py` compares every field of every
+class with docs/openapi.yaml (existence, type, null), so the two cannot drift apart. `raw` is the
+whole answer, with fields that this client does not name.
+"""
+
+from slipway_client.types.account import Cluster, Me, MyTeam
+from slipway_client.types.changes import (
+    Change,
+    ChangePreflight,
+    Cost,
+    Preflight,
+    PreflightCheck,
+    RequiredApproval,
+)
+from slipway_client.types.costs import CostRow, Costs, CostsKey
+from slipway_client.types.deployments import (
+    Deployment,
+    DeploymentEvent,
+    DeploymentStats,
+    Desired,
+    Log,
+    LogPod,
+    Observed,
+    Revision,
+    RevisionStats,
+    ServingStats,
+)
+from slipway_client.types.imports import Import, MlflowModel, MlflowServer, MlflowVersion
+from slipway_client.types.registry import (
+    Alias,
+    ArtifactFile,
+    Check,
+    ListedVersion,
+    Model,
+    Parts,
+    PartUrl,
+    Signature,
+    StartedUpload,
+    Tensor,
+    Version,
+)
+from slipway_client.types.rollouts import Guard, Rollout, RolloutEvent, RolloutNews, StepState
+
+__all__ = [
+    "Alias",
+    "ArtifactFile",
+    "Change",
+    "ChangePreflight",
+    "Check",
+    "Cluster",
+    "Cost",
+    "CostRow",
+    "Costs",
+    "CostsKey",
+    "Deployment",
+    "DeploymentEvent",
+    "DeploymentStats",
+    "Desired",
+    "Guard",
+    "Import",
+    "ListedVersion",
+    "Log",
+    "LogPod",
+    "Me",
+    "MlflowModel",
+    "MlflowServer",
+    "MlflowVersion",
+    "Model",
+    "MyTeam",
+    "Observed",
+    "PartUrl",
+    "Parts",
+    "Preflight",
+    "PreflightCheck",
+    "RequiredApproval",
+    "Revision",
+    "RevisionStats",
+    "Rollout",
+    "RolloutEvent",
+    "RolloutNews",
+    "ServingStats",
+    "Signature",
+    "StartedUpload",
+    "StepState",
+    "Tensor",
+    "Version",
+]

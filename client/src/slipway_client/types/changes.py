@@ -1,0 +1,78 @@
+"""Change requests and the checks before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from slipway_client.types.base import Answer
+from slipway_client.types.deployments import Revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreflightCheck(Answer):
+    """`ok` is None while unknown; a failed one with `is_blocking` refuses the request."""
+
+    name: str
+    ok: bool | None
+    detail: str
+    fix: str
+    is_blocking: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost(Answer):
+    """US dollars as text; None: unknown."""
+
+    per_hour: str | None
+    month_min: str | None
+    month_max: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight(Answer):
+    can_submit: bool
+    checks: tuple[PreflightCheck, ...]
+    cost: Cost
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePreflight(Answer):
+    can_submit: bool
+    checks: tuple[PreflightCheck, ...]
+    cost: Cost | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiredApproval(Answer):
+    """One rule that the change needs, and how far it is met."""
+
+    rule: str
+    who: str
+    needed: int
+    given: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Answer):
+    id: int
+    kind: str
+    state: str
+    state_reason: str = ""
+    team: str
+    deployment: str
+    deployment_id: int
+    environment: str
+    requester: str
+    comment: str = ""
+    revision: Revision | None
+    checks: tuple[PreflightCheck, ...]
+    cost: Mapping[str, Any]
+    evidence_hash: str = ""
+    required_approvals: tuple[RequiredApproval, ...]
+    created_at: datetime
+    finished_at: datetime | None = None

@@ -1,0 +1,1 @@
+"""Uploads: from local files to a version, part by part, straight to the object store."""

@@ -1,0 +1,79 @@
+"""An item of advice: what to change, why, what it saves and what it risks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final
+
+from deployments.advice.domain.facts import HOURS_PER_MONTH
+
+CENT: Final = Decimal("0.01")
+# Less than this a month is not worth a change.
+LEAST_SAVING: Final = Decimal(5)
+MONTHS_PER_YEAR: Final = 12
+
+
+class Risk(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What one click requests. `kind` is "scale", "stop" or "canary" (of the same version).
+
+    `settings` are the parts of the spec that change, as in the JSON of a spec.
+    """
+
+    kind: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "settings": dict(self.settings)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """`saving_amount` and `cost_amount` are dollars of a month; `formula` says how the first follows."""
+
+    message: str
+    evidence: Sequence[tuple[str, str]]
+    cost_amount: Decimal
+    saving_amount: Decimal
+    formula: str
+    risk: Risk
+    risk_reason: str
+    proposal: Proposal | None
+
+    @property
+    def is_worthwhile(self) -> bool:
+        return self.saving_amount >= LEAST_SAVING
+
+
+def per_month(usd_per_hour_amount: Decimal, hours: Decimal | int = HOURS_PER_MONTH) -> Decimal:
+    return (usd_per_hour_amount * hours).quantize(CENT)
+
+
+def bounded(amount: Decimal, *, cost: Decimal) -> Decimal:
+    """Never below 0 and never above what it costs."""
+    return min(max(amount, Decimal(0)), cost).quantize(CENT)
+
+
+def percent(ratio: float) -> str:
+    return f"{ratio * 100:.0f}%"
+
+
+def dollars(amount: Decimal) -> str:
+    return f"${amount:,.2f}"
+
+
+def rate(amount: Decimal) -> str:
+    return f"${amount:,.4f}/h"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,72 @@
+"""All kinds of advice. A further kind is a module in kinds/ and its line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from deployments.advice.domain.advice import Saving
+from deployments.advice.domain.facts import DeploymentFacts, NodeFacts
+from deployments.advice.domain.kinds import (
+    fewer_replicas,
+    idle,
+    quiet_hours,
+    smaller_gpu,
+    spot,
+    unused_nodes,
+)
+from deployments.spec.domain.serving_spec import ServingSpec
+from portal.core.definitions import Rejected
+
+_DEPLOYMENTS: Final[Mapping[str, Callable[[DeploymentFacts], Saving | None]]] = {
+    idle.CODE: idle.decide,
+    fewer_replicas.CODE: fewer_replicas.decide,
+    smaller_gpu.MIG: smaller_gpu.decide_mig,
+    smaller_gpu.SHARED: smaller_gpu.decide_shared,
+    smaller_gpu.INSTANCE: smaller_gpu.decide_instance,
+    spot.CODE: spot.decide,
+    quiet_hours.OFFICE: quiet_hours.decide_office_hours,
+    quiet_hours.ZERO: quiet_hours.decide_scale_to_zero,
+}
+TITLES: Final[Mapping[str, str]] = {
+    idle.CODE: idle.TITLE,
+    fewer_replicas.CODE: fewer_replicas.TITLE,
+    smaller_gpu.MIG: "MIG slice",
+    smaller_gpu.SHARED: "Shared GPU",
+    smaller_gpu.INSTANCE: "Cheaper instance",
+    spot.CODE: spot.TITLE,
+    quiet_hours.OFFICE: "Office hours",
+    quiet_hours.ZERO: "Scale to zero",
+    unused_nodes.CODE: unused_nodes.TITLE,
+}
+
+
+def advise_deployment(facts: DeploymentFacts) -> Iterator[tuple[str, Saving]]:
+    """By kind; an idle deployment has that advice only."""
+    for kind, decide in _DEPLOYMENTS.items():
+        saving = _accepted(decide, facts)
+        if saving is not None:
+            yield kind, saving
+            if kind == idle.CODE:
+                return
+
+
+def _accepted(
+    decide: Callable[[DeploymentFacts], Saving | None], facts: DeploymentFacts
+) -> Saving | None:
+    """None also where the rules of a spec refuse what the change request would have."""
+    try:
+        saving = decide(facts)
+        if saving is None or not saving.is_worthwhile:
+            return None
+        if saving.proposal is not None and saving.proposal.kind == "canary":
+            ServingSpec.from_json({**facts.spec.to_json(), **saving.proposal.settings})
+    except Rejected:
+        return None
+    return saving
+
+
+def advise_node(facts: NodeFacts) -> Iterator[tuple[str, Saving]]:
+    saving = unused_nodes.decide(facts)
+    if saving is not None and saving.is_worthwhile:
+        yield unused_nodes.CODE, saving

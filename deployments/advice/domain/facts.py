@@ -1,0 +1,134 @@
+"""What is known of a deployment or a node when advice is decided. Hours are UTC, each one hour long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from deployments.sizing.domain.memory import Need
+from deployments.sizing.domain.ranking import Choice
+from deployments.spec.domain.serving_spec import ServingSpec
+
+WEEK_HOURS: Final = 168
+HOURS_PER_MONTH: Final = 730
+HOUR_MS: Final = 3_600_000
+# Of an hour in which pods ran, this much must have been observed.
+_OBSERVED: Final = 0.9
+# Of the hours of a week; the others count as used.
+_KNOWN: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hour:
+    """One hour that the ledger charged. `observed_ms` is pod time whose counters were read; 0: a gap.
+
+    `busy_ms` is the GPU time of the pods together: above an hour with several replicas.
+    """
+
+    start: datetime
+    cost_amount: Decimal
+    is_priced: bool = True
+    requests: int = 0
+    observed_ms: int = 0
+    busy_ms: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        return self.observed_ms >= HOUR_MS * _OBSERVED
+
+    @property
+    def is_quiet(self) -> bool:
+        """Without requests. Never true of a gap."""
+        return self.is_known and self.requests == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotPrice:
+    """For one replica as it runs now, on-demand and on spot nodes."""
+
+    usd_per_hour_amount: Decimal
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentFacts:
+    """`hours` are charged hours since `since`, in order of time; hours without a row ran nothing.
+
+    `replica_amount` is the price of one replica for an hour; None is not known. `supports` names what
+    the cluster has, with True for installed. `choices` are those of the adviser that fit, best first.
+    """
+
+    name: str
+    spec: ServingSpec
+    is_production: bool
+    since: datetime
+    until: datetime
+    hours: Sequence[Hour]
+    replica_amount: Decimal | None
+    need: Need | None = None
+    choices: Sequence[Choice] = ()
+    memory_mib: int = 0
+    spot: SpotPrice | None = None
+    cold_start_seconds: int | None = None
+    starts: int = 0
+    supports: Mapping[str, bool] | None = None
+
+    def has(self, option: str) -> bool:
+        return bool(self.supports and self.supports.get(option))
+
+    def last_week(self) -> list[Hour]:
+        return [hour for hour in self.hours if _hours(hour.start, self.until) <= WEEK_HOURS]
+
+    @property
+    def hours_watched(self) -> int:
+        return _hours(self.since, self.until)
+
+    @property
+    def runs_always(self) -> bool:
+        """Charged for every hour of the last week, at a known price, and seen in nearly all of them."""
+        return _is_complete(self.last_week(), WEEK_HOURS)
+
+    @property
+    def month_amount(self) -> Decimal:
+        """What the last week cost, for a month of 730 hours."""
+        spent = sum((hour.cost_amount for hour in self.last_week()), Decimal(0))
+        return (spent * HOURS_PER_MONTH / WEEK_HOURS).quantize(Decimal("0.01"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """`hours` are sealed hours since `since`, with True where a pod held a GPU for any time."""
+
+    name: str
+    cluster: str
+    instance_type: str
+    capacity_type: str
+    gpus: int
+    usd_per_hour_amount: Decimal | None
+    idle_hours: int
+    held_hours: int
+
+
+def mean_utilisation(hours: Iterable[Hour]) -> float | None:
+    """Busy GPU time of the observed pod time, as 0 to 1; None when nothing was observed."""
+    known = [hour for hour in hours if hour.is_known]
+    observed = sum(hour.observed_ms for hour in known)
+    return min(1.0, sum(hour.busy_ms for hour in known) / observed) if observed else None
+
+
+def busiest(hours: Iterable[Hour]) -> float:
+    """GPU time of the busiest hour, in replicas: 1.5 kept one and a half replicas busy."""
+    return max((hour.busy_ms / HOUR_MS for hour in hours if hour.is_known), default=0.0)
+
+
+def _is_complete(hours: Sequence[Hour], expected: int) -> bool:
+    if len(hours) < expected or not all(hour.is_priced for hour in hours):
+        return False
+    return sum(hour.is_known for hour in hours) >= expected * _KNOWN
+
+
+def _hours(start: datetime, end: datetime) -> int:
+    return int((end - start).total_seconds() // 3600)

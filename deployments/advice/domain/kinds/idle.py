@@ -1,0 +1,33 @@
+"""No requests for a week: stop it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.advice.domain.advice import Proposal, Risk, Saving
+from deployments.advice.domain.facts import DeploymentFacts
+
+CODE: Final = "idle"
+TITLE: Final = "Idle deployment"
+
+
+def decide(facts: DeploymentFacts) -> Saving | None:
+    """Every hour must be known: one that was not read may have had requests."""
+    week = facts.last_week()
+    if not facts.runs_always or not all(hour.is_quiet for hour in week):
+        return None
+    cost = facts.month_amount
+    return Saving(
+        message="Stop it: no request in the last 7 days.",
+        evidence=(
+            ("Requests, 7 days", "0"),
+            ("Hours observed", f"{len(week)} of {len(week)}"),
+            ("Last 7 days cost", f"${sum(hour.cost_amount for hour in week):,.2f}"),
+        ),
+        cost_amount=cost,
+        saving_amount=cost,
+        formula="cost of the last 168 h ÷ 168 \N{MULTIPLICATION SIGN} 730 h",
+        risk=Risk.LOW,
+        risk_reason="Its endpoint stops responding. A start brings the same revision back.",
+        proposal=Proposal(kind="stop"),
+    )

@@ -1,0 +1,190 @@
+"""The facts of a team's deployments and of the fleet's nodes, for advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Max
+
+from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour, NodeFacts, SpotPrice
+from deployments.manifests.selectors import rendering
+from deployments.models import ChangeRequest, Deployment, Revision
+from deployments.preflight.services import cost, gpu_advice
+from deployments.preflight.services.cost import SharesByCluster
+from deployments.preflight.services.gpu_advice import Load
+from deployments.registry.selectors import starts
+from deployments.sizing.domain.ranking import Advice, Choice, RejectionReason
+from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import ChangeState, DeploymentState, Environment
+from fleet.capacity.selectors import capacity
+from fleet.capacity.selectors.capacity import GpuShare
+from fleet.clusters.selectors import clusters
+from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.costs.selectors import hours
+from fleet.costs.selectors.hours import ChargedHour, NodeHours
+from fleet.gpus.domain import capacity_types
+from fleet.gpus.domain.intervals import HOUR, hour_of
+from portal.accounts.models import Team
+from portal.core import clock
+from portal.core.definitions import Rejected
+
+WEEKS = 2
+_RELATED = (
+    "team",
+    "cluster",
+    "stable_revision__version__model__team",
+    "stable_revision__deployment__cluster",
+)
+# Older charges say nothing about today.
+_STALE = timedelta(days=1)
+_OPTIONS = ("keda", "knative", "scale-to-zero")
+# A budget that is too small for the new choice is too small for the one it replaces.
+_ALLOWED = frozenset({RejectionReason.BUDGET})
+
+
+def list_deployments(
+    team: Team, *, deployment_id: int | None = None
+) -> Iterator[tuple[Deployment, DeploymentFacts]]:
+    """Ready deployments of the team without a rollout, or that one. The last hour of the facts is the
+    last sealed.
+    """
+    now = clock.now()
+    end = hour_of(now)
+    start = end - timedelta(weeks=WEEKS)
+    rows = Deployment.objects.filter(
+        team=team,
+        state=DeploymentState.READY,
+        is_stopped=False,
+        is_retiring=False,
+        is_retired=False,
+        candidate_revision=None,
+        stable_revision__isnull=False,
+    ).select_related(*_RELATED)
+    if deployment_id is not None:
+        rows = rows.filter(pk=deployment_id)
+    charged = hours.charged_hours(team_slug=team.slug, start=start, end=end)
+    changed = _changed(team)
+    shares = SharesByCluster()
+    infos = {cluster.id: cluster for cluster in clusters.list_clusters()}
+    for deployment in rows:
+        own = charged.get(deployment.name, [])
+        since = max(start, changed.get(deployment.pk) or deployment.created_at)
+        known = [_hour(hour) for hour in own if hour.start >= since]
+        if known and known[-1].start > end - _STALE:
+            cluster = infos[deployment.cluster_id]
+            yield deployment, _facts(deployment, known, since, cluster, shares)
+
+
+def list_nodes() -> Iterator[tuple[NodeHours, NodeFacts]]:
+    end = hour_of(clock.now())
+    for node in hours.list_nodes(start=end - timedelta(weeks=1) - HOUR, end=end):
+        facts = NodeFacts(
+            name=node.name,
+            cluster=node.cluster_name,
+            instance_type=node.instance_type,
+            capacity_type=node.capacity_type,
+            gpus=node.gpus,
+            usd_per_hour_amount=node.usd_per_hour_amount,
+            idle_hours=min(node.idle_hours, WEEK_HOURS),
+            held_hours=node.held_hours,
+        )
+        yield node, facts
+
+
+def stable_of(deployment: Deployment) -> Revision:
+    if deployment.stable_revision is None:
+        raise ValueError(f"{deployment} has no stable revision")
+    return deployment.stable_revision
+
+
+def spec_of(deployment: Deployment) -> ServingSpec:
+    """As it runs now, at its current scale."""
+    return rendering.spec_of(stable_of(deployment))
+
+
+def _facts(
+    deployment: Deployment,
+    known: Sequence[Hour],
+    since: datetime,
+    cluster: ClusterInfo,
+    shares: SharesByCluster,
+) -> DeploymentFacts:
+    stable, spec = stable_of(deployment), spec_of(deployment)
+    offered = shares.of(cluster.id)
+    share = cost.find_gpu_share(offered, spec)
+    start = starts.usual_start_of(stable)
+    advice = _advise(stable, spec, cluster, offered)
+    return DeploymentFacts(
+        name=str(deployment),
+        spec=spec,
+        is_production=deployment.environment == Environment.PRODUCTION,
+        since=since,
+        until=known[-1].start + HOUR,
+        hours=known,
+        replica_amount=share.usd_per_hour_amount if share else None,
+        memory_mib=share.vram_mib // share.gpus if share else 0,
+        need=advice.need if advice else None,
+        choices=_possible(advice) if advice else (),
+        spot=_spot(offered, spec),
+        cold_start_seconds=start.seconds if start else None,
+        starts=start.starts if start else 0,
+        supports=_supports(cluster),
+    )
+
+
+def _advise(
+    stable: Revision, spec: ServingSpec, cluster: ClusterInfo, offered: Sequence[GpuShare]
+) -> Advice | None:
+    load = Load(
+        instances=spec.instances_per_gpu, most_replicas=spec.max_replicas, packed=spec.packed
+    )
+    same_capacity = capacity.for_capacity(offered, spec.placement.capacity)
+    try:
+        return gpu_advice.advise_version(
+            version=stable.version, cluster=cluster, load=load, shares=same_capacity
+        )
+    except Rejected:
+        return None  # A model of multi-model serving is gone: its memory is not known.
+
+
+def _possible(advice: Advice) -> list[Choice]:
+    return [
+        choice
+        for choice in (*advice.ranked, *advice.rejected)
+        if all(refusal.reason in _ALLOWED for refusal in choice.refusals)
+    ]
+
+
+def _spot(offered: Sequence[GpuShare], spec: ServingSpec) -> SpotPrice | None:
+    """None where the cluster has no spot nodes of the instance type and starts none."""
+    placement = spec.placement.replace(capacity=capacity_types.SPOT)
+    share = cost.find_gpu_share(offered, spec.replace(placement=placement))
+    if share is None or share.usd_per_hour_amount is None:
+        return None
+    if not share.nodes and not share.is_startable:
+        return None
+    return SpotPrice(usd_per_hour_amount=share.usd_per_hour_amount, source=share.price_source)
+
+
+def _supports(cluster: ClusterInfo) -> dict[str, bool]:
+    offers = {name: cluster.capabilities.offers(name).ok is True for name in _OPTIONS}
+    return {**offers, "gateway-latency": cluster.has_prometheus}
+
+
+def _changed(team: Team) -> dict[int, datetime]:
+    """When each deployment last changed. What it used before says nothing about what it is now."""
+    rows = ChangeRequest.objects.filter(team=team, state=ChangeState.DONE)
+    latest = rows.exclude(deployment=None).values_list("deployment").annotate(Max("finished_at"))
+    return {pk: at for pk, at in latest.order_by() if at is not None}
+
+
+def _hour(charged: ChargedHour) -> Hour:
+    return Hour(
+        start=charged.start,
+        cost_amount=charged.cost_amount,
+        is_priced=charged.cost_amount > 0,
+        requests=charged.requests,
+        observed_ms=charged.observed_ms,
+        busy_ms=charged.busy_ms,
+    )

@@ -1,0 +1,59 @@
+"""Promised against realised: what a deployment cost after a change that advice asked for."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from deployments.advice.domain.advice import CENT
+from deployments.models import AdviceItem
+from deployments.states import CHANGE, AdviceState, ChangeState
+from fleet.costs.selectors import hours
+from fleet.gpus.domain.intervals import HOUR, hour_of
+from portal.core import clock
+from portal.core.money import HOURS_PER_MONTH
+
+CHECK_AFTER: Final = timedelta(days=30)
+
+
+def follow() -> None:
+    """Requested advice follows its change request; what was applied is measured for 30 days."""
+    requested = AdviceItem.objects.filter(state=AdviceState.REQUESTED).select_related("change")
+    for item in requested:
+        _follow_request(item)
+    applied = AdviceItem.objects.filter(state=AdviceState.APPLIED)
+    for item in applied.select_related("deployment__team"):
+        _measure(item, clock.now())
+
+
+def _follow_request(item: AdviceItem) -> None:
+    change = item.change
+    rows = AdviceItem.objects.filter(pk=item.pk, state=AdviceState.REQUESTED)
+    if change is None or CHANGE[ChangeState(change.state)]:
+        return
+    if change.state == ChangeState.DONE:
+        rows.update(state=AdviceState.APPLIED, applied_at=change.finished_at or clock.now())
+    else:
+        rows.update(state=AdviceState.OPEN, change=None)
+
+
+def _measure(item: AdviceItem, now: datetime) -> None:
+    """Whole sealed hours only; the hour of the change itself is a mixture."""
+    if item.deployment is None or item.applied_at is None:
+        return
+    start = hour_of(item.applied_at) + HOUR
+    end = start + CHECK_AFTER
+    deployment = item.deployment
+    sealed = hours.count_sealed(cluster_id=deployment.cluster_id, start=start, end=end)
+    if not sealed:
+        return
+    spent = hours.spent(
+        team_slug=deployment.team.slug, deployment=deployment.name, start=start, end=end
+    )
+    month = (spent * HOURS_PER_MONTH / sealed).quantize(CENT)
+    is_over = now >= end and sealed >= CHECK_AFTER // HOUR
+    AdviceItem.objects.filter(pk=item.pk, state=AdviceState.APPLIED).update(
+        realised_amount=item.cost_amount - month,
+        realised_hours=sealed,
+        state=AdviceState.CHECKED if is_over else AdviceState.APPLIED,
+    )

@@ -1,0 +1,144 @@
+"""Requests that never came back, as the gateway counted them at one step: the state of their test, and
+the verdict.
+
+They are judged by the bet on errors: two rates, of the requests that the gateway sent to each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from deployments.guards.domain import counter_verdicts, counters, reference, sequential_tests
+from deployments.guards.domain.betting.blocks import BlockLengths
+from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counters import NO_SUMS, Sums
+from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.limits import COUNTED, GuardLimit
+from deployments.guards.domain.reference import Reference
+from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
+from fleet.telemetry.domain import gateway_metrics
+from fleet.telemetry.domain.gateway_metrics import Passed, PassedByProxy
+
+SIDES: Final = ("stable", "candidate")
+NOT_COUNTED: Final = "requests that never return are not counted here"
+_NOT_COMPARED: Final = (
+    "the stable revision gets no requests any more, and none passed at a step before"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayState:
+    """`counts` are those of the last reading, by side and proxy. `problem` says why it gave nothing, and
+    `is_countable` False that no other will. `before` is what stable's part of the last step with one
+    shows, for a step at which it gets nothing.
+    """
+
+    counts: Mapping[str, PassedByProxy] = field(default_factory=dict)
+    tests: StepTests = field(default_factory=StepTests)
+    at: datetime | None = None
+    problem: str = ""
+    is_countable: bool = True
+    before: Sums = NO_SUMS
+
+    @property
+    def sent(self) -> tuple[int, int]:
+        """Requests of this step that the gateway sent to stable and to the candidate."""
+        total = self.tests.total
+        return total.stable.requests, total.candidate.requests
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "counts": {
+                side: {proxy: [passed.requests, passed.lost] for proxy, passed in counts.items()}
+                for side, counts in self.counts.items()
+            },
+            "tests": self.tests.to_json(),
+            "at": self.at.isoformat() if self.at else None,
+            "problem": self.problem,
+            "is_countable": self.is_countable,
+            "before": self.before.to_json(),
+        }
+
+
+def from_json(stored: Mapping[str, Any]) -> GatewayState:
+    if not stored:
+        return GatewayState()
+    return GatewayState(
+        counts={
+            side: {proxy: Passed(*passed) for proxy, passed in counts.items()}
+            for side, counts in stored["counts"].items()
+        },
+        tests=sequential_tests.from_json(stored["tests"]),
+        at=datetime.fromisoformat(stored["at"]) if stored["at"] else None,
+        problem=stored["problem"],
+        is_countable=stored["is_countable"],
+        before=counters.from_json(stored["before"]),
+    )
+
+
+def next_step(state: GatewayState, procedure: Procedure, lengths: BlockLengths) -> GatewayState:
+    """The state of a further step: only the capital of its tests is left."""
+    stable = state.tests.total.stable
+    return GatewayState(
+        tests=sequential_tests.next_step(state.tests, procedure, lengths),
+        before=stable if stable.requests else state.before,
+    )
+
+
+def limits_at(
+    limits: tuple[GuardLimit, ...], state: GatewayState, *, is_alone: bool
+) -> tuple[GuardLimit, ...]:
+    """`is_alone`: stable gets no requests, so what it showed before is the reference."""
+    if not is_alone:
+        return limits
+    recorded = _reference(state)
+    absolute = (reference.absolute(limit, recorded) for limit in limits)
+    return tuple(limit for limit in absolute if limit is not None)
+
+
+def _reference(state: GatewayState) -> Reference:
+    ratio = state.before.error_ratio
+    return Reference(highest={} if ratio is None else dict.fromkeys(COUNTED, ratio))
+
+
+def without_reading(state: GatewayState, problem: str, *, is_countable: bool) -> GatewayState:
+    return replace(state, problem=problem, is_countable=is_countable or state.at is not None)
+
+
+def take(
+    state: GatewayState,
+    procedure: Procedure,
+    counts: Mapping[str, PassedByProxy],
+    at: datetime,
+) -> GatewayState:
+    """Update the state by one reading. `counts` by side; a side that no proxy names yet has none."""
+    known = {proxy for of_side in state.counts.values() for proxy in of_side}
+    sums, kept = [], {}
+    for side in SIDES:
+        before, after = state.counts.get(side, {}), counts.get(side, {})
+        # A proxy that was read before and had nothing of this side had counted none.
+        starts = {proxy: Passed() for proxy in known} | dict(before)
+        passed = gateway_metrics.increase(starts, after)
+        sums.append(Sums(success=passed.requests - passed.lost, failure=passed.lost))
+        kept[side] = gateway_metrics.merged(before, after)
+    seconds = (at - state.at).total_seconds() if state.at else 0.0
+    tests = sequential_tests.advance(state.tests, Side(*sums), procedure=procedure, seconds=seconds)
+    return GatewayState(counts=kept, tests=tests, at=at, before=state.before)
+
+
+def judge(
+    limit: GuardLimit, state: GatewayState, by: Judging, *, is_alone: bool = False
+) -> GuardResult:
+    judged = limits_at((limit,), state, is_alone=is_alone)
+    [result] = counter_verdicts.judge(judged or (limit,), by)
+    if is_alone:
+        result = reference.described(result, limit, _reference(state))
+    if not state.is_countable:
+        message = f"{NOT_COUNTED}: {state.problem}"
+        return replace(result, verdict=Verdict.NOT_KNOWN, message=message)
+    if not judged:
+        return replace(result, verdict=Verdict.NOT_KNOWN, message=_NOT_COMPARED)
+    return result

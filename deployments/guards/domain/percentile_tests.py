@@ -1,0 +1,274 @@
+"""The tests of percentiles in a rollout: their state, and how one more reading updates it.
+
+Pure, and in the same two lanes as the tests on counters (`sequential_tests`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from deployments.guards.domain import histograms
+from deployments.guards.domain.betting import lanes, slow_share
+from deployments.guards.domain.betting.blocks import CALM, DEFAULT_SECONDS
+from deployments.guards.domain.betting.e_process import Payoff
+from deployments.guards.domain.betting.lanes import Claim
+from deployments.guards.domain.betting.rates import RateLimit
+from deployments.guards.domain.histograms import Counts
+from deployments.guards.domain.percentiles import PercentileGuard
+
+# Two scrapes: the counts of both sides are read up to one scrape apart.
+_LEAST_SECONDS: Final = 30.0
+# Of this rollout, from which stable's own counts say more than those since its start.
+_ENOUGH_OF_ROLLOUT: Final = 1000
+_COMPLETE: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlock:
+    stable: Counts = field(default_factory=dict)
+    candidate: Counts = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PercentileTests:
+    """`stable` and `candidate` are the counts of this step. `before` is what stable had counted when
+    the rollout began, `since` what it did since. `bounds` are those of each metric that are bet on,
+    chosen once; `peaks` the highest mean capital of each metric and lane.
+    """
+
+    stable: Counts = field(default_factory=dict)
+    candidate: Counts = field(default_factory=dict)
+    before: Counts = field(default_factory=dict)
+    since: Counts = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    open: OpenBlock = field(default_factory=OpenBlock)
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    block_seconds: float = DEFAULT_SECONDS
+
+    @property
+    def past(self) -> Counts:
+        """Stable's distribution, as far as it is known."""
+        is_enough = histograms.total(self.since) >= _ENOUGH_OF_ROLLOUT
+        return self.since if is_enough else histograms.add(self.before, self.since)
+
+    def of(self, guard: PercentileGuard, key: str) -> Claim:
+        return self.claims.get(f"{guard.metric} {key}", Claim())
+
+    def bound_for(self, limit: float) -> float | None:
+        """The first bound that is not below the limit."""
+        known = histograms.finite_bounds(self.candidate or self.past)
+        return next((bound for bound in known if bound >= limit), None)
+
+    def bounds_of(self, guard: PercentileGuard) -> tuple[float, ...]:
+        return self.bounds.get(guard.metric, ())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stable": _counts_to_json(self.stable),
+            "candidate": _counts_to_json(self.candidate),
+            "before": _counts_to_json(self.before),
+            "since": _counts_to_json(self.since),
+            "bounds": {metric: list(bounds) for metric, bounds in self.bounds.items()},
+            "open": {
+                "stable": _counts_to_json(self.open.stable),
+                "candidate": _counts_to_json(self.open.candidate),
+                "seconds": self.open.seconds,
+            },
+            "claims": {name: claim.to_json() for name, claim in self.claims.items()},
+            "peaks": dict(self.peaks),
+            "block_seconds": self.block_seconds,
+        }
+
+
+def from_json(stored: Mapping[str, Any]) -> PercentileTests:
+    block = stored["open"]
+    return PercentileTests(
+        stable=_counts(stored["stable"]),
+        candidate=_counts(stored["candidate"]),
+        before=_counts(stored["before"]),
+        since=_counts(stored["since"]),
+        bounds={metric: tuple(bounds) for metric, bounds in stored["bounds"].items()},
+        open=OpenBlock(_counts(block["stable"]), _counts(block["candidate"]), block["seconds"]),
+        claims={name: lanes.from_json(claim) for name, claim in stored["claims"].items()},
+        peaks=stored["peaks"],
+        block_seconds=stored["block_seconds"],
+    )
+
+
+Guards = tuple[PercentileGuard, ...]
+
+
+def next_step(
+    tests: PercentileTests, guards: Guards, payoff: Payoff, *, block_seconds: float
+) -> PercentileTests:
+    """The state at the beginning of a step; the open block counts as it is. Blocks of a histogram are
+    two scrapes long at least, but where stable is calm.
+    """
+    closed = _close_block(tests, guards, payoff)
+    return replace(
+        closed,
+        stable={},
+        candidate={},
+        claims={name: claim.next_step() for name, claim in closed.claims.items()},
+        block_seconds=CALM if block_seconds == CALM else max(_LEAST_SECONDS, block_seconds),
+    )
+
+
+def begin(tests: PercentileTests, before: Counts) -> PercentileTests:
+    """What stable had counted at the first reading of the rollout: its past."""
+    return tests if tests.before else replace(tests, before=before)
+
+
+def advance(
+    tests: PercentileTests,
+    *,
+    stable: Counts,
+    candidate: Counts,
+    guards: Guards,
+    seconds: float,
+    payoff: Payoff = Payoff.CAPPED,
+) -> PercentileTests:
+    """Update the tests with the increase of both histograms since the last reading. A bet depends on
+    the past before it only.
+    """
+    tests = _with_bounds(tests, guards)
+    tests = replace(
+        tests,
+        open=OpenBlock(
+            histograms.add(tests.open.stable, stable),
+            histograms.add(tests.open.candidate, candidate),
+            tests.open.seconds + seconds,
+        ),
+    )
+    tests = _bet_reading(tests, guards, stable, candidate)
+    if tests.open.seconds >= _COMPLETE * tests.block_seconds:
+        tests = _close_block(tests, guards, payoff)
+    return replace(
+        tests,
+        stable=histograms.add(tests.stable, stable),
+        candidate=histograms.add(tests.candidate, candidate),
+        since=histograms.add(tests.since, stable),
+    )
+
+
+def evidence_of(guard: PercentileGuard, tests: PercentileTests) -> float:
+    """Against the limits, over the rollout: compare it with 1 / the level of one test."""
+    absolute = 0.0 if guard.max is None else tests.of(guard, "max").evidence
+    lane_peaks = [tests.peaks.get(f"{guard.metric} {lane}", 1.0) for lane in ("slow", "fast")]
+    return max(absolute, max(lane_peaks) / 2 if guard.max_ratio is not None else 0.0)
+
+
+def is_within(guard: PercentileGuard, tests: PercentileTests, *, alpha: float) -> bool:
+    """Whether this step has shown that all limits are met, at every bound near the percentile."""
+    needed, past = 1 / alpha, tests.past
+    if guard.max is not None and tests.of(guard, "max").within.value < needed:
+        return False
+    if guard.max_ratio is None:
+        return True
+    near = [
+        bound
+        for bound in tests.bounds_of(guard)
+        if slow_share.share_above(past, bound) >= slow_share.ignored_share(guard.share)
+    ]
+    return bool(near) and all(
+        max(
+            tests.of(guard, f"ratio {bound!r}").within.value,
+            tests.of(guard, f"floor {bound!r}").within.value,
+        )
+        >= needed
+        for bound in near
+    )
+
+
+def _with_bounds(tests: PercentileTests, guards: Guards) -> PercentileTests:
+    past = tests.past
+    missing = [guard for guard in guards if guard.metric not in tests.bounds]
+    if not missing or histograms.total(past) < slow_share.LEAST_PAST:
+        return tests
+    chosen: dict[str, tuple[float, ...]] = {
+        guard.metric: slow_share.choose_bounds(past, guard.share) for guard in missing
+    }
+    return replace(tests, bounds={**tests.bounds, **chosen})
+
+
+def _close_block(tests: PercentileTests, guards: Guards, payoff: Payoff) -> PercentileTests:
+    claims, block, past = dict(tests.claims), tests.open, tests.past
+
+    def bet(guard: PercentileGuard, key: str, trial: lanes.Trial) -> None:
+        name = f"{guard.metric} {key}"
+        claims[name] = claims.get(name, Claim()).bet_block(trial, payoff)
+
+    for guard in guards:
+        bound = None if guard.max is None else tests.bound_for(guard.max)
+        if bound is not None and bound in block.candidate:
+            bet(guard, "max", slow_share.trial_alone(block.candidate, bound, guard.share))
+        least = slow_share.ignored_share(guard.share)
+        for bound in _common(tests.bounds_of(guard), block):
+            times = slow_share.kappa(past, bound, **_terms(guard))
+            trial = slow_share.trial_beside(block.stable, block.candidate, bound, times)
+            bet(guard, f"ratio {bound!r}", trial)
+            floor = slow_share.trial_alone(block.candidate, bound, least)
+            bet(guard, f"floor {bound!r}", floor)
+    after = replace(tests, claims=claims, open=OpenBlock())
+    return _with_peaks(after, guards, "slow")
+
+
+def _bet_reading(
+    tests: PercentileTests, guards: Guards, stable: Counts, candidate: Counts
+) -> PercentileTests:
+    claims, reading, past = dict(tests.claims), OpenBlock(stable, candidate), tests.past
+
+    def bet(guard: PercentileGuard, key: str, trial: lanes.Trial) -> None:
+        name = f"{guard.metric} {key}"
+        # One stall makes all requests of a reading slow, so this lane is capped too.
+        claims[name] = claims.get(name, Claim()).bet_reading(trial, Payoff.CAPPED)
+
+    for guard in guards:
+        bound = None if guard.max is None else tests.bound_for(guard.max)
+        if bound is not None and bound in candidate:
+            gross = RateLimit(max=guard.share).gross_max
+            bet(guard, "max", slow_share.trial_alone(candidate, bound, gross))
+        for bound in _common(tests.bounds_of(guard), reading):
+            times = slow_share.gross_kappa(past, bound, **_terms(guard))
+            bet(guard, f"ratio {bound!r}", slow_share.trial_beside(stable, candidate, bound, times))
+            floor = slow_share.trial_alone(candidate, bound, slow_share.GROSS_SHARE)
+            bet(guard, f"floor {bound!r}", floor)
+    return _with_peaks(replace(tests, claims=claims), guards, "fast")
+
+
+def _with_peaks(tests: PercentileTests, guards: Guards, lane: str) -> PercentileTests:
+    """The mean over the bounds; of each the lower capital of its two claims, both to be refuted."""
+    peaks = dict(tests.peaks)
+    for guard in guards:
+        capitals = [
+            min(
+                getattr(tests.of(guard, f"{claim} {bound!r}"), lane).value
+                for claim in ("ratio", "floor")
+            )
+            for bound in tests.bounds_of(guard)
+        ]
+        if capitals:
+            name = f"{guard.metric} {lane}"
+            peaks[name] = max(peaks.get(name, 1.0), sum(capitals) / len(capitals))
+    return replace(tests, peaks=peaks)
+
+
+def _common(bounds: tuple[float, ...], block: OpenBlock) -> list[float]:
+    return [bound for bound in bounds if bound in block.stable and bound in block.candidate]
+
+
+def _terms(guard: PercentileGuard) -> dict[str, float]:
+    ratio = guard.max_ratio or 1.0
+    return {"ratio": ratio, "slack_ms": guard.ignore_below, "share": guard.share}
+
+
+def _counts_to_json(counts: Counts) -> dict[str, int]:
+    return {repr(float(bound)): count for bound, count in counts.items()}
+
+
+def _counts(stored: Mapping[str, int]) -> dict[float, int]:
+    return {float(bound): count for bound, count in stored.items()}

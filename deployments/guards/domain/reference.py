@@ -1,0 +1,161 @@
+"""The recorded figures of the stable revision, for when it gets no requests any more.
+
+At 100% there is no stable side to compare with. A relative limit is then an absolute one: what it
+allows beside the highest figure that stable showed in a block of the time before. The highest, not
+the mean, because what changes for both sides, such as the load of the day, no longer cancels out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, Self
+
+from deployments.guards.domain import counters, histograms, sequential_tests
+from deployments.guards.domain.betting import rates
+from deployments.guards.domain.counters import NO_SUMS, Facts, Sums
+from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.formatting import format_value
+from deployments.guards.domain.histograms import Counts
+from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
+from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
+
+# The figure of a block with fewer requests is mostly chance.
+_LEAST_REQUESTS: Final = 100
+# An error ratio that is always allowed cannot be tested.
+_MOST_ERRORS: Final = 0.99
+NOT_RECORDED: Final = (
+    "the stable revision gets no requests any more, and none were recorded in the hour before"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`highest` of each metric in its unit as `value_of` has it; `histogram` in milliseconds."""
+
+    until: datetime | None = None
+    requests: int = 0
+    highest: Mapping[Metric, float] = field(default_factory=dict)
+    histogram: Counts = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "until": self.until.isoformat() if self.until else None,
+            "requests": self.requests,
+            "highest": {metric.value: value for metric, value in self.highest.items()},
+            "histogram": {repr(bound): count for bound, count in self.histogram.items()},
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        if not stored:
+            return cls()
+        until = stored["until"]
+        return cls(
+            until=datetime.fromisoformat(until) if until else None,
+            requests=stored["requests"],
+            highest={Metric(name): value for name, value in stored["highest"].items()},
+            histogram={float(bound): count for bound, count in stored["histogram"].items()},
+        )
+
+
+def of(blocks: Sequence[Sums], facts: Facts, *, histogram: Counts, until: datetime) -> Reference:
+    """The reference from the counts of stable in consecutive blocks of time."""
+    merged = _merged(blocks)
+    values = {
+        metric: [
+            value
+            for sums in merged
+            if (value := counters.value_of(metric, sums, facts)) is not None
+        ]
+        for metric in Metric
+        if metric != Metric.LOST_REQUESTS
+    }
+    return Reference(
+        until=until,
+        requests=sum(sums.requests for sums in blocks),
+        highest={metric: max(of_metric) for metric, of_metric in values.items() if of_metric},
+        histogram=histogram,
+    )
+
+
+def _merged(blocks: Sequence[Sums]) -> list[Sums]:
+    """Neighbours together until each has enough requests; what is left over joins the last."""
+    merged: list[Sums] = []
+    waiting = NO_SUMS
+    for sums in blocks:
+        waiting += sums
+        if waiting.requests >= _LEAST_REQUESTS:
+            merged.append(waiting)
+            waiting = NO_SUMS
+    if not waiting.requests:
+        return merged
+    return [*merged[:-1], merged[-1] + waiting] if merged else [waiting]
+
+
+def absolute(limit: GuardLimit, reference: Reference) -> GuardLimit | None:
+    """The limit without a comparison; None when nothing of it can be tested."""
+    if limit.max_ratio is None:
+        return limit
+    most = _most(limit, reference)
+    known = [value for value in (limit.max, most) if value is not None]
+    if not known:
+        return None
+    return limit.model_copy(update={"max": min(known), "max_ratio": None})
+
+
+def absolute_percentile(guard: PercentileGuard, reference: Reference) -> PercentileGuard | None:
+    """As `absolute`: beside the upper bound of the bucket in which stable's percentile lay."""
+    if guard.max_ratio is None:
+        return guard
+    bucket = histograms.bucket_of(reference.histogram, QUANTILES[guard.metric])
+    known = [] if guard.max is None else [guard.max]
+    if bucket is not None and bucket[1] != float("inf"):
+        known.append(guard.allowed_beside(bucket[1]))
+    if not known:
+        return None
+    return guard.model_copy(update={"max": min(known), "max_ratio": None})
+
+
+def described(result: GuardResult, limit: GuardLimit, reference: Reference) -> GuardResult:
+    """The result of an absolute limit, with what stable showed and where the limit comes from."""
+    value = reference.highest.get(limit.metric)
+    if limit.max_ratio is None:
+        return replace(result, stable="")
+    most = _most(limit, reference)
+    if value is None or most is None:
+        return replace(result, stable="not recorded")
+    sign = "≥" if limit.metric == Metric.THROUGHPUT_PER_GPU else "≤"
+    parts = [] if limit.max is None else [f"≤ {format_value(limit.metric, limit.max)}"]
+    parts.append(f"{sign} {format_value(limit.metric, most)} ({limit.max_ratio:g} times before)")
+    stable = f"{format_value(limit.metric, value)} before"
+    return replace(result, stable=stable, limit=" and ".join(parts))
+
+
+def not_recorded(label: str, source: str) -> GuardResult:
+    """The result of a relative limit without anything to compare with."""
+    return GuardResult(
+        guard=label,
+        stable="not recorded",
+        candidate="",
+        limit="",
+        n=None,
+        verdict=Verdict.NOT_ENOUGH,
+        message=NOT_RECORDED,
+        source=source,
+    )
+
+
+def not_recorded_metric(limit: GuardLimit) -> GuardResult:
+    kind = KINDS[limit.metric]
+    return not_recorded(kind.label, kind.source)
+
+
+def _most(limit: GuardLimit, reference: Reference) -> float | None:
+    value = reference.highest.get(limit.metric)
+    if value is None or limit.max_ratio is None or limit.metric not in COUNTED:
+        return None if value is None else sequential_tests.most_of(limit, value)
+    # Nothing of stable is left to be twice of, so the default floor is the fixed one.
+    floor = rates.FLOOR if limit.ignore_below is None else limit.ignore_below
+    return min(max(limit.max_ratio * value, floor), _MOST_ERRORS)

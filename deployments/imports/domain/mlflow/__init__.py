@@ -1,0 +1,1 @@
+"""MLflow 3: its REST, its model folders, and what a version takes over from them."""

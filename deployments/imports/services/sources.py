@@ -1,0 +1,53 @@
+"""What every kind of source does, and which one an import uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from django.conf import settings
+
+from deployments.imports.domain import allowed_prefixes
+from deployments.imports.domain.listing import Listing
+from deployments.imports.gateways import mlflow_server
+from deployments.imports.services.bucket_source import BucketSource
+from deployments.imports.services.hub_source import HubSource
+from deployments.imports.services.mlflow_source import MlflowSource
+from deployments.imports.services.progress import Progress
+from deployments.imports.services.url_source import UrlSource
+from deployments.models import ArtifactFile, Import, ImportedFile
+from deployments.states import ImportKind
+
+
+class Source(Protocol):
+    """Raises SourceError. `copy` can be repeated: what is stored already is not copied again."""
+
+    def list_files(self, keep_alive: Callable[[], None]) -> Listing: ...
+    def part_bytes(self, size_bytes: int) -> int: ...
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None: ...
+    def close(self) -> None: ...
+
+
+def open_source(job: Import) -> Source:
+    match ImportKind(job.kind):
+        case ImportKind.S3:
+            return BucketSource.of(job)
+        case ImportKind.URL:
+            return UrlSource.of(job)
+        case ImportKind.HUGGING_FACE:
+            return HubSource.of(job)
+        case ImportKind.MLFLOW:
+            return MlflowSource.of(job)
+
+
+def describe_available(team: str) -> list[tuple[str, str]]:
+    """What can be imported from in this installation, by name."""
+    buckets = allowed_prefixes.describe(settings.SLIPWAY_IMPORT_S3, team=team)
+    hub = settings.SLIPWAY_IMPORT_HUGGINGFACE
+    off = "switched off in this installation"
+    return [
+        ("Bucket", buckets or off),
+        ("Address", "any public HTTPS address, also pre-signed ones"),
+        ("MLflow", ", ".join(mlflow_server.configured()) or off),
+        ("Hugging Face", hub or off),
+    ]

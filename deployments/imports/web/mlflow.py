@@ -1,0 +1,52 @@
+"""Choose what to import from an MLflow server: a registered model, then its version."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from deployments.imports.selectors import mlflow_models
+from portal.accounts.models import User
+from portal.core.errors import DomainError, NotFound
+from portal.ui.access import people_only
+from portal.ui.htmx import respond
+
+_LONGEST_NAME: Final = 63
+
+
+@require_GET
+@people_only
+def choose(request: HttpRequest, user: User, server: str) -> HttpResponse:
+    """Works while the server does not answer: the page then says why, and keeps what was entered."""
+    servers = mlflow_models.list_servers(actor=user)
+    if server not in servers:
+        raise NotFound(f"There is no MLflow server {server[:40]} that you may import from.")
+    model, page = request.GET.get("model", ""), request.GET.get("page", "")
+    context: dict[str, Any] = {
+        "server": server,
+        "address": servers[server],
+        "servers": servers,
+        "search": request.GET.get("search", ""),
+        "model": model,
+        "target": suggest_name(model),
+    }
+    try:
+        context["list"] = (
+            mlflow_models.list_versions(actor=user, server=server, model=model, page=page)
+            if model
+            else mlflow_models.search_models(
+                actor=user, server=server, text=context["search"], page=page
+            )
+        )
+    except DomainError as error:
+        context["problem"] = error.message
+        return respond(request, "imports/mlflow.html", context, status=int(error.status))
+    return respond(request, "imports/mlflow.html", context)
+
+
+def suggest_name(model: str) -> str:
+    """A name of a model here that resembles the registered one."""
+    return re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:_LONGEST_NAME].strip("-")

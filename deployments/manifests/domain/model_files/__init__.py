@@ -1,0 +1,1 @@
+"""How pods get the files of their models: downloads, comparison with the record, caches and volumes."""

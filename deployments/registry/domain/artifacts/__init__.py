@@ -1,0 +1,1 @@
+"""The files of an artifact, and reading them in ranges."""

@@ -1,0 +1,160 @@
+"""Archives of files: which archives are no model themselves, and unpacking them as a stream.
+
+Formats of models that are zip files themselves are recognised by their members (`zip_names.py`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any, Final
+
+from deployments.registry.domain.artifacts import files, zip_names
+from deployments.registry.domain.artifacts.reading import (
+    STREAM_BUFFER_BYTES,
+    Artifact,
+    PipedArtifact,
+    open_file,
+)
+from deployments.registry.domain.not_servable import NotServable, quoted
+
+ENDINGS: Final = (".zip", ".tar", ".tar.gz", ".tgz")
+_GZIP: Final = b"\x1f\x8b"
+_TAR_MAGIC: Final = slice(257, 262)
+_CHUNK_BYTES: Final = 2**20
+HEAD_BYTES: Final = 512
+# What file managers and version control add.
+_IGNORED_NAMES: Final = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
+_IGNORED_FOLDERS: Final = frozenset({"__MACOSX", ".git", "__pycache__", ".ipynb_checkpoints"})
+_IS_ENCRYPTED: Final = 0x1
+_BROKEN: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    gzip.BadGzipFile,
+    tarfile.TarError,
+    EOFError,
+    NotImplementedError,
+    UnicodeError,
+    ValueError,
+    OverflowError,
+)
+
+
+def kind_of(head: bytes) -> str:
+    """ "zip", "tar" or "gzip" by the first bytes; empty for anything else."""
+    if head.startswith(zip_names.MAGIC):
+        return "zip"
+    if head.startswith(_GZIP):
+        return "gzip"
+    return "tar" if head[_TAR_MAGIC] == b"ustar" else ""
+
+
+def is_packed(argument: dict[str, Any], artifact: Artifact) -> bool:
+    """A task of the sandbox: whether the one file of the artifact is an archive of files."""
+    path = argument["main"]
+    kind = kind_of(artifact.read(path, 0, HEAD_BYTES))
+    if kind == "gzip":
+        with gzip.GzipFile(fileobj=open_file(artifact, path)) as file:
+            try:
+                return file.read(HEAD_BYTES)[_TAR_MAGIC] == b"ustar"
+            except _BROKEN:
+                return False
+    if kind != "zip":
+        return kind == "tar"
+    try:
+        with zipfile.ZipFile(open_file(artifact, path)) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+    except _BROKEN:
+        return False
+    return bool(names) and not zip_names.kind_of_model(names)
+
+
+def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
+    """A task of the sandbox: send each file of the archive to the parent.
+
+    {"main": path} to {"files": count, "ignored": count}. Raises NotServable for links, devices,
+    encrypted members, paths that leave the folder and damaged archives.
+    """
+    path = argument["main"]
+    kind = kind_of(artifact.read(path, 0, HEAD_BYTES))
+    members = _zip_members if kind == "zip" else _tar_members
+    paths: list[str] = []
+    ignored = 0
+    try:
+        for name, body in members(artifact, path, is_compressed=kind == "gzip"):
+            if _is_ignored(name):
+                ignored += 1
+                continue
+            _require_safe(name, paths)
+            paths.append(name)
+            artifact.begin_file(name)
+            while chunk := body.read(_CHUNK_BYTES):
+                artifact.write(chunk)
+    except _BROKEN as error:
+        raise NotServable(
+            f"The archive is damaged ({quoted(str(error))}). Pack the files again."
+        ) from error
+    if not paths:
+        raise NotServable("The archive contains no files. Pack the folder of the model.")
+    if problem := files.listing_problem(paths):
+        raise NotServable(problem)
+    artifact.end_files()
+    return {"files": len(paths), "ignored": ignored}
+
+
+def _require_safe(name: str, paths: list[str]) -> None:
+    if problem := files.path_problem(name):
+        raise NotServable(f"The archive is not safe to unpack: {problem}")
+    if len(paths) >= files.MAX_FILES:
+        raise NotServable(
+            f"The archive contains more than {files.MAX_FILES:,} files. Pack only the model."
+        )
+
+
+def _is_ignored(name: str) -> bool:
+    parts = name.split("/")
+    return not _IGNORED_FOLDERS.isdisjoint(parts) or parts[-1] in _IGNORED_NAMES
+
+
+def _zip_members(
+    artifact: Artifact, path: str, *, is_compressed: bool
+) -> Iterator[tuple[str, IO[bytes]]]:
+    del is_compressed
+    source = open_file(artifact, path, buffer_bytes=STREAM_BUFFER_BYTES)
+    with zipfile.ZipFile(source) as archive:
+        for info in archive.infolist():
+            mode = info.external_attr >> 16
+            if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_IFMT(mode) == 0):
+                raise NotServable(
+                    f"{quoted(info.filename)} is a link. Pack the file that it points to."
+                )
+            if info.is_dir():
+                continue
+            if info.flag_bits & _IS_ENCRYPTED:
+                raise NotServable("The archive is encrypted. Pack it without a password.")
+            with archive.open(info) as body:
+                yield info.filename, body
+
+
+def _tar_members(
+    artifact: Artifact, path: str, *, is_compressed: bool
+) -> Iterator[tuple[str, IO[bytes]]]:
+    source: Any = open_file(artifact, path, buffer_bytes=STREAM_BUFFER_BYTES)
+    if is_compressed:
+        source = io.BufferedReader(gzip.GzipFile(fileobj=source), _CHUNK_BYTES)
+    with tarfile.open(fileobj=source, mode="r|") as archive:
+        for info in archive:
+            if info.isdir():
+                continue
+            if not info.isreg():
+                raise NotServable(
+                    f"{quoted(info.name)} is a link or a device. Pack the file that it points to."
+                )
+            body = archive.extractfile(info)
+            if body is not None:
+                yield info.name.removeprefix("./"), body

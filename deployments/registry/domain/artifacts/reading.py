@@ -1,0 +1,146 @@
+"""Read the files of an artifact in ranges: from a folder, or in the sandbox through its parent."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+# Of one request to the parent of the sandbox.
+MAX_READ_BYTES: Final = 8 * 2**20
+_LENGTH_BYTES: Final = 8
+_BUFFER_BYTES: Final = 64 * 2**10
+# For files that are read from begin to end.
+STREAM_BUFFER_BYTES: Final = MAX_READ_BYTES
+
+
+class Artifact(Protocol):
+    """The files of a version. Reading behind the end of a file gives fewer bytes."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes by path."""
+
+    def read(self, path: str, start: int, count: int) -> bytes:
+        """Raises KeyError for a path that is not in `sizes`."""
+
+
+@dataclass(frozen=True)
+class LocalArtifact:
+    """The files of a folder on this machine."""
+
+    folder: Path
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.folder)): path.stat().st_size for path in files}
+
+    def read(self, path: str, start: int, count: int) -> bytes:
+        if path not in self.sizes:
+            raise KeyError(path)
+        with (self.folder / path).open("rb") as file:
+            file.seek(start)
+            return file.read(count)
+
+
+@dataclass(frozen=True)
+class MemoryArtifact:
+    """Files in memory: the first bytes that a client sent, with the sizes of the whole files."""
+
+    contents: Mapping[str, bytes]
+    sizes: Mapping[str, int]
+
+    def read(self, path: str, start: int, count: int) -> bytes:
+        if path not in self.sizes:
+            raise KeyError(path)
+        return self.contents.get(path, b"")[start : start + count]
+
+
+class PipedArtifact:
+    """In the sandbox: each read is a line of JSON to the parent, which answers with the bytes.
+
+    The answer is 8 bytes of length (big-endian) and the bytes. A task that unpacks an archive sends
+    lines as well, without an answer: {"begin": path}, {"write": count} and the bytes, {"end": true}.
+    """
+
+    def __init__(self, descriptor: int, sizes: Mapping[str, int]) -> None:
+        self.sizes = sizes
+        self._socket = socket.socket(fileno=descriptor)
+        self._answers = self._socket.makefile("rb")
+
+    def read(self, path: str, start: int, count: int) -> bytes:
+        size = self.sizes[path]
+        chunks, end = [], min(start + count, size)
+        while start < end:
+            chunk = self._request(path, start, min(end - start, MAX_READ_BYTES))
+            chunks.append(chunk)
+            start += len(chunk)
+        return b"".join(chunks)
+
+    def begin_file(self, path: str) -> None:
+        self._send({"begin": path})
+
+    def write(self, chunk: bytes) -> None:
+        """The next bytes of the file that was begun last. At most MAX_READ_BYTES."""
+        self._send({"write": len(chunk)})
+        self._socket.sendall(chunk)
+
+    def end_files(self) -> None:
+        self._send({"end": True})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._socket.sendall(f"{json.dumps(message)}\n".encode())
+
+    def _request(self, path: str, start: int, count: int) -> bytes:
+        self._send({"path": path, "start": start, "count": count})
+        length = int.from_bytes(self._answers.read(_LENGTH_BYTES), "big")
+        body = self._answers.read(length)
+        if not body or len(body) != length:
+            raise EOFError(f"{path}: the body ended early")
+        return body
+
+
+def framed(body: bytes) -> bytes:
+    """An answer as PipedArtifact reads it."""
+    return len(body).to_bytes(_LENGTH_BYTES, "big") + body
+
+
+class _Raw(io.RawIOBase):
+    def __init__(self, artifact: Artifact, path: str) -> None:
+        self._artifact, self._path, self._position = artifact, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}
+        base = starts.get(whence, self._artifact.sizes[self._path])
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # of bytes
+        body = self._artifact.read(self._path, self._position, len(buffer))
+        buffer[: len(body)] = body
+        self._position += len(body)
+        return len(body)
+
+
+def open_file(
+    artifact: Artifact, path: str, *, buffer_bytes: int = _BUFFER_BYTES
+) -> io.BufferedReader:
+    """A seekable file for libraries such as zipfile. Raises KeyError for an unknown path."""
+    if path not in artifact.sizes:
+        raise KeyError(path)
+    return io.BufferedReader(_Raw(artifact, path), buffer_bytes)

@@ -1,0 +1,136 @@
+"""All formats, in the order in which they are tried, and the detection of an artifact's.
+
+The content decides, never the name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.registry.domain.artifacts.reading import Artifact
+from deployments.registry.domain.formats import (
+    forests,
+    hugging_face,
+    onnx,
+    openvino,
+    pickles,
+    saved_model,
+    tensorrt,
+    tensorrt_llm,
+    torchscript,
+    triton,
+    unsupported,
+)
+from deployments.registry.domain.formats.format import HEAD_BYTES, Format
+from deployments.spec.domain.engines import ONNX_ENGINES
+
+__all__ = [
+    "FORMATS",
+    "HEAD_BYTES",
+    "Detected",
+    "by_key",
+    "describe",
+    "detect",
+    "engines_of",
+    "is_declared",
+    "is_for_triton",
+    "name_problem",
+    "servable_names",
+]
+
+# Folders first, because they contain files of other formats; then magic bytes; what has none is last.
+FORMATS: Final[Sequence[Format]] = (
+    triton.TRITON,
+    triton.TRITON_WITH_CODE,
+    tensorrt_llm.ENGINE,
+    tensorrt_llm.CHECKPOINT,
+    hugging_face.HUGGING_FACE,
+    saved_model.SAVED_MODEL,
+    openvino.OPENVINO,
+    unsupported.TORCHSERVE,
+    unsupported.KERAS,
+    unsupported.TORCH_EXPORT,
+    torchscript.TORCHSCRIPT,
+    pickles.PYTORCH,
+    tensorrt.TENSORRT,
+    tensorrt.WITH_METADATA,
+    unsupported.SEVEN_ZIP,
+    pickles.NUMPY,
+    unsupported.ZIP,
+    unsupported.HDF5,
+    forests.XGBOOST_JSON,
+    forests.XGBOOST_UBJ,
+    forests.LIGHTGBM,
+    forests.TREELITE,
+    forests.XGBOOST_BINARY,
+    unsupported.SAFETENSORS,
+    pickles.PICKLE,
+    onnx.ONNX,
+    unsupported.UNKNOWN,
+)
+_BY_KEY: Final = {kind.key: kind for kind in FORMATS}
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """`main` is the path of the main file; empty for the whole artifact."""
+
+    format: Format
+    main: str
+
+    def describe_refusal(self, name: str) -> str:
+        """Why the artifact of this name is not accepted, with the fix."""
+        return f"{name} is {self.format.name}. {self.format.advice}"
+
+
+def detect(artifact: Artifact) -> Detected:
+    """Reads the first HEAD_BYTES bytes of a few files."""
+    for kind in FORMATS:
+        main = kind.detect(artifact)
+        if main is not None:
+            return Detected(kind, main)
+    raise AssertionError("UNKNOWN matches every artifact")
+
+
+def by_key(key: str) -> Format:
+    """Raises KeyError."""
+    return _BY_KEY[key]
+
+
+def describe(key: str) -> str:
+    """The name of the format in the column `format`; empty before it was detected."""
+    return _BY_KEY[key].name if key else ""
+
+
+def engines_of(key: str) -> tuple[str, ...]:
+    """The engines that load a version of the format; those of Triton before it was detected."""
+    return _BY_KEY[key].engines if key in _BY_KEY else ONNX_ENGINES
+
+
+def is_for_triton(key: str) -> bool:
+    return key not in _BY_KEY or _BY_KEY[key].is_for_triton
+
+
+def is_declared(key: str) -> bool:
+    """Whether the uploader declares inputs and outputs of the format."""
+    return key in _BY_KEY and _BY_KEY[key].is_declared
+
+
+def servable_names() -> list[str]:
+    """Names of the formats that can become ready; others are refused or quarantined."""
+    readable = (kind for kind in FORMATS if kind.reading is not None or kind is onnx.ONNX)
+    return [kind.listed_as or kind.name for kind in readable if kind.is_accepted]
+
+
+def name_problem(path: str) -> str:
+    """The problem of a file name when the first bytes are missing; empty if it is accepted."""
+    endings = [ending for kind in FORMATS if kind.is_accepted for ending in kind.endings]
+    if path.lower().endswith(tuple(endings)):
+        return ""
+    return (
+        f"Unsupported file extension: {path}. Upload an ONNX file (.onnx) or a model of XGBoost "
+        "(.json, .ubj), or send the first bytes of the file in head to detect its format, as for "
+        "LightGBM (.txt)."
+    )

@@ -1,0 +1,118 @@
+"""Forests of decision trees for Triton's FIL backend, whose names the keys are.
+
+XGBoost writes a JSON or UBJSON object whose first keys are `learner` and `version`; LightGBM a text
+that begins with `tree` and its version. A checkpoint of Treelite, which forests of cuML and of scikit-learn are
+converted to, begins with its version as three 32-bit integers and the types of thresholds and leaves
+(dmlc/treelite, src/serializer.cc); releases of one major version read each other's.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from deployments.registry.domain import object_keys
+from deployments.registry.domain.forests import facts as forest_facts
+from deployments.registry.domain.formats.format import (
+    Context,
+    Format,
+    Inspection,
+    Reading,
+    single_file,
+)
+from deployments.sizing.domain import trees
+
+_XGBOOST_JSON: Final = re.compile(
+    rb'\s*\{\s*"(learner"|version"\s*:\s*\[[\d,\s]*\]\s*,\s*"learner")\s*:'
+)
+# An object whose first key has its length as an integer of 1 to 8 bytes: UBJSON's i, U, I, l or L.
+_XGBOOST_UBJ: Final = re.compile(rb"\{[iUIlL]\x00{0,7}\x07(learner|version)")
+_TREELITE: Final = re.compile(rb"\x04\0\0\0[\0-\x63]\0\0\0[\0-\x63]\0\0\0[\x02\x03][\x01-\x03]")
+_LARGEST_CHECKPOINT: Final = 512 * 2**20
+_TASK: Final = "deployments.registry.domain.forests.reading:read"
+
+
+def conclude_checkpoint(facts: Mapping[str, Any], context: Context) -> Inspection:
+    """Of a forest that was converted to a checkpoint of Treelite."""
+    inspection = _conclude(forest_facts.CHECKPOINT, facts["forest"], context)
+    (target,) = inspection.layout
+    first = inspection.details["Inputs and outputs"]
+    details = {"Inputs and outputs": f"{facts['estimator']}, converted without running it: {first}"}
+    packed = base64.b64decode(facts["checkpoint"])
+    body = zlib.decompressobj().decompress(packed, _LARGEST_CHECKPOINT)
+    return replace(
+        inspection, details={**inspection.details, **details}, layout={}, generated={target: body}
+    )
+
+
+def _conclude(key: str, facts: Mapping[str, Any], context: Context) -> Inspection:
+    forest = forest_facts.from_json(facts)
+    batching = f"up to {context.largest_batch}: trees score each row alone."
+    signature = forest_facts.signature_of(
+        forest,
+        key,
+        max_batch_size=context.largest_batch,
+        facts={"batching": batching, "tree_count": forest.trees},
+    )
+    estimate = trees.estimate_vram(
+        nodes=forest.nodes,
+        values_per_row=forest.features + forest.outputs,
+        rows=context.largest_batch,
+    )
+    scores = "1 score" if forest.outputs == 1 else f"{forest.outputs:,} scores"
+    features = "1 feature" if forest.features == 1 else f"{forest.features:,} features"
+    details = {
+        "Inputs and outputs": f"{features} in, {scores} out, {forest.trees:,} trees",
+        "Runtime": f"Treelite {forest.runtime} loads it and scores rows",
+        "Batching": batching,
+        "GPU memory": f"about {estimate.total_mib:,} MiB: {forest.nodes:,} nodes of trees "
+        f"{estimate.weights_mib:,}, rows {estimate.activations_mib:,}, runtime "
+        f"{estimate.runtime_mib:,}.",
+    }
+    target = object_keys.model_file_key("", context.model, signature.backend.model_file)
+    return Inspection(signature, estimate, details, layout={target: context.main})
+
+
+def _forest(
+    key: str, name: str, matches: Callable[[bytes], bool], *, endings: tuple[str, ...] = ()
+) -> Format:
+    return Format(
+        key=key,
+        name=name,
+        detect=single_file(lambda head, _: matches(head)),
+        endings=endings,
+        is_read_locally=True,
+        reading=Reading(_TASK, partial(_conclude, key)),
+    )
+
+
+XGBOOST_JSON: Final = _forest(
+    "xgboost_json",
+    "XGBoost (JSON)",
+    lambda head: _XGBOOST_JSON.match(head) is not None,
+    endings=(".json",),
+)
+XGBOOST_UBJ: Final = _forest(
+    "xgboost_ubj",
+    "XGBoost (UBJSON)",
+    lambda head: _XGBOOST_UBJ.match(head) is not None,
+    endings=(".ubj",),
+)
+LIGHTGBM: Final = _forest("lightgbm", "LightGBM", lambda head: head.startswith(b"tree\nversion=v"))
+TREELITE: Final = _forest(
+    forest_facts.CHECKPOINT,
+    "Treelite checkpoint",
+    lambda head: _TREELITE.match(head) is not None,
+    endings=(".tl",),
+)
+XGBOOST_BINARY: Final = Format(
+    key="xgboost",
+    name="an XGBoost model in the old binary format",
+    detect=single_file(lambda head, _: head.startswith(b"binf")),
+    advice="Save it again: booster.save_model('model.json').",
+)

@@ -1,0 +1,66 @@
+"""Formats that cannot be served as they are, with the way to convert them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.registry.domain.artifacts import zip_names
+from deployments.registry.domain.formats.format import Format, single_file, zip_of
+from deployments.registry.domain.hugging_face import safetensors
+
+_SEVEN_ZIP: Final = b"7z\xbc\xaf\x27\x1c"
+_HDF5: Final = b"\x89HDF\r\n\x1a\n"
+_SAVE_AGAIN: Final = "Export the model to ONNX: torch.onnx.export(model, example, 'model.onnx')."
+_KERAS: Final = "In Keras 3: model.export('model.onnx', format='onnx')."
+
+SAFETENSORS: Final = Format(
+    key="safetensors",
+    name="safetensors (weights without a graph)",
+    detect=single_file(lambda head, _: safetensors.may_be_safetensors(head)),
+    advice="Upload the whole folder of a language model (config.json, tokenizer and weights), as "
+    "save_pretrained writes it. For another model export it with its graph: "
+    "torch.onnx.export(model, example, 'model.onnx').",
+)
+HDF5: Final = Format(
+    key="hdf5",
+    name="HDF5 (Keras)",
+    detect=single_file(lambda head, _: head.startswith(_HDF5)),
+    advice=f"Load it with keras.models.load_model and export it. {_KERAS}",
+)
+KERAS: Final = Format(
+    key="keras",
+    name="Keras (.keras)",
+    detect=zip_of(zip_names.KERAS),
+    advice=f"Export it. {_KERAS}",
+)
+TORCHSERVE: Final = Format(
+    key="torchserve",
+    name="an archive of TorchServe (.mar)",
+    detect=zip_of(zip_names.TORCHSERVE),
+    advice=f"Its handler is code for TorchServe. {_SAVE_AGAIN}",
+)
+TORCH_EXPORT: Final = Format(
+    key="pt2",
+    name="a program of torch.export (.pt2)",
+    detect=zip_of(zip_names.TORCH_EXPORT),
+    advice=_SAVE_AGAIN,
+)
+ZIP: Final = Format(
+    key="zip",
+    name="a zip archive that is damaged, or inside of another archive",
+    detect=single_file(lambda head, _: head.startswith(zip_names.MAGIC)),
+    advice="Pack the files of the model again, or upload them as a folder.",
+)
+SEVEN_ZIP: Final = Format(
+    key="7z",
+    name="a 7z archive",
+    detect=single_file(lambda head, _: head.startswith(_SEVEN_ZIP)),
+    advice="Unpack it and upload the files that it contains.",
+)
+UNKNOWN: Final = Format(
+    key="unknown",
+    name="an unsupported format",
+    detect=lambda _: "",
+    advice="Upload an ONNX file (export it with torch.onnx.export, skl2onnx or tf2onnx), or a model that "
+    "XGBoost or LightGBM saved with save_model.",
+)

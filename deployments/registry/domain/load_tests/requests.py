@@ -1,0 +1,84 @@
+"""Requests in Triton's binary form, generated from a signature."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from deployments.registry.domain import trial_inputs
+from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.registry.domain.trial_inputs import Input
+
+# Element types of ONNX Runtime, which generated inputs are named by.
+_KINDS: Final = {
+    "FP32": "float",
+    "FP64": "double",
+    "FP16": "float16",
+    "BF16": trial_inputs.BFLOAT16,
+}
+# A sequence of one request, for models that batch sequences; others take no notice.
+_PARAMETERS: Final = {
+    "binary_data_output": True,
+    "sequence_id": 1,
+    "sequence_start": True,
+    "sequence_end": True,
+}
+
+
+def is_any_request_valid(signature: Signature) -> bool:
+    """Whether only numbers of free range in fixed shapes are taken, so that a model has to answer."""
+    return all(
+        tensor.dtype in _KINDS and all(dim > 0 for dim in _dims_of_item(tensor, signature))
+        for tensor in signature.inputs
+    )
+
+
+def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
+    """Alternatives of one item, each with the length of its header."""
+    inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
+    if not trial_inputs.can_make(inputs):
+        return
+    for policy in trial_inputs.POLICIES:
+        item = trial_inputs.make_item(inputs, policy, 0, {})
+        if item is not None:
+            yield _request(signature, item)
+
+
+def _dims_of_item(tensor: Tensor, signature: Signature) -> tuple[int, ...]:
+    return tensor.dims[1:] if signature.is_batched else tensor.dims
+
+
+def _input_of(tensor: Tensor, signature: Signature) -> Input:
+    """Generated inputs have a batch dimension, which one without batching loses again."""
+    dims = signature.wire_dims(tensor)
+    shape = tuple(dim if dim > 0 else None for dim in dims)
+    kind = _KINDS.get(tensor.dtype, tensor.dtype.lower())
+    return Input(tensor.name, kind, shape if signature.is_batched else (None, *shape))
+
+
+def _request(signature: Signature, item: Mapping[str, Any]) -> tuple[int, bytes]:
+    described, bodies = [], []
+    for tensor in signature.inputs:
+        values = item[tensor.name] if signature.is_batched else item[tensor.name][0]
+        body = (
+            _texts(values) if tensor.dtype == "STRING" else np.ascontiguousarray(values).tobytes()
+        )
+        bodies.append(body)
+        described.append(
+            {
+                "name": tensor.name,
+                "datatype": tensor.protocol_dtype,
+                "shape": list(values.shape),
+                "parameters": {"binary_data_size": len(body)},
+            }
+        )
+    head = json.dumps({"inputs": described, "parameters": _PARAMETERS}).encode()
+    return len(head), head + b"".join(bodies)
+
+
+def _texts(values: Any) -> bytes:
+    parts = [str(value).encode() for value in values.ravel()]
+    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)

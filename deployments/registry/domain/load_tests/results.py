@@ -1,0 +1,93 @@
+"""Loading a version in a real Triton before it is ready: what happened and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from deployments.registry.domain.signatures import Signature, Tensor
+
+# The key of the column `signature`.
+KEY = "load_test"
+
+
+class LoadOutcome(StrEnum):
+    """NO_RUNTIME, TOO_LARGE and LATE are no verdict about the model."""
+
+    ANSWERED = "answered"
+    NOT_ANSWERED = "not_answered"
+    NOT_LOADED = "not_loaded"
+    CRASHED = "crashed"
+    TOO_LARGE = "too_large"
+    NO_RUNTIME = "no_runtime"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTest:
+    """Memory is the peak of all processes of the server, on the processor of the worker; latencies are of
+    the first generated request and the median of five more. `outputs` as the v2 protocol states them.
+    """
+
+    outcome: LoadOutcome
+    detail: str = ""
+    load_seconds: float = 0
+    memory_mib: int = 0
+    first_ms: float = 0
+    warm_ms: float = 0
+    outputs: tuple[Mapping[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def describe_load(self) -> str:
+        return f"loaded in {self.load_seconds:.1f} s with {self.memory_mib:,} MiB"
+
+    def describe(self) -> str:
+        return (
+            f"{self.describe_load()}; answered a generated request in {self.first_ms:.1f} ms, "
+            f"then in {self.warm_ms:.1f} ms"
+        )
+
+
+def from_json(data: Mapping[str, Any]) -> LoadTest:
+    """Raises TypeError, KeyError or ValueError for another form."""
+    outputs = tuple(
+        {"name": str(o["name"]), "datatype": str(o["datatype"]), "shape": [*map(int, o["shape"])]}
+        for o in data.get("outputs", ())
+    )
+    return LoadTest(**{**data, "outcome": LoadOutcome(data["outcome"]), "outputs": outputs})
+
+
+def of_signature(signature: Mapping[str, Any]) -> LoadTest | None:
+    """Of the column; None for a version that was not loaded."""
+    return from_json(signature[KEY]) if signature.get(KEY) else None
+
+
+def contradictions(result: LoadTest, signature: Signature) -> Iterator[str]:
+    """Where an answer to a request of one item is not what the signature says. A model may leave an
+    output out.
+    """
+    declared = {tensor.name: tensor for tensor in signature.outputs}
+    for output in result.outputs:
+        tensor = declared.get(output["name"])
+        if tensor is not None and not _is_as_declared(output, tensor, signature):
+            dims = ", ".join(str(dim) for dim in signature.wire_dims(tensor))
+            shape = ", ".join(str(dim) for dim in output["shape"])
+            yield (
+                f"{tensor.name} is {output['datatype']} [{shape}], "
+                f"and {tensor.protocol_dtype} [{dims}] in the signature"
+            )
+
+
+def _is_as_declared(output: Mapping[str, Any], tensor: Tensor, signature: Signature) -> bool:
+    dims = signature.wire_dims(tensor)
+    if signature.is_batched:
+        dims = (-1, *dims[1:])
+    return (
+        output["datatype"] == tensor.protocol_dtype
+        and len(output["shape"]) == len(dims)
+        and all(dim in (-1, size) for dim, size in zip(dims, output["shape"], strict=True))
+    )

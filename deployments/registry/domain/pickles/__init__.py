@@ -1,0 +1,1 @@
+"""Read pickles without executing anything that they name."""

@@ -1,0 +1,1 @@
+"""TensorFlow's SavedModel, read without TensorFlow."""

@@ -1,0 +1,36 @@
+"""config.pbtxt of a model: written from its signature and settings, and read back into settings."""
+
+from deployments.registry.domain.triton_config.checks import (
+    problem_with,
+    problems_with,
+    warnings_of,
+)
+from deployments.registry.domain.triton_config.reading import Reading, read, signature_of
+from deployments.registry.domain.triton_config.rendering import (
+    Tuning,
+    build,
+    is_default,
+    render,
+    render_vllm,
+    serving_dims,
+)
+from deployments.registry.domain.triton_config.text import InvalidText, Problem, parse, write
+
+__all__ = [
+    "InvalidText",
+    "Problem",
+    "Reading",
+    "Tuning",
+    "build",
+    "is_default",
+    "parse",
+    "problem_with",
+    "problems_with",
+    "read",
+    "render",
+    "render_vllm",
+    "serving_dims",
+    "signature_of",
+    "warnings_of",
+    "write",
+]

@@ -1,0 +1,32 @@
+"""Settings against the config.pbtxt that came with a model."""
+
+from __future__ import annotations
+
+from deployments.registry.domain.signatures import ENSEMBLE, FURTHER_MODELS, Signature
+from deployments.registry.domain.triton_config import text
+from deployments.registry.domain.triton_config.rendering import Tuning, build, is_default
+from deployments.registry.domain.triton_config.text import Problem
+from deployments.spec.domain.serving_spec import Packed
+
+
+def problem_with(signature: Signature, spec: Tuning) -> Problem | None:
+    """What settings cannot change in the config.pbtxt that came with the model."""
+    further = signature.facts.get(FURTHER_MODELS)
+    if further and (isinstance(spec, Packed) or getattr(spec, "packed", ())):
+        return Problem(
+            f"The version brings further models ({', '.join(further)}), which multi-model serving would "
+            "not load.",
+            "Deploy it alone.",
+        )
+    if signature.backend.name == ENSEMBLE and not is_default(signature, spec):
+        return Problem(
+            "An ensemble has no batching, instances or warm-up of its own.",
+            "Leave these settings at their defaults, and state them in the config.pbtxt of its models.",
+        )
+    own = text.parse(signature.backend.config)
+    adapted = build(model="", signature=signature, spec=spec)
+    if own.HasField("sequence_batching") and not adapted.HasField("sequence_batching"):
+        return Problem(
+            "The model's config.pbtxt batches sequences.", "Leave dynamic batching at its defaults."
+        )
+    return None

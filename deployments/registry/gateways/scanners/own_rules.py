@@ -1,0 +1,21 @@
+"""Our own rules as a scanner. They apply to every file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.registry.domain.scanning import rules
+from deployments.registry.domain.scanning.findings import Findings
+from deployments.registry.gateways.scanners import Target
+
+
+class OwnRules:
+    name: Final = rules.NAME
+    version: Final = rules.VERSION
+
+    def applies_to(self, target: Target) -> bool:
+        return True
+
+    def scan(self, target: Target) -> Findings:
+        with target.open() as file:
+            return rules.scan(file, size=target.size, name=target.name, is_pickle=target.is_pickle)

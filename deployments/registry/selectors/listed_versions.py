@@ -1,0 +1,72 @@
+"""Versions as lists of the API show them, read without their large columns and without objects of the ORM."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from deployments.models import Alias, ModelVersion
+
+
+@dataclass(slots=True)
+class ListedVersion:
+    """What has the name of a column is that of ModelVersion."""
+
+    id: int
+    number: int
+    state: str
+    state_reason: str
+    deadline_at: datetime | None
+    source_uri: str
+    filename: str
+    format: str
+    size_bytes: int | None
+    declared_size_bytes: int
+    sha256: str
+    bucket: str
+    upload_prefix: str
+    repository_prefix: str
+    metadata: dict[str, Any]
+    checks: list[dict[str, Any]]
+    vram_estimate_mib: int | None
+    declared: dict[str, Any]
+    created_at: datetime
+    ready_at: datetime | None
+    model_name: str
+    team_slug: str
+    creator: str
+    alias_names: list[str] = field(default_factory=list)
+
+
+_SOURCES: Final = {
+    "model_name": "model__name",
+    "team_slug": "model__team__slug",
+    "creator": "created_by__username",
+}
+_NAMES: Final = tuple(name for name in ListedVersion.__slots__ if name != "alias_names")
+_COLUMNS: Final = tuple(_SOURCES.get(name, name) for name in _NAMES)
+
+
+def columns(rows: QuerySet[ModelVersion]) -> QuerySet[ModelVersion, dict[str, Any]]:
+    """The columns that `read` needs and those that were added to the rows, which order pages."""
+    values: QuerySet[ModelVersion, dict[str, Any]] = rows.prefetch_related(None).values(
+        *_COLUMNS, *rows.query.annotations
+    )
+    return values
+
+
+def read(rows: Sequence[Mapping[str, Any]]) -> list[ListedVersion]:
+    """Rows of `columns`, in one more query for all aliases."""
+    listed = [ListedVersion(*(row[column] for column in _COLUMNS)) for row in rows]
+    aliases = Alias.objects.filter(version__in=[version.id for version in listed])
+    names = defaultdict(list)
+    for version_id, name in aliases.order_by("name").values_list("version_id", "name"):
+        names[version_id].append(name)
+    for version in listed:
+        version.alias_names = names[version.id]
+    return listed

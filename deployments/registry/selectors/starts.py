@@ -1,0 +1,76 @@
+"""How long pods of a version usually take to start, by engine, model cache and instance type."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from deployments.models import ModelVersion, Revision
+from fleet.observation.domain.pod_start import STEPS
+from fleet.observation.selectors import starts
+from fleet.observation.selectors.starts import Start
+
+# Older ones say little about today's image and network.
+_LAST: Final = 20
+_MAX_REVISIONS = 200
+_Group = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class UsualStart:
+    """Medians of the last starts. Their steps need not add up to `seconds`."""
+
+    engine: str
+    model_cache: str
+    instance_type: str
+    starts: int
+    seconds: int
+    steps: Mapping[str, int]
+
+
+def usual_starts(version: ModelVersion) -> list[UsualStart]:
+    """The group with the newest start first."""
+    rows = Revision.objects.filter(version=version).select_related("deployment")
+    revisions = {_workload_of(row): row for row in rows.order_by("-id")[:_MAX_REVISIONS]}
+    grouped: dict[_Group, list[Start]] = defaultdict(list)
+    if revisions:
+        for start in starts.starts_of(revisions.keys()):
+            engine, cache = _engine_and_cache(revisions[start.workload])
+            grouped[engine, cache, start.instance_type].append(start)
+    return [_usual(group, of_group[:_LAST]) for group, of_group in grouped.items()]
+
+
+def usual_start_of(revision: Revision) -> UsualStart | None:
+    """Of the revision's version, engine, cache and instance type; None before the first start."""
+    group = (*_engine_and_cache(revision), revision.spec["instance_type"])
+    for usual in usual_starts(revision.version):
+        if (usual.engine, usual.model_cache, usual.instance_type) == group:
+            return usual
+    return None
+
+
+def _workload_of(revision: Revision) -> tuple[int, str, str]:
+    deployment = revision.deployment
+    return deployment.cluster_id, deployment.namespace, revision.workload_name
+
+
+def _engine_and_cache(revision: Revision) -> tuple[str, str]:
+    cache = (revision.spec.get("storage") or {}).get("model_cache", "none")
+    return revision.spec["engine"], cache
+
+
+def _usual(group: _Group, of_group: list[Start]) -> UsualStart:
+    engine, cache, instance_type = group
+    return UsualStart(
+        engine=engine,
+        model_cache=cache,
+        instance_type=instance_type,
+        starts=len(of_group),
+        seconds=round(median(sum(start.seconds.values()) for start in of_group)),
+        steps={
+            step: round(median(start.seconds.get(step, 0) for start in of_group)) for step in STEPS
+        },
+    )

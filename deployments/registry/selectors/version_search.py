@@ -1,0 +1,237 @@
+"""Find versions: by words, metrics, labels and facts, with counts of what could be chosen next.
+
+PostgreSQL searches full text (stems of English words, beginnings of others) and parts of words in the
+short texts; SQLite, the demo's database, parts of words only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_, or_
+from typing import Final
+
+from django.contrib.postgres.search import SearchQuery as TextQuery
+from django.core.cache import cache
+from django.db import connection
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from redis.exceptions import RedisError
+
+from deployments.models import (
+    Model,
+    ModelVersion,
+    VersionLabel,
+    VersionMetric,
+)
+from deployments.registry.domain.formats import catalogue
+from deployments.registry.domain.metadata import version_metadata
+from deployments.registry.domain.metadata.search_query import Condition, Reference, SearchQuery
+from deployments.registry.selectors import versions
+from portal.accounts import policy
+from portal.accounts.policy import Actor
+
+# Stems of English words; other words are kept as they are.
+TEXT_CONFIGURATION: Final = "english"
+MAX_VALUES: Final = 12
+FACETS_SECONDS: Final = 30
+_LOOKUPS: Final = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "=": "exact"}
+_WORD: Final = re.compile(r"[^\W_]+")
+_DIGEST: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFilter:
+    """What must all hold of a version. Empty values hold of each. `labels` are "key=value" or "key"."""
+
+    query: SearchQuery = field(default_factory=SearchQuery)
+    conditions: tuple[Condition, ...] = ()
+    labels: tuple[str, ...] = ()
+    team: str = ""
+    model: str = ""
+    state: str = ""
+    format: str = ""
+    task: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    value: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """Counts of the versions that match everything except the choice of this facet itself."""
+
+    name: str
+    values: Sequence[FacetValue]
+
+
+def search(*, actor: Actor, filters: VersionFilter) -> QuerySet[ModelVersion]:
+    return matching(versions.list_versions(actor=actor), filters)
+
+
+def with_metric(rows: QuerySet[ModelVersion], metric: str) -> QuerySet[ModelVersion]:
+    """Only versions with the metric, which stands in `metric_value`."""
+    rows = rows.filter(metric_rows__name=metric.lower())
+    return rows.annotate(metric_value=F("metric_rows__value"))
+
+
+def facets(*, actor: Actor, filters: VersionFilter) -> list[Facet]:
+    """Counted again when a visible model changed, and at the latest after FACETS_SECONDS."""
+    teams = sorted(policy.visible_teams(actor).values_list("pk", flat=True))
+    changed = Model.objects.filter(team__in=teams).aggregate(at=Max("changed_at"), n=Count("pk"))
+    stated = repr((teams, changed["at"], changed["n"], filters)).encode()
+    key = f"registry-facets-{hashlib.sha256(stated).hexdigest()}"
+    # Without the cache they are counted each time.
+    with contextlib.suppress(RedisError, OSError):
+        kept: list[Facet] | None = cache.get(key)
+        if kept is not None:
+            return kept
+    counted = _count(teams, filters)
+    with contextlib.suppress(RedisError, OSError):
+        cache.set(key, counted, FACETS_SECONDS)
+    return counted
+
+
+def _count(teams: Sequence[int], filters: VersionFilter) -> list[Facet]:
+    """Three queries for any number of versions."""
+    visible = ModelVersion.objects.filter(model__team__in=teams, discarded_at=None)
+    chosen = {
+        "team": filters.team,
+        "format": filters.format,
+        "state": filters.state,
+        "task": filters.task,
+    }
+    unchosen = replace(filters, team="", format="", state="", task="")
+    counted = (
+        matching(visible, unchosen)
+        .order_by()
+        .values_list("model__team__slug", "format", "state", "model__task")
+        .annotate(Count("pk"))
+    )
+    groups = [(dict(zip(chosen, row[:4], strict=True)), row[4]) for row in counted]
+    by_fact = [_facet(name, groups, chosen) for name in chosen]
+    return [*by_fact, _labels(visible, filters), _metrics(visible, filters)]
+
+
+def _facet(
+    name: str, groups: Sequence[tuple[dict[str, str], int]], chosen: dict[str, str]
+) -> Facet:
+    others = {other: value for other, value in chosen.items() if other != name and value}
+    counts: Counter[str] = Counter()
+    for facts, count in groups:
+        if all(facts[other] == value for other, value in others.items()):
+            counts[facts[name]] += count
+    counts.pop("", None)
+    return Facet(name, _most_common(counts.items()))
+
+
+def _labels(visible: QuerySet[ModelVersion], filters: VersionFilter) -> Facet:
+    rows = VersionLabel.objects.filter(version__in=matching(visible, filters).values("pk"))
+    counted = (
+        rows.values_list("key", "value").annotate(n=Count("pk")).order_by("-n", "key", "value")
+    )
+    values = [
+        FacetValue(version_metadata.format_label(key, value), count)
+        for key, value, count in counted[:MAX_VALUES]
+    ]
+    return Facet("label", values)
+
+
+def _metrics(visible: QuerySet[ModelVersion], filters: VersionFilter) -> Facet:
+    rows = VersionMetric.objects.filter(version__in=matching(visible, filters).values("pk"))
+    counted = rows.values_list("name").annotate(n=Count("pk")).order_by("-n", "name")
+    return Facet("metric", [FacetValue(name, count) for name, count in counted[:MAX_VALUES]])
+
+
+def _most_common(counts: Iterable[tuple[str, int]]) -> list[FacetValue]:
+    ordered = sorted(counts, key=lambda pair: (-pair[1], pair[0]))
+    return [FacetValue(value, count) for value, count in ordered[:MAX_VALUES]]
+
+
+def matching(rows: QuerySet[ModelVersion], filters: VersionFilter) -> QuerySet[ModelVersion]:
+    facts = {
+        "model__team__slug": filters.team,
+        "model__name": filters.model,
+        "model__task": filters.task,
+        "state": filters.state,
+        "format": filters.format,
+        "sha256": filters.sha256,
+    }
+    rows = rows.filter(**{name: value for name, value in facts.items() if value})
+    for label in filters.labels:
+        key, equals, value = label.partition("=")
+        rows = rows.filter(_has_label(key.strip(), value.strip() if equals else None))
+    for condition in (*filters.conditions, *filters.query.conditions):
+        rows = rows.filter(_meets(condition))
+    for key, value in filters.query.labels:
+        rows = rows.filter(_has_label(key, value))
+    if filters.query.references:
+        rows = rows.filter(reduce(or_, map(_is, filters.query.references)))
+    if filters.query.words:
+        rows = rows.filter(reduce(and_, map(_has_word(), filters.query.words)))
+    return rows
+
+
+def _has_label(key: str, value: str | None) -> Exists:
+    """None is any value."""
+    labels = VersionLabel.objects.filter(version=OuterRef("pk"), key=key)
+    return Exists(labels if value is None else labels.filter(value=value))
+
+
+def _meets(condition: Condition) -> Q | Exists:
+    lookup = {f"value__{_LOOKUPS[condition.operator]}": condition.value}
+    metrics = VersionMetric.objects.filter(version=OuterRef("pk"), name=condition.metric)
+    meets = Exists(metrics.filter(**lookup))
+    if condition.operator != "=":
+        return meets
+    # epochs=30 may be a label as well.
+    return Q(meets) | Q(_has_label(condition.metric, f"{condition.value:g}"))
+
+
+def _is(reference: Reference) -> Q:
+    exactly = Q(number=reference.number)
+    if reference.model:
+        exactly &= Q(model__name=reference.model)
+    return exactly & Q(model__team__slug=reference.team) if reference.team else exactly
+
+
+def _has_word() -> Callable[[str], Q]:
+    match_text = _postgres_text if connection.vendor == "postgresql" else _plain_text
+    names = {kind.key: kind.name.lower() for kind in catalogue.FORMATS}
+
+    def has_word(word: str) -> Q:
+        of_model = Q(name__icontains=word) | Q(task__icontains=word)
+        of_model |= Q(description__icontains=word) | Q(team__slug__icontains=word)
+        if "/" in word:
+            team, _, name = word.partition("/")
+            of_model |= Q(team__slug=team, name__startswith=name)
+        # Joined by its key in the order of pages: what many versions have is found after few of them.
+        matches = match_text(word)
+        matches |= Q(model__in=Model.objects.filter(of_model).values("pk"))
+        kinds = [key for key, name in names.items() if word in name]
+        if kinds:
+            matches |= Q(format__in=kinds)
+        return matches | Q(sha256__startswith=word) if _DIGEST.fullmatch(word) else matches
+
+    return has_word
+
+
+def _plain_text(word: str) -> Q:
+    return Q(document__text__contains=word)
+
+
+def _postgres_text(word: str) -> Q:
+    parts = _WORD.findall(word)
+    if not parts:
+        return _plain_text(word)
+    prefixes = " & ".join(f"{part}:*" for part in parts)
+    query = TextQuery(prefixes, config=TEXT_CONFIGURATION, search_type="raw")
+    return _plain_text(word) | Q(document__vector=query)

@@ -1,0 +1,64 @@
+"""Examine an artifact by the reader of its format, in the sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deployments.models import ModelVersion
+from deployments.registry.domain import declarations
+from deployments.registry.domain.artifacts.reading import Artifact
+from deployments.registry.domain.formats.catalogue import Detected
+from deployments.registry.domain.formats.format import Context, Inspection, Reading
+from deployments.registry.domain.not_servable import NeedsDeclaration, NotServable
+from deployments.registry.gateways.sandbox_artifact import Access
+from deployments.registry.services.examination import sandboxed_steps
+from deployments.registry.services.examination.checklist import Checklist
+from deployments.registry.services.examination.sandboxed_steps import refused
+
+_STEP = "Inputs and outputs"
+
+
+def examine(
+    version: ModelVersion,
+    artifact: Artifact,
+    path: Path | None,
+    detected: Detected,
+    reading: Reading,
+    checklist: Checklist,
+) -> Inspection:
+    """`path` is the copy of the main file, for formats that need it.
+
+    Raises FileRefused, ReaderDied, LeaseLost, and NeedsDeclaration, which quarantines the version.
+    """
+    checklist.running(_STEP, "reading the model without running it")
+    argument = {"main": detected.main, "format": detected.format.key, "model": version.model.name}
+    facts = sandboxed_steps.run(
+        reading.task,
+        path,
+        version=version,
+        step=_STEP,
+        checklist=checklist,
+        argument=argument,
+        access=Access(artifact),
+    )
+    declared = declarations.from_json(version.declared)
+    context = Context(
+        model=version.model.name,
+        main=detected.main,
+        paths=tuple(artifact.sizes),
+        largest_batch=declared.largest_batch,
+        takes_batches=declared.takes_batches,
+        inputs=declared.inputs,
+        outputs=declared.outputs,
+        compute_capability=declared.compute_capability,
+    )
+    try:
+        inspection = reading.conclude(facts, context)
+    except NeedsDeclaration as need:
+        checklist.refused(_STEP, str(need))
+        raise
+    except NotServable as refusal:
+        raise refused(checklist, _STEP, str(refusal)) from refusal
+    for step, detail in inspection.details.items():
+        checklist.passed(step, detail)
+    return inspection

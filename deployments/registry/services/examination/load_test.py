@@ -1,0 +1,151 @@
+"""The step of an examination that loads the serving repository in a real Triton."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from django.conf import settings
+
+from deployments.models import ModelVersion
+from deployments.registry.domain.formats.format import Format, Inspection
+from deployments.registry.domain.load_tests import requests, results
+from deployments.registry.domain.load_tests.results import LoadOutcome, LoadTest
+from deployments.registry.domain.not_servable import printable
+from deployments.registry.domain.serving_objects import ServingObject
+from deployments.registry.domain.signatures import Signature
+from deployments.registry.gateways import load_test as gateway
+from deployments.registry.gateways.object_store import ArtifactStore
+from deployments.registry.services.examination import sandboxed_steps
+from deployments.registry.services.examination.checklist import Checklist
+from deployments.registry.services.examination.sandboxed_steps import refused
+
+STEP: Final = "Load test"
+_MIB: Final = 2**20
+# Triton itself, and copies of the files in its memory.
+_BASE_MEMORY_MIB: Final = 2048
+_MEMORY_PER_FILE_BYTE: Final = 3
+_MAX_CAUSE_LENGTH: Final = 600
+_NO_MODULE: Final = "ModuleNotFoundError"
+_DECOUPLED: Final = "decoupled"
+
+
+def run(
+    version: ModelVersion,
+    kind: Format,
+    columns: Mapping[str, Any],
+    inspection: Inspection,
+    store: ArtifactStore,
+    checklist: Checklist,
+) -> LoadTest | None:
+    """`columns` are those of the serving repository. None if the test has no result.
+
+    Raises FileRefused if Triton cannot serve the repository, and LeaseLost.
+    """
+    objects = [ServingObject(**row) for row in columns["laid_out"]]
+    reason = _reason_not_to_try(kind, objects)
+    if reason:
+        checklist.not_tried(STEP, reason)
+        return None
+    checklist.running(STEP, "loading the serving repository in Triton")
+    with (
+        sandboxed_steps.counted(version, STEP, checklist),
+        _folder(store, columns["repository_prefix"], objects, checklist) as folder,
+    ):
+        _write_requests(inspection.signature, folder / "requests")
+        size = sum(item.size_bytes for item in objects)
+        result = gateway.run(
+            folder,
+            version.model.name,
+            memory_mib=_BASE_MEMORY_MIB + _MEMORY_PER_FILE_BYTE * size // _MIB,
+            seconds=settings.SLIPWAY_LOAD_TEST_SECONDS,
+            while_running=checklist.keep_alive_unless_stopped,
+        )
+    return _conclude(result, inspection.signature, checklist)
+
+
+def skip(reason: str, checklist: Checklist) -> None:
+    checklist.not_tried(STEP, reason)
+
+
+def _reason_not_to_try(kind: Format, objects: Sequence[ServingObject]) -> str:
+    if not kind.is_for_triton:
+        return f"it is served by {' or '.join(kind.engines)}, which do not run here"
+    if not gateway.is_available():
+        return "no Triton at hand"
+    limit_mib = settings.SLIPWAY_LOAD_TEST_MAX_MIB
+    size_mib = -(-sum(item.size_bytes for item in objects) // _MIB)
+    if size_mib > limit_mib:
+        return f"the files have {size_mib:,} MiB, the limit of load tests here is {limit_mib:,}"
+    return ""
+
+
+def _conclude(result: LoadTest, signature: Signature, checklist: Checklist) -> LoadTest | None:
+    cause = printable(result.detail)[:_MAX_CAUSE_LENGTH].rstrip(". ")
+    match result.outcome:
+        case LoadOutcome.ANSWERED:
+            _check_answer(result, signature, checklist)
+            return result
+        case LoadOutcome.NO_RUNTIME:
+            checklist.not_tried(STEP, cause)
+            return None
+        case LoadOutcome.LATE | LoadOutcome.TOO_LARGE:
+            checklist.inconclusive(STEP, f"stopped, no verdict: {cause} on the portal's processor")
+            return None
+        case LoadOutcome.NOT_LOADED if _NO_MODULE in cause:
+            fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."
+            checklist.warned(STEP, f"did not load here: {cause}. {fix}")
+            return result
+        case LoadOutcome.NOT_ANSWERED if _DECOUPLED in cause:
+            detail = f"{result.describe_load()}; it streams its answers, which is not tried"
+            checklist.warned(STEP, detail)
+            return result
+        case LoadOutcome.NOT_ANSWERED if not requests.is_any_request_valid(signature):
+            detail = f"{result.describe_load()}; no generated request fits the model"
+            checklist.warned(STEP, f"{detail}: {cause}")
+            return result
+        case LoadOutcome.NOT_ANSWERED | LoadOutcome.CRASHED:
+            raise refused(
+                checklist, STEP, f"Triton loads the model, but it answers no request: {cause}."
+            )
+    raise refused(checklist, STEP, f"Triton does not load the model: {cause}.")
+
+
+def _check_answer(result: LoadTest, signature: Signature, checklist: Checklist) -> None:
+    problems = list(results.contradictions(result, signature))
+    if problems:
+        raise refused(
+            checklist,
+            STEP,
+            f"The model answers otherwise than its signature says: {'; '.join(problems)}. "
+            "Correct the configuration or the model.",
+        )
+    checklist.passed(STEP, result.describe())
+
+
+@contextmanager
+def _folder(
+    store: ArtifactStore, prefix: str, objects: Sequence[ServingObject], checklist: Checklist
+) -> Iterator[Path]:
+    """A copy of the serving repository, without the folder of the examination: what runs there has no
+    business with the uploaded files.
+    """
+    with TemporaryDirectory(prefix="slipway-load-test-") as name:
+        folder = Path(name)
+        for item in objects:
+            path = folder / "models" / item.key.removeprefix(prefix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                for chunk in store.read(item.key, item.version_id):
+                    checklist.keep_alive()
+                    file.write(chunk)
+        yield folder
+
+
+def _write_requests(signature: Signature, folder: Path) -> None:
+    folder.mkdir()
+    for number, (header_bytes, body) in enumerate(requests.requests_of(signature)):
+        (folder / f"{number}-{header_bytes}").write_bytes(body)

@@ -1,0 +1,1 @@
+"""Scan versions when they are verified, and again when a scanner changes."""

@@ -1,0 +1,79 @@
+"""The warm-up of the candidate's pods: their first requests are slow, whatever the version.
+
+Each pod has its own, from its first request on; so pods that are added at a higher weight have one
+too. Errors of a pod that warms up count, its times, queue and busy time do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from deployments.guards.domain.counters import Sums
+from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.models import Rollout
+from deployments.plans.domain import warm_up
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
+from fleet.telemetry.selectors import warm_ups
+from fleet.telemetry.selectors.current import WorkloadKey
+from portal.core import clock
+
+# Those that a pod's age changes.
+_TIMED: Final = frozenset(
+    {Metric.LATENCY_MEAN, Metric.QUEUE_TIME, Metric.THROUGHPUT_PER_GPU, Metric.COST_PER_1000}
+)
+Ends = Mapping[int, datetime]
+
+
+def advance(snapshot: RolloutSnapshot, known: Ends) -> dict[int, datetime]:
+    """When each of the candidate's pods is warm; `known` and those with their first requests."""
+    seconds, started_at = snapshot.plan.warmup_seconds, snapshot.progress.step_started_at
+    if seconds is None:
+        seconds = warm_up.DEFAULT_WARMUP_SECONDS
+    if not seconds or started_at is None:
+        return dict(known)
+    first = warm_ups.first_requests(_workload(snapshot.rollout), since=started_at, known=known)
+    wait = timedelta(seconds=seconds)
+    return {**known, **{pod_id: at + wait for pod_id, at in first.items()}}
+
+
+def without(sums: Sums, snapshot: RolloutSnapshot, since: datetime, ends: Ends) -> Sums:
+    """The candidate's reading without the times of pods that were warming up."""
+    if all(end < since for end in ends.values()):
+        return sums
+    cold = warm_ups.counts_until(_workload(snapshot.rollout), since=since, until=ends)
+    counted = cold.counters
+    return replace(
+        sums,
+        inferences=max(0, sums.inferences - counted.inference_count),
+        duration_us=max(0, sums.duration_us - counted.request_duration_us),
+        queue_us=max(0, sums.queue_us - counted.queue_duration_us),
+        busy_ms=max(0, sums.busy_ms - cold.busy_ms),
+        observed_ms=max(0, sums.observed_ms - cold.observed_ms),
+        untimed=min(sums.success, sums.untimed + counted.request_success),
+    )
+
+
+def until(ends: Ends) -> datetime | None:
+    """When the last pod that warms up now is warm; None: no pod does."""
+    last = max(ends.values(), default=None)
+    return last if last is not None and last > clock.now() else None
+
+
+def describe(until: datetime | None) -> str:
+    """Empty when no pod warms up."""
+    return "" if until is None else f"warming up, not judged until {until:%H:%M:%S} UTC"
+
+
+def explained(result: GuardResult, limit: GuardLimit, message: str) -> GuardResult:
+    """The result, with the warm-up as the reason why there is no verdict on its times yet."""
+    is_waiting = result.verdict == Verdict.NOT_ENOUGH and limit.metric in _TIMED
+    return replace(result, message=message) if message and is_waiting else result
+
+
+def _workload(rollout: Rollout) -> WorkloadKey:
+    deployment, name = rollout.deployment, rollout.candidate_revision.workload_name
+    return WorkloadKey(deployment.cluster_id, deployment.namespace, name)

@@ -1,0 +1,48 @@
+"""When a team's month has come to a part of its budget, or will exceed it at the current rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+
+class Threshold(StrEnum):
+    FORECAST = "forecast"
+    HALF = "50%"
+    MOST = "80%"
+    ALL = "100%"
+
+
+_PARTS: Final = ((Threshold.HALF, 50), (Threshold.MOST, 80), (Threshold.ALL, 100))
+
+
+@dataclass(frozen=True, slots=True)
+class MonthSoFar:
+    """Dollars. `forecast_amount` None: a price is missing."""
+
+    spent_amount: Decimal
+    forecast_amount: Decimal | None
+    budget_amount: Decimal
+
+
+def crossed(month: MonthSoFar) -> list[Threshold]:
+    """The least urgent first; empty for a team without a budget."""
+    budget = month.budget_amount
+    if budget <= 0:
+        return []
+    parts = [name for name, percent in _PARTS if month.spent_amount * 100 >= budget * percent]
+    is_exceeded = month.forecast_amount is not None and month.forecast_amount > budget
+    return [Threshold.FORECAST, *parts] if is_exceeded else parts
+
+
+def describe(threshold: Threshold, month: MonthSoFar) -> str:
+    spent = f"${month.spent_amount:,.2f} of ${month.budget_amount:,.2f} is spent this month"
+    if month.forecast_amount is None:
+        rest = "a price is missing, so the month's total is not known"
+    else:
+        rest = f"at the current rate the month will cost ${month.forecast_amount:,.2f}"
+    if threshold == Threshold.FORECAST:
+        return f"{rest[0].upper()}{rest[1:]}; {spent}."
+    return f"{spent}; {rest}."

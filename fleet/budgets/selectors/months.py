@@ -1,0 +1,51 @@
+"""The current month of teams against their budgets. Months are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final
+
+from fleet.budgets.domain.thresholds import MonthSoFar
+from fleet.costs.domain.forecast import month_end_amount
+from fleet.costs.selectors import team_totals
+from fleet.models import BudgetAlert
+from fleet.telemetry.selectors import current
+from portal.accounts.models import Team
+from portal.core import clock
+
+_CENT: Final = Decimal("0.01")
+
+
+def first_day(at: datetime) -> date:
+    return at.date().replace(day=1)
+
+
+def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
+    """By team id, in a constant number of queries."""
+    at = clock.now()
+    start = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    slugs = [team.slug for team in teams]
+    spent = team_totals.by_team(team_slugs=slugs, start=start, end=at)
+    rates = current.allocated_by_team(team_slugs=slugs)
+    return {
+        team.pk: _month(team, spent.get(team.slug, Decimal(0)), rates.get(team.slug), at)
+        for team in teams
+    }
+
+
+def list_alerts(team: Team) -> list[BudgetAlert]:
+    """Of this month, the newest first."""
+    return list(BudgetAlert.objects.filter(team=team, month=first_day(clock.now())))
+
+
+def _month(
+    team: Team, spent: Decimal, allocated: current.AllocatedGpus | None, at: datetime
+) -> MonthSoFar:
+    rate = allocated.usd_per_hour_amount if allocated else Decimal(0)
+    return MonthSoFar(
+        spent_amount=spent.quantize(_CENT),
+        forecast_amount=month_end_amount(spent_amount=spent, usd_per_hour_amount=rate, at=at),
+        budget_amount=team.monthly_budget_amount,
+    )

@@ -1,0 +1,149 @@
+"""Hour by hour: what the ledger charged a team's deployments, what they used, and which nodes ran nothing.
+
+Only sealed rows: an hour that is not sealed may still change.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+from django.db.models.fields.json import KT, KeyTextTransform
+
+from fleet.costs.selectors.ledger_rows import IDLE
+from fleet.gpus.selectors import prices
+from fleet.models import LedgerKind, LedgerRow, Node, SealedHour, WorkloadHour
+from portal.core import clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedHour:
+    """All revisions of a deployment together. Cost 0 with GPU time: no price was known."""
+
+    start: datetime
+    cost_amount: Decimal
+    requests: int
+    observed_ms: int
+    busy_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeHours:
+    """A node that exists, with its sealed hours without and with a pod on its GPUs."""
+
+    uid: str
+    name: str
+    cluster_name: str
+    instance_type: str
+    capacity_type: str
+    gpus: int
+    usd_per_hour_amount: Decimal | None
+    idle_hours: int
+    held_hours: int
+
+
+def charged_hours(
+    *, team_slug: str, start: datetime, end: datetime
+) -> Mapping[str, list[ChargedHour]]:
+    """By deployment, in order of time."""
+    used = _used(team_slug, start, end)
+    hours: dict[str, list[ChargedHour]] = defaultdict(list)
+    rows = (
+        _rows(team_slug, start, end)
+        .values("hour", deployment=KT("workload_labels__deployment"))
+        .annotate(cost=Sum("cost_amount"))
+        .order_by("hour")
+    )
+    for row in rows:
+        requests, observed, busy = used.get((row["deployment"], row["hour"]), (0, 0, 0))
+        hours[row["deployment"]].append(
+            ChargedHour(
+                start=row["hour"],
+                cost_amount=row["cost"],
+                requests=requests,
+                observed_ms=observed,
+                busy_ms=busy,
+            )
+        )
+    return hours
+
+
+def spent(*, team_slug: str, deployment: str, start: datetime, end: datetime) -> Decimal:
+    rows = _rows(team_slug, start, end).filter(workload_labels__deployment=deployment)
+    return Decimal(rows.aggregate(total=Sum("cost_amount"))["total"] or 0)
+
+
+def count_sealed(*, cluster_id: int, start: datetime, end: datetime) -> int:
+    rows = SealedHour.objects.filter(cluster_id=cluster_id, hour__gte=start, hour__lt=end)
+    return rows.count()
+
+
+def list_nodes(*, start: datetime, end: datetime) -> list[NodeHours]:
+    """GPU nodes that exist now, with their sealed hours in [start, end)."""
+    nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
+    rows = (
+        LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
+        .values("node_uid")
+        .annotate(
+            sealed=Count("hour", distinct=True, filter=~Q(kind=LedgerKind.ADJUSTMENT)),
+            # An adjustment may say that a pod held it after all.
+            held=Count("hour", distinct=True, filter=~IDLE),
+        )
+        .order_by()
+    )
+    counted = {row["node_uid"]: (row["sealed"], row["held"]) for row in rows}
+    book, today = prices.book({node.instance_type for node in nodes}), clock.now().date()
+    return [_node_hours(node, *counted.get(node.uid, (0, 0)), book, today) for node in nodes]
+
+
+def _node_hours(
+    node: Node, sealed: int, held: int, book: prices.PriceBook, today: date
+) -> NodeHours:
+    price = book.of_node(node, today)
+    return NodeHours(
+        uid=node.uid,
+        name=node.name,
+        cluster_name=node.cluster.name,
+        instance_type=node.instance_type,
+        capacity_type=node.capacity_type,
+        gpus=node.gpu_count,
+        usd_per_hour_amount=price.usd_per_hour_amount if price else None,
+        idle_hours=max(0, sealed - held),
+        held_hours=held,
+    )
+
+
+def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
+    rows = LedgerRow.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
+    return rows.exclude(Q(workload_labels__deployment=None))
+
+
+def _used(
+    team_slug: str, start: datetime, end: datetime
+) -> dict[tuple[str, datetime], tuple[int, int, int]]:
+    rows = WorkloadHour.objects.filter(
+        workload__team__slug=team_slug, start__gte=start, start__lt=end
+    )
+    sums = (
+        rows.values("start", deployment=KeyTextTransform("deployment", "workload__labels"))
+        .annotate(
+            succeeded=Sum("request_success"),
+            failed=Sum("request_failure"),
+            observed=Sum("observed_ms"),
+            busy=Sum("gpu_busy_ms"),
+        )
+        .order_by()
+    )
+    return {
+        (row["deployment"], row["start"]): (
+            row["succeeded"] + row["failed"],
+            row["observed"],
+            row["busy"],
+        )
+        for row in sums
+    }

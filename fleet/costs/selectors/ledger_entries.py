@@ -1,0 +1,65 @@
+"""The rows of the ledger as values, for exports: the sealed ones, then the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Coalesce, NullIf
+
+from fleet.costs.domain.results import LedgerEntry
+from fleet.costs.selectors import costs
+from fleet.models import Cluster, LedgerKind, LedgerRow, Node
+
+
+def entries(
+    *, team_slugs: Collection[str] | None, start: datetime, end: datetime
+) -> Iterator[LedgerEntry]:
+    """Oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle."""
+    rows = costs.sealed_rows(team_slugs, start, end).annotate(
+        region=_region(), node_gpu_milliseconds=_gpu_time_of_node()
+    )
+    for row in rows.order_by("hour", "pk").iterator(chunk_size=2000):
+        is_adjustment = row.kind == LedgerKind.ADJUSTMENT
+        yield LedgerEntry(
+            hour=row.hour,
+            cluster_name=row.cluster_name,
+            node_uid=row.node_uid,
+            node_name=row.node_name,
+            instance_type=row.instance_type,
+            region=row.region or "",
+            kind=row.kind,
+            team_slug=row.team_slug,
+            namespace=row.namespace,
+            workload_name=row.workload_name,
+            labels=row.workload_labels,
+            gpu_milliseconds=row.gpu_milliseconds,
+            node_gpu_milliseconds=None if is_adjustment else row.node_gpu_milliseconds,
+            cost_amount=row.cost_amount,
+            usd_per_hour_amount=row.usd_per_hour_amount,
+            price_source=row.price_source,
+            capacity_type=row.capacity_type,
+            sealed_at=row.sealed_at,
+            is_demo=row.is_demo,
+        )
+    yield from costs.estimated_entries(team_slugs, start, end)
+
+
+def _region() -> Coalesce:
+    """The node's, else its cluster's: as the hour was priced. Null when neither exists any more."""
+    node = Node.objects.filter(uid=OuterRef("node_uid")).order_by("-pk")
+    cluster = Cluster.objects.filter(name=OuterRef("cluster_name"))
+    return Coalesce(
+        NullIf(Subquery(node.values("region")[:1]), Value("")),
+        Subquery(cluster.values("region")[:1]),
+    )
+
+
+def _gpu_time_of_node() -> Subquery:
+    """Of all holders in the hour, and idle; also of teams that are not part of the export."""
+    rows: QuerySet[LedgerRow] = LedgerRow.objects.filter(
+        ~Q(kind=LedgerKind.ADJUSTMENT), node_uid=OuterRef("node_uid"), hour=OuterRef("hour")
+    )
+    sums = rows.order_by().values("node_uid").annotate(total=Sum("gpu_milliseconds"))
+    return Subquery(sums.values("total"))

@@ -1,0 +1,61 @@
+"""What Triton says about a model that it does not serve, without its log's prefixes and this machine's paths."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+_MAX_LOG_BYTES = 256 * 1024
+_MAX_LENGTH = 1500
+# One entry of the log: level, date, thread and place in the source; texts of several lines follow it.
+_ENTRY = re.compile(r'^([EWI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] ?"?', re.MULTILINE)
+# Where Triton is, which is no news about the model.
+_NO_CAUSE = ("CudaDriverHelper", "creating server", "Non-graceful termination")
+# The first entries that match are the cause; others repeat it.
+_CAUSES = ("failed to load '", "failed to load model")
+_OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Unable to allocate")
+
+
+def of_log(log: Path, folder: Path) -> str:
+    text = _tail(log)
+    errors = [entry for entry in _errors(text) if not any(part in entry for part in _NO_CAUSE)]
+    causes = [e for e in errors if any(e.startswith(start) for start in _CAUSES)]
+    chosen = list(dict.fromkeys(causes or errors)) or [text.strip()[-300:]]
+    return tidy("; ".join(chosen), folder)
+
+
+def of_answer(body: bytes, folder: Path) -> str:
+    """An answer other than 200."""
+    try:
+        text = str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        text = body[:_MAX_LENGTH].decode(errors="replace")
+    return tidy(text, folder)
+
+
+def is_out_of_memory(text: str) -> bool:
+    return any(part in text for part in _OUT_OF_MEMORY)
+
+
+def tidy(text: str, folder: Path) -> str:
+    """Without the folder of the load test and the stack of a Python model."""
+    text = text.replace(f"{folder}/models/", "").replace("\\n", "\n")
+    text = re.sub(r"\s+At:\s+(\S+\(\d+\): \S+\s*)+", " ", text)
+    return " ".join(text.split()).strip('" ')[:_MAX_LENGTH]
+
+
+def _errors(text: str) -> list[str]:
+    starts = list(_ENTRY.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)] * bool(starts)
+    return [
+        text[start.end() : end].strip().removesuffix('"')
+        for start, end in zip(starts, ends, strict=True)
+        if start[1] == "E"
+    ]
+
+
+def _tail(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(log.stat().st_size - _MAX_LOG_BYTES, 0))
+        return file.read().decode(errors="replace")

@@ -1,0 +1,55 @@
+"""How much of a workload the latest readings cover: a figure of some of its pods is not its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Exists, OuterRef
+
+from fleet.models import MetricSample, Pod
+from portal.core import clock
+
+# Of a model over several nodes only the first pod of each group serves requests and metrics.
+_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+_KSERVE_WORKER = "-predictor-worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Of `ready` pods, `read` gave their metrics."""
+
+    read: int
+    ready: int
+
+    @property
+    def is_complete(self) -> bool:
+        return self.read == self.ready
+
+
+def of_workload(*, cluster_id: int, namespace: str, name: str, within: timedelta) -> Coverage:
+    """Readings of the last `within`. A pod that became ready later than that may not have been read
+    yet, so it is left out.
+    """
+    since = clock.now() - within
+    pods = Pod.objects.filter(
+        cluster_id=cluster_id,
+        namespace=namespace,
+        workload__name=name,
+        is_ready=True,
+        ready_at__lt=since,
+        ended_at=None,
+        gone_at=None,
+    )
+    is_read = Exists(MetricSample.objects.filter(pod=OuterRef("pk"), at__gte=since))
+    answered = [
+        bool(pod_is_read)
+        for labels, pod_is_read in pods.annotate(is_read=is_read).values_list("labels", "is_read")
+        if _serves(labels)
+    ]
+    return Coverage(read=sum(answered), ready=len(answered))
+
+
+def _serves(labels: dict[str, str]) -> bool:
+    is_first = labels.get(_WORKER_INDEX, "0") == "0"
+    return is_first and not labels.get("app", "").endswith(_KSERVE_WORKER)

@@ -1,0 +1,239 @@
+"""A sign-in with a provider: the person, their roles by claims, and what is refused.
+
+Accounts are never joined by e-mail or name: a provider may let anyone claim either. A person who has a
+local account of the same name is refused until a platform admin connects the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from portal.accounts.models import Identity, Membership, Team, User
+from portal.accounts.oidc import rules
+from portal.accounts.oidc.errors import SignInRefused
+from portal.accounts.oidc.providers import Provider
+from portal.accounts.oidc.rules import ClaimsIncomplete, Grant
+from portal.accounts.policy import SYSTEM
+from portal.accounts.teams import MEMBER_REMOVED, MEMBER_SET
+from portal.audit import trail
+from portal.audit.actions import register
+from portal.core import clock
+
+CREATED: Final = register("person.created", "created the account of")
+ADMIN_GIVEN: Final = register("person.admin_given", "made a platform admin of")
+ADMIN_TAKEN: Final = register("person.admin_taken", "took the platform admin role from")
+_MAX_USERNAME: Final = 150
+_MAX_EMAIL: Final = 254
+_is_username = UnicodeUsernameValidator()
+
+
+def sign_in(provider: Provider, claims: Mapping[str, Any]) -> User:
+    """The person of verified claims, with the roles that these give now.
+
+    Raises SignInRefused, and then nothing has changed.
+    """
+    granted = _granted(provider, claims)
+    try:
+        with transaction.atomic():
+            identity = _identity(provider, claims)
+            user = User.objects.select_for_update().get(pk=identity.user_id)
+            if not user.is_active:
+                raise SignInRefused(
+                    "Your account is deactivated. A platform admin can reactivate it.",
+                    code="deactivated",
+                )
+            _update_profile(user, claims)
+            # A provider that got another name in the settings still takes back what it gave.
+            names = {provider.name, identity.provider}
+            _apply_roles(user, provider, granted, names)
+            _apply_admin(user, identity, provider, is_admin=granted.is_platform_admin)
+            Identity.objects.filter(pk=identity.pk).update(
+                signed_in_at=clock.now(), provider=provider.name
+            )
+    except IntegrityError as error:
+        # The same person signed in twice at once, for the first time.
+        raise SignInRefused(
+            "Your account has just been created by another sign-in. Sign in again.",
+            code="try_again",
+        ) from error
+    return user
+
+
+def _granted(provider: Provider, claims: Mapping[str, Any]) -> Grant:
+    try:
+        for claim, value in provider.required:
+            if value not in rules.values_of(claims, claim):
+                raise SignInRefused(
+                    f"Your account at {provider.label} may not use this portal: "
+                    f"it needs {claim}={value}.",
+                    code="claim_required",
+                )
+        return rules.grant(provider.rules, claims)
+    except ClaimsIncomplete as error:
+        raise SignInRefused(
+            f"{provider.label} did not send all values of {error}, so your roles are not known. A platform "
+            "admin can limit the claim to the groups of this portal.",
+            code="claims_incomplete",
+        ) from error
+
+
+def _identity(provider: Provider, claims: Mapping[str, Any]) -> Identity:
+    identity = Identity.objects.filter(issuer=provider.issuer, subject=claims["sub"]).first()
+    return identity or _create(provider, claims, at=clock.now())
+
+
+def _create(provider: Provider, claims: Mapping[str, Any], *, at: datetime) -> Identity:
+    username = _username(provider, claims)
+    _refuse_existing(provider, claims, username)
+    user = User(username=username, date_joined=at)
+    user.set_unusable_password()
+    user.save()
+    identity = Identity.objects.create(
+        user=user,
+        provider=provider.name,
+        issuer=provider.issuer,
+        subject=claims["sub"],
+        created_at=at,
+    )
+    trail.record(
+        actor=SYSTEM,
+        action=CREATED,
+        obj=user,
+        label=username,
+        after={"provider": provider.name, "subject": claims["sub"]},
+        reason=f"first sign-in with {provider.label}",
+    )
+    return identity
+
+
+def _username(provider: Provider, claims: Mapping[str, Any]) -> str:
+    """Raises SignInRefused for a name that cannot be one, or is the portal's own in the audit trail."""
+    text = claims.get(provider.username_claim)
+    username = User.normalize_username(text) if isinstance(text, str) else ""
+    try:
+        _is_username(username)
+    except ValidationError:
+        username = ""
+    if not username or len(username) > _MAX_USERNAME:
+        raise SignInRefused(
+            f"{provider.label} sent no usable name in the claim {provider.username_claim}. A platform admin "
+            "can choose another claim.",
+            code="no_username",
+        )
+    if username.lower() == SYSTEM.name:
+        raise SignInRefused(f"The name {username} is reserved.", code="name_reserved")
+    return username
+
+
+def _refuse_existing(provider: Provider, claims: Mapping[str, Any], username: str) -> None:
+    same = Q(username__iexact=username)
+    # Also an address that is not verified: this only refuses.
+    email = claims.get("email")
+    if isinstance(email, str) and email and email.isprintable():
+        same |= Q(email__iexact=email)
+    if User.objects.filter(same).exists():
+        raise SignInRefused(
+            f"An account with your name or e-mail address exists already. If it is yours, ask a platform "
+            f"admin to connect it. Your identifier at {provider.label} is {claims['sub']}.",
+            code="account_exists",
+        )
+
+
+def _email(claims: Mapping[str, Any]) -> str:
+    """Empty for an address that the provider says it has not verified."""
+    email = claims.get("email")
+    if not isinstance(email, str) or claims.get("email_verified", True) is not True:
+        return ""
+    try:
+        validate_email(email)
+    except ValidationError:
+        return ""
+    return email if len(email) <= _MAX_EMAIL else ""
+
+
+def _update_profile(user: User, claims: Mapping[str, Any]) -> None:
+    """Name and address follow the provider. The username stays: the audit trail refers to it."""
+    user.first_name, user.last_name = _names(claims)
+    user.email = _email(claims) or user.email
+    user.save(update_fields=["first_name", "last_name", "email"])
+
+
+def _names(claims: Mapping[str, Any]) -> tuple[str, str]:
+    given, family, full = (
+        text if isinstance(text := claims.get(name), str) else ""
+        for name in ("given_name", "family_name", "name")
+    )
+    if not given and not family:
+        given, _, family = full.partition(" ")
+    return _cut(given), _cut(family)
+
+
+def _cut(text: str) -> str:
+    """What a column takes: no control characters, no halves of surrogate pairs."""
+    return "".join(letter for letter in text if letter.isprintable()).strip()[:150]
+
+
+def _apply_roles(user: User, provider: Provider, granted: Grant, names: Collection[str]) -> None:
+    """Set the roles of the claims; remove those that earlier claims of this provider gave, under `names`.
+
+    A role that a person gave in the portal stays, unless a claim gives one in the same team.
+    """
+    teams = Team.objects.in_bulk(list(granted.roles), field_name="slug")
+    rows = {
+        row.team.slug: row for row in Membership.objects.filter(user=user).select_related("team")
+    }
+    reason = f"claims of {provider.label}"
+    for slug, team in sorted(teams.items()):
+        role, old = granted.roles[slug], rows.get(slug)
+        if old is not None and (old.role, old.provider) == (role, provider.name):
+            continue
+        Membership.objects.update_or_create(
+            user=user, team=team, defaults={"role": role, "provider": provider.name}
+        )
+        _record(MEMBER_SET, user, team, old.role if old else None, role, reason)
+    for slug, row in sorted(rows.items()):
+        if row.provider in names and slug not in teams:
+            row.delete()
+            _record(MEMBER_REMOVED, user, row.team, row.role, None, reason)
+
+
+def _record(
+    action: Any, user: User, team: Team, before: str | None, after: str | None, reason: str
+) -> None:
+    trail.record(
+        actor=SYSTEM,
+        action=action,
+        obj=team,
+        team_slug=team.slug,
+        before={user.username: before},
+        after={user.username: after},
+        reason=reason,
+    )
+
+
+def _apply_admin(user: User, identity: Identity, provider: Provider, *, is_admin: bool) -> None:
+    """Claims take the role of platform admin only where they gave it."""
+    is_given = is_admin and not user.is_platform_admin
+    is_taken = not is_admin and identity.gives_platform_admin
+    if not (is_given or is_taken):
+        return
+    User.objects.filter(pk=user.pk).update(is_platform_admin=is_given)
+    Identity.objects.filter(pk=identity.pk).update(gives_platform_admin=is_given)
+    user.is_platform_admin = is_given
+    trail.record(
+        actor=SYSTEM,
+        action=ADMIN_GIVEN if is_given else ADMIN_TAKEN,
+        obj=user,
+        label=user.username,
+        before={"is_platform_admin": not is_given},
+        after={"is_platform_admin": is_given},
+        reason=f"claims of {provider.label}",
+    )

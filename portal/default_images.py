@@ -1,0 +1,10 @@
+"""Images that new revisions run where neither a setting nor the cluster's serving policy names one."""
+
+from typing import Final
+
+TRITON: Final = "nvcr.io/nvidia/tritonserver:26.07-py3"
+TRITON_VLLM: Final = "nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3"
+VLLM: Final = "vllm/vllm-openai:v0.11.0"
+SGLANG: Final = "lmsysorg/sglang:v0.5.23"
+STORAGE_INITIALIZER: Final = "kserve/storage-initializer:v0.20.0"
+ALLOWED: Final = "nvcr.io/nvidia/tritonserver, vllm/vllm-openai, lmsysorg/sglang, kserve/*"

@@ -1,0 +1,45 @@
+"""Names of the enums of the OpenAPI document, which are otherwise made from the fields that use them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.approvals.domain.rules import RequiredRole
+from deployments.guards.domain.answer_metrics import Kind as ObservationKind
+from deployments.guards.domain.evidence import Verdict
+from deployments.pipelines.domain.pipeline_spec import NodeKind
+from deployments.sizing.domain.memory import BITS
+from deployments.spec.domain.model_settings import PRECISIONS
+from deployments.spec.domain.scaling import SCALING_KINDS
+from deployments.states import (
+    ChangeKind,
+    ChangeState,
+    DeploymentState,
+    Environment,
+    ImportKind,
+    ImportState,
+    PipelineChangeKind,
+    VersionState,
+)
+
+OVERRIDES: Final = {
+    "VersionState": [state.value for state in VersionState],
+    "ChangeState": [state.value for state in ChangeState],
+    "DeploymentState": [state.value for state in DeploymentState],
+    "StepState": ["done", "current", "ahead"],
+    "NumberFormat": list(BITS),
+    "ChangeKind": [kind.value for kind in ChangeKind],
+    "Environment": [environment.value for environment in Environment],
+    "Verdict": [verdict.value for verdict in Verdict],
+    "ImportKind": [kind.value for kind in ImportKind],
+    "ImportState": [state.value for state in ImportState],
+    "ScanOutcome": ["clean", "code", "unreadable", "skipped", "unavailable"],
+    "MemberRole": "portal.accounts.models.Role",
+    "ApproverRole": [role.value for role in RequiredRole],
+    "ObservationKind": [kind.value for kind in ObservationKind],
+    "PlanKind": "deployments.plans.domain.rollout_plan.PlanKind",
+    "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],
+    "PipelineNodeKind": [kind.value for kind in NodeKind],
+    "ScalingKind": list(SCALING_KINDS),
+    "ModelPrecision": list(PRECISIONS),
+}

@@ -1,0 +1,86 @@
+"""Sign-in with an OpenID Connect provider: to the provider and back."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth import login
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render, resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from portal.accounts.oidc import gateway, sign_in
+from portal.core import rate_limits
+from portal.core.client_address import client_network
+from portal.core.errors import DomainError, NotFound
+from portal.core.rate_limits import Limit
+from portal.ui.sign_in import limit_session
+
+# A whole office may have one address. A sign-in counts twice and costs the provider five requests.
+_OF_ADDRESS: Final = Limit("single sign-on from an address", 600, 15 * 60)
+
+
+@never_cache
+@require_GET
+def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """A link and no form: the page's content policy lets no form lead to another site."""
+    provider = gateway.provider_named(provider_id)
+    if not rate_limits.count(_OF_ADDRESS, client_network(request)):
+        return _too_many(request)
+    try:
+        return gateway.begin(request, provider, _safe_path(request, request.GET.get("next", "")))
+    except DomainError as error:
+        return _problem(request, error, provider_id)
+
+
+@never_cache
+@require_GET
+def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Signs in only what this browser began; a new session replaces the old one."""
+    provider = gateway.provider_named(provider_id)
+    if not rate_limits.count(_OF_ADDRESS, client_network(request)):
+        return _too_many(request)
+    try:
+        answer = gateway.finish(request, provider)
+        user = sign_in.sign_in(provider, answer.claims)
+    except NotFound:
+        raise
+    except DomainError as error:
+        return _problem(request, error, provider_id)
+    login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    limit_session(request)
+    path = _safe_path(request, answer.next_path)
+    return redirect(path or resolve_url(settings.LOGIN_REDIRECT_URL))
+
+
+def _safe_path(request: HttpRequest, path: str) -> str:
+    """Empty for an address of another site."""
+    is_safe = url_has_allowed_host_and_scheme(
+        path, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return path if is_safe else ""
+
+
+def _too_many(request: HttpRequest) -> HttpResponse:
+    seconds = _OF_ADDRESS.seconds_left()
+    error = DomainError("Too many people are signing in from your network. Try again in a while.")
+    error.title = "Too many sign-ins"
+    response = _render(request, error, "", HTTPStatus.TOO_MANY_REQUESTS)
+    response["Retry-After"] = str(seconds)
+    return response
+
+
+def _problem(request: HttpRequest, error: DomainError, provider_id: str) -> HttpResponse:
+    return _render(request, error, provider_id, error.status)
+
+
+def _render(
+    request: HttpRequest, error: DomainError, provider_id: str, status: int
+) -> HttpResponse:
+    context = {"error": error, "provider_id": provider_id}
+    return render(request, "ui/sign_in_problem.html", context, status=status)

@@ -1,0 +1,243 @@
+"""The registry beside a real MLflow 3 server, both with 20,000 versions.
+
+Create a version, get one, list those of a model, search all by two facts. Both servers run in one run
+on one PostgreSQL, each with two web processes, and are asked in turns by the same four clients over
+kept connections. MLflow answers anybody; the product checks the token and the team, limits the
+caller, and writes the audit record. The product's latency of a search is measured with one client,
+of the search of REST and of the page with counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from tests.benchmarks import mlflow_server, scene, waiting
+from tests.benchmarks.registry_scene import MODELS, VERSIONS_EACH, Prepared, prepare
+from tests.benchmarks.result import Result
+
+CLIENTS = 4
+WORKERS = 2
+ROUNDS = int(os.environ.get("SLIPWAY_BENCH_ROUNDS", "3"))
+SECONDS = float(os.environ.get("SLIPWAY_BENCH_SECONDS", "4"))
+SEARCHES = 200
+LEAST_RATIO = 5.0
+MOST_SEARCH_MS = 50.0
+MOST_PAGE_MS = 100.0
+_numbers = itertools.count()
+
+Call = Callable[[httpx.Client, int], httpx.Response]
+
+
+@dataclass(slots=True)
+class Side:
+    name: str
+    address: str
+    headers: dict[str, str]
+    calls: dict[str, Call]
+    rates: dict[str, list[float]] = field(default_factory=dict)
+
+
+def main() -> Result:
+    print(__doc__)
+    mlflow_server.install()
+    with contextlib.ExitStack() as parts:
+        folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="slipway-bench-")))
+        # Of this run only.
+        os.environ["SLIPWAY_DEBUG"] = "0"
+        scene.start_stores(parts, folder)
+        prepared = prepare()
+        sides = [_product(parts, folder, prepared), _mlflow(parts, folder)]
+        for _ in range(ROUNDS):
+            for operation in sides[0].calls:
+                for side in sides:
+                    rate = _rate(side, side.calls[operation])
+                    side.rates.setdefault(operation, []).append(rate)
+        search_ms = _latency(sides[0], _search)
+        page_ms = _page_latency(sides[0], prepared)
+    return _report(sides, search_ms, page_ms)
+
+
+def _report(sides: list[Side], search_ms: float, page_ms: float) -> Result:
+    product, mlflow = sides
+    worst = max(search_ms / MOST_SEARCH_MS, page_ms / MOST_PAGE_MS)
+    for operation in product.calls:
+        ours = statistics.median(product.rates[operation])
+        theirs = statistics.median(mlflow.rates[operation])
+        ratio = ours / theirs
+        worst = max(worst, LEAST_RATIO / ratio)
+        print(f"{operation:<8} {ours:7.1f}/s, MLflow {theirs:7.1f}/s: {ratio:5.1f} times")
+    print(f"search p95 {search_ms:.0f} ms (<= {MOST_SEARCH_MS:.0f})")
+    print(f"page with counts p95 {page_ms:.0f} ms (<= {MOST_PAGE_MS:.0f})")
+    unit = "worst of: 5 over the ratio to MLflow, p95 of search over 50 ms, of the page over 100 ms"
+    return Result("registry", round(worst, 2), 1.0, unit)
+
+
+def _rate(side: Side, call: Call) -> float:
+    """Requests per second of all clients, each after its first. An answer that is no success ends the run."""
+    stop = threading.Event()
+    counts = [0] * CLIENTS
+    errors: list[BaseException] = []
+
+    def work(client: httpx.Client, place: int) -> None:
+        try:
+            while not stop.is_set():
+                call(client, next(_numbers)).raise_for_status()
+                counts[place] += 1
+        except BaseException as error:  # noqa: BLE001  raised again below
+            errors.append(error)
+
+    with contextlib.ExitStack() as connections:
+        clients = [connections.enter_context(_client(side)) for _ in range(CLIENTS)]
+        for client in clients:
+            call(client, next(_numbers)).raise_for_status()
+        threads = [threading.Thread(target=work, args=(c, n)) for n, c in enumerate(clients)]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        stop.wait(SECONDS)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        taken = time.monotonic() - began
+    if errors:
+        raise errors[0]
+    return sum(counts) / taken
+
+
+def _latency(side: Side, call: Call) -> float:
+    """95th percentile in milliseconds, with one client."""
+    with _client(side) as client:
+        taken = []
+        for _ in range(SEARCHES):
+            began = time.monotonic()
+            call(client, next(_numbers)).raise_for_status()
+            taken.append(1000 * (time.monotonic() - began))
+    return statistics.quantiles(taken, n=20)[-1]
+
+
+def _page_latency(side: Side, prepared: Prepared) -> float:
+    cookies = {"sessionid": prepared.session}
+    pages = itertools.cycle(
+        ["/models", "/models?q=int8", "/models?q=2026-10+map>0.5", "/models?sort=-metric:map"]
+    )
+
+    def call(client: httpx.Client, number: int) -> httpx.Response:
+        return client.get(next(pages), cookies=cookies)
+
+    return _latency(Side("page", side.address, {}, {}), call)
+
+
+def _client(side: Side) -> httpx.Client:
+    return httpx.Client(base_url=side.address, headers=side.headers, timeout=60)
+
+
+def _model(number: int) -> str:
+    return f"model-{number % MODELS}"
+
+
+def _product(parts: contextlib.ExitStack, folder: Path, prepared: Prepared) -> Side:
+    port = waiting.free_port()
+    command = [
+        *(sys.executable, "-m", "gunicorn", "portal.wsgi:application"),
+        *("--worker-class", "gthread", "--workers", str(WORKERS), "--threads", "8"),
+        *("--bind", f"127.0.0.1:{port}", "--no-control-socket", "--keep-alive", "60"),
+    ]
+    log = parts.enter_context((folder / "web.log").open("w"))
+    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    parts.callback(process.wait, 60)
+    parts.callback(process.terminate)
+    address = f"http://127.0.0.1:{port}"
+    headers = {"Authorization": f"Bearer {prepared.token}"}
+
+    def answers() -> bool:
+        return httpx.get(f"{address}/api/v1/me", headers=headers, timeout=60).is_success
+
+    waiting.until(answers, seconds=400, log=folder / "web.log")
+    return Side(
+        "Slipway",
+        address,
+        headers,
+        {
+            "create": lambda client, n: client.post(
+                f"/api/v1/models/bench/{_model(n)}/references",
+                json={
+                    "source_uri": f"hf://organisation/new-{n}:{n:040x}",
+                    "metadata": {"labels": {"precision": "int8"}, "dataset_version": "2026-10"},
+                },
+            ),
+            "get": lambda client, n: client.get(
+                f"/api/v1/models/bench/{_model(n)}/versions/{n % VERSIONS_EACH + 1}"
+            ),
+            "list": lambda client, n: client.get(
+                f"/api/v1/models/bench/{_model(n)}/versions?limit=50"
+            ),
+            "search": _search,
+        },
+    )
+
+
+def _search(client: httpx.Client, number: int) -> httpx.Response:
+    month = f"2026-{number % 12 + 1:02}"
+    return client.get("/api/v1/versions", params={"search": f"int8 {month}", "limit": 50})
+
+
+def _mlflow(parts: contextlib.ExitStack, folder: Path) -> Side:
+    database = _database("mlflow")
+    address = mlflow_server.start(
+        parts, folder, database, port=waiting.free_port(), workers=WORKERS
+    )
+    mlflow_server.fill(database, models=MODELS, versions_each=VERSIONS_EACH)
+    versions = "/api/2.0/mlflow/model-versions"
+
+    def search(client: httpx.Client, text: str) -> httpx.Response:
+        return client.get(f"{versions}/search", params={"filter": text, "max_results": 50})
+
+    return Side(
+        "MLflow",
+        address,
+        {},
+        {
+            "create": lambda client, n: client.post(
+                f"{versions}/create",
+                json={
+                    "name": _model(n),
+                    "source": f"s3://bucket/new/{n}",
+                    "tags": [
+                        {"key": "precision", "value": "int8"},
+                        {"key": "dataset", "value": "2026-10"},
+                    ],
+                },
+            ),
+            "get": lambda client, n: client.get(
+                f"{versions}/get",
+                params={"name": _model(n), "version": str(n % VERSIONS_EACH + 1)},
+            ),
+            "list": lambda client, n: search(client, f"name='{_model(n)}'"),
+            "search": lambda client, n: search(
+                client, f"tags.precision = 'int8' AND tags.dataset = '2026-{n % 12 + 1:02}'"
+            ),
+        },
+    )
+
+
+def _database(name: str) -> str:
+    """A database of its own on the same server."""
+    import psycopg
+
+    own = os.environ["SLIPWAY_DATABASE_URL"]
+    with psycopg.connect(own, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return own.replace("/postgres?", f"/{name}?")

@@ -1,0 +1,326 @@
+"""The command `slipway` on the real application: output, exit codes, the stored login."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployments.models import ChangeRequest, Rollout
+from portal.accounts import tokens
+from portal.accounts.models import User
+from slipway_client import Client, login
+from slipway_client.cli import calls, exit_codes
+from slipway_client.cli.context import Context
+from slipway_client.cli.main import main
+from slipway_client.cli.rollouts import follow
+from tests.client.conftest import AT_ONCE, PORTAL, portal_transport
+from tests.deployments import canaries
+from tests.deployments.delivery.test_logs_by_rest import with_pod
+from tests.deployments.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Done]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def connect(url: str | None = None, token: str | None = None) -> Client:
+    return Client(url, token, transport=portal_transport(), retry=AT_ONCE)
+
+
+def run(arguments: Sequence[str], stdin: io.StringIO | None = None, **fields: Any) -> Done:
+    out, err = io.StringIO(), io.StringIO()
+
+    def make_context(*, is_json: bool) -> Context:
+        return Context(
+            is_json=is_json,
+            connect=connect,
+            out=out,
+            err=err,
+            stdin=stdin or io.StringIO(),
+            sleep=lambda _: None,
+            **fields,
+        )
+
+    code = main(arguments, make_context)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+def sign_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[User], str]:
+    def use(user: User) -> str:
+        token = tokens.create(actor=user, name="terminal").plain
+        monkeypatch.setenv("SLIPWAY_URL", PORTAL)
+        monkeypatch.setenv("SLIPWAY_TOKEN", token)
+        return token
+
+    return use
+
+
+def test_login_stores_a_token_that_works_and_only_its_owner_reads_it(world: World) -> None:
+    token = tokens.create(actor=world.member, name="terminal").plain
+
+    done = run(["login", f"{PORTAL}/"], io.StringIO(f"{token}\n"))
+    me = run(["whoami", "--json"])
+
+    assert done.code == 0, done.err
+    assert stat.S_IMODE(login.path().stat().st_mode) == 0o600
+    assert stat.S_IMODE(login.path().parent.stat().st_mode) == 0o700
+    assert me.json["username"] == "member"
+    assert token not in done.out + done.err + me.out + me.err
+    assert run(["logout"]).code == 0
+    assert run(["whoami"]).code == 4
+
+
+def test_login_stores_nothing_that_the_portal_refuses(world: World) -> None:
+    refused = run(["login", PORTAL], io.StringIO("slp_wrong\n"))
+
+    assert refused.code == 4
+    assert "slp_wrong" not in refused.err
+    assert not login.path().exists()
+    assert run(["login", "portal.example"], io.StringIO("x\n")).code == 2
+    assert run(["login", "https://me:secret@portal.example"], io.StringIO("x\n")).code == 2
+    assert run(["login", PORTAL], io.StringIO("\n")).code == 2
+
+
+def test_the_environment_wins_and_a_stored_token_stays_with_its_portal(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login.save(login.Login("https://one.example", "slp_one"))
+
+    monkeypatch.setenv("SLIPWAY_TOKEN", "slp_two")
+    assert login.read() == login.Login("https://one.example", "slp_two")
+    monkeypatch.delenv("SLIPWAY_TOKEN")
+    monkeypatch.setenv("SLIPWAY_URL", "https://two.example")
+    done = run(["whoami"])
+
+    assert done.code == 4
+    assert "No token for https://two.example" in done.err
+
+
+def test_a_login_file_that_others_can_read_is_not_used() -> None:
+    path = login.save(login.Login("https://one.example", "slp_one"))
+    path.chmod(0o644)
+
+    done = run(["whoami"])
+
+    assert done.code == 4
+    assert f"chmod 600 {path}" in done.err
+    path.chmod(0o600)
+    path.write_text("{")
+    assert run(["whoami"]).code == 4
+
+
+def test_a_deployment_is_checked_requested_and_approved(
+    world: World, sign_in: Callable[[User], str]
+) -> None:
+    sign_in(world.member)
+    settings = ("--instance-type", "g5.xlarge", "--set", "memory=8Gi", "--set", "cpu=2")
+    request = ("deploy", "vision/detector:1", *settings)
+
+    checked = run([*request, "--check"])
+    assert checked.code == 0
+    assert "Cost per hour: $" in checked.out
+    assert not ChangeRequest.objects.exists()
+    requested = run([*request, "--comment", "first"])
+    assert requested.code == 0
+    change = ChangeRequest.objects.get()
+    assert f"Change request {change.pk} (deploy of vision/detector) is submitted." in requested.out
+    assert change.comment == "first"
+
+    sign_in(world.lead)
+    declined = run(["approve", str(change.pk)], Terminal("n\n"))
+    assert (declined.code, ChangeRequest.objects.get().state) == (2, "submitted")
+    assert "Approve deploy of detector:1 as vision/detector for member?" in declined.err
+    approved = run(["approve", str(change.pk), "--yes", "--json"])
+    assert approved.json["approvals"][0]["user"] == "lead"
+    world.work()
+    world.cluster.make_ready("detector-r1")
+    world.reconcile_now(world.team.deployments.get())
+
+    watched = run(["status", "vision/detector", "--watch"])
+    assert watched.code == 0
+    assert "vision/detector is ready" in watched.out
+    assert "Stable: detector:1 (revision 1)" in watched.out
+    everything = run(["status", "--json"])
+    assert [row["name"] for row in everything.json] == ["detector"]
+
+
+def test_a_refusal_has_its_exit_code_and_names_the_field(
+    world: World, sign_in: Callable[[User], str]
+) -> None:
+    sign_in(world.member)
+    request = ["deploy", "vision/detector:1", "--instance-type", "g5.xlarge"]
+
+    refused = run([*request, "--set", "memory=lots"])
+    as_json = run([*request, "--set", "memory=lots", "--json"])
+
+    assert refused.code == 3
+    assert "spec.memory" in refused.err
+    assert (as_json.out, as_json.code) == ("", 3)
+    assert list(json.loads(as_json.err)["fields"]) == ["spec.memory"]
+    assert run(["status", "vision/nothing"]).code == 3
+    assert run(["deploy", "vision/detector", "--set", "memory"]).code == 2
+    assert run(["deploy", "vision/detector", "--cluster", "nowhere"]).code == 2
+    assert not ChangeRequest.objects.exists()
+
+
+def test_a_canary_is_promoted_by_the_evidence_that_was_shown(
+    world: World, sign_in: Callable[[User], str]
+) -> None:
+    deployment = world.serving()
+    sign_in(world.member)
+    requested = run(
+        ["canary", "vision/detector", "vision/detector:2", "--steps", "10:1m:100,50:0", "--json"]
+    )
+    assert requested.code == 0, requested.err
+    assert [(step["weight"], step["soak_seconds"]) for step in requested.json["steps"]] == [
+        (10, 60),
+        (50, 0),
+    ]
+    world.approved(ChangeRequest.objects.get(pk=requested.json["id"]))
+    world.reconcile_now(deployment)
+    world.cluster.make_ready("detector-r2")
+    world.reconcile_now(deployment)
+    world.reconcile_now(deployment)
+    sign_in(world.lead)
+
+    early = run(["promote", "vision/detector", "--yes"])
+    assert early.code == 3
+    canaries.send(world, "detector-r2", 1)
+    world.reconcile_now(deployment)
+    # The candidate's pod is warm by then.
+    world.clock.move(125)
+    canaries.send(world, "detector-r1", 900)
+    canaries.send(world, "detector-r2", 100)
+    world.reconcile_now(deployment)
+    rollout = Rollout.objects.get()
+    shown = run(["promote", "vision/detector"], Terminal("y\n"))
+
+    assert shown.code == 0, shown.err
+    assert "Promote detector:2 from 10% to 50%?" in shown.err
+    assert Rollout.objects.get().step_index == rollout.step_index + 1
+    aborted = run(["abort", "vision/detector", "--reason", "too slow"])
+    assert aborted.code == 0
+    assert Rollout.objects.get().phase in ("aborting", "aborted")
+
+
+def test_watching_a_rollout_ends_with_it_and_says_how(
+    world: World, sign_in: Callable[[User], str], short_streams: None
+) -> None:
+    deployment, rollout = canaries.start(world)
+    sign_in(world.lead)
+    assert run(["abort", "vision/detector"]).code == 0
+
+    def go_on(_: float) -> None:
+        world.clock.move(20)
+        world.reconcile_now(deployment)
+
+    out = io.StringIO()
+    client = connect()
+    client._connection.sleep = go_on
+    code = follow(Context(is_json=False, connect=lambda: client, out=out), rollout.pk)
+
+    assert code == 1
+    assert f"Rollout {rollout.pk} of detector:2 is aborted" in out.getvalue()
+
+
+def test_costs_models_and_versions_are_tables_or_json(
+    world: World, sign_in: Callable[[User], str]
+) -> None:
+    sign_in(world.viewer)
+
+    assert "vision/detector" in run(["models"]).out
+    assert [row["number"] for row in run(["versions", "vision/detector", "--json"]).json] == [2, 1]
+    assert "vision/detector:1 is ready" in run(["versions", "vision/detector:1"]).out
+    assert "Total" in run(["cost", "--team", "vision"]).out
+    assert run(["cost", "--json"]).json["total_amount"]
+    assert run(["cost", "--start", "yesterday"]).code == 2
+
+
+@pytest.mark.parametrize(
+    ("shown", "lines", "added"),
+    [
+        ([], ["a", "b"], ["a", "b"]),
+        (["a", "b"], ["a", "b", "c"], ["c"]),
+        (["a", "b", "c"], ["b", "c", "d"], ["d"]),
+        (["a", "b"], ["a", "b"], []),
+        (["a", "b"], ["x"], ["x"]),
+        (["a", "a", "a"], ["a", "a", "b"], ["b"]),
+    ],
+)
+def test_a_followed_log_shows_each_line_once(
+    shown: list[str], lines: list[str], added: list[str]
+) -> None:
+    assert calls.new_lines(shown, lines) == added
+
+
+def test_a_log_without_a_pod_is_a_failure(world: World, sign_in: Callable[[User], str]) -> None:
+    world.serving()
+    sign_in(world.viewer)
+
+    done = run(["logs", "vision/detector"])
+
+    assert (done.code, done.err) == (1, "Error: vision/detector has no pod.\n")
+
+
+def test_a_log_is_followed_until_ctrl_c(world: World, sign_in: Callable[[User], str]) -> None:
+    with_pod(world)
+    sign_in(world.viewer)
+    once = run(["logs", "vision/detector", "--json"])
+
+    def write_more(_: float) -> None:
+        if "late" in world.cluster.logs["detector-r1-0"]:
+            raise KeyboardInterrupt
+        world.cluster.logs["detector-r1-0"] += "late\n"
+
+    out, err = io.StringIO(), io.StringIO()
+    code = main(
+        ["logs", "-f", "vision/detector"],
+        lambda is_json: Context(
+            is_json=is_json, connect=connect, out=out, err=err, sleep=write_more
+        ),
+    )
+
+    assert once.json["lines"] == ["model loaded", "serving"]
+    assert code == 130
+    assert out.getvalue() == "model loaded\nserving\nlate\n"
+    assert "Pod detector-r1-0" in err.getvalue()
+
+
+@pytest.mark.parametrize("inputs", ["[1, 2]", "{", "@nowhere.json"])
+def test_inputs_that_are_no_object_are_refused_before_anything_is_sent(inputs: str) -> None:
+    assert run(["call", "vision/detector", inputs]).code == 2
+
+
+def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+
+    help_text = capsys.readouterr().out
+    readme = (ROOT / "client" / "README.md").read_text()
+    for code, meaning in exit_codes.MEANINGS.items():
+        assert f"  {code:>3}  {meaning}" in help_text
+        assert f"| {code} | {meaning} |" in readme

@@ -1,0 +1,312 @@
+"""Before a version is ready, Triton loads it and answers a generated request, where one is at hand."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.test import Client
+
+from deployments.models import ModelVersion
+from deployments.registry.domain.load_tests import requests, results
+from deployments.registry.domain.load_tests.results import LoadOutcome, LoadTest
+from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.registry.gateways import load_test
+from deployments.registry.services import verification, versions
+from deployments.registry.services.examination.checklist import LeaseLost
+from deployments.states import VersionState
+from tests.deployments import onnx_models
+from tests.deployments.registry.test_triton_code import MODEL, PYTHON
+from tests.deployments.uploading import People, Upload
+from tests.fixtures import triton_repositories as repositories
+from tests.page import page
+from tests.waiting import PATIENCE_SECONDS
+
+COMMAND = f"{shlex.quote(sys.executable)} -m fleet.localcluster.load_test"
+BATCHED = Signature(
+    (Tensor("x", "FP32", (-1, 4)),), (Tensor("y", "FP32", (-1, 2)),), max_batch_size=8
+)
+
+
+def step(version: ModelVersion) -> Any:
+    return next(check for check in version.checks if check["name"] == "Load test")
+
+
+@pytest.fixture
+def with_triton(settings: Any) -> Any:
+    settings.SLIPWAY_LOAD_TEST_COMMAND = COMMAND
+    settings.SLIPWAY_LOAD_TEST_SECONDS = PATIENCE_SECONDS
+    return settings
+
+
+@pytest.mark.django_db
+def test_without_a_triton_at_hand_it_is_not_tried(verified: Upload) -> None:
+    version = verified(onnx_models.linear())
+
+    assert version.state == VersionState.READY
+    assert step(version) == {
+        "name": "Load test",
+        "ok": None,
+        "detail": "not tried: no Triton at hand",
+    }
+    assert results.of_signature(version.signature) is None
+
+
+@pytest.mark.django_db
+def test_an_ensemble_is_loaded_and_answers(
+    verified: Upload, with_triton: Any, people: People, client: Client
+) -> None:
+    version = verified(repositories.ensemble(), model="classes")
+
+    assert (version.state, version.state_reason) == (VersionState.READY, "")
+    result = results.of_signature(version.signature)
+    assert result is not None
+    assert result.outcome is LoadOutcome.ANSWERED
+    assert result.outputs == ({"name": "scores", "datatype": "FP32", "shape": [1, 3]},)
+    assert result.load_seconds > 0
+    assert 20 < result.memory_mib < 2048
+    assert result.warm_ms > 0
+    assert step(version) == {"name": "Load test", "ok": True, "detail": result.describe()}
+    client.force_login(people.viewer)
+    card = page(client.get(f"/models/vision/classes/{version.number}")).part("load-test")
+    assert card.term("Loaded in") == f"{result.load_seconds:.1f} s"
+    assert card.term("First answer") == f"{result.first_ms:.1f} ms"
+    answer = client.get(f"/api/v1/versions/{version.pk}").json()["load_test"]
+    assert answer == {
+        "outcome": "answered",
+        "detail": "",
+        "load_seconds": result.load_seconds,
+        "memory_mib": result.memory_mib,
+        "first_ms": result.first_ms,
+        "warm_ms": result.warm_ms,
+    }
+
+
+@pytest.mark.django_db
+def test_code_runs_only_after_its_release(
+    verified: Upload, with_triton: Any, people: People, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace"
+    code = MODEL.replace(
+        b"import numpy", f"open({str(trace)!r}, 'a').close()\nimport numpy".encode()
+    )
+    version = verified({**PYTHON, "model.py": code}, model="rows")
+    assert (version.state, trace.exists()) == (VersionState.QUARANTINED, False)
+    assert step(version)["detail"] == "not tried"
+
+    versions.release(actor=people.admin, version_id=version.pk, reason="Our own.", days=3)
+    verification.advance(version.pk)
+
+    version.refresh_from_db()
+    state = (version.state, version.state_reason, trace.exists())
+    assert state == (VersionState.READY, "", True)
+    assert step(version)["ok"] is True
+
+
+@pytest.mark.django_db
+def test_what_triton_cannot_load_is_refused_with_its_message(
+    verified: Upload, with_triton: Any, people: People
+) -> None:
+    code = MODEL.replace(
+        b"    def execute",
+        b"    def initialize(self, args):\n        raise ValueError('no scale')\n\n    def execute",
+    )
+    version = verified({**PYTHON, "model.py": code}, model="rows")
+    versions.release(actor=people.admin, version_id=version.pk, reason="Our own.", days=3)
+    verification.advance(version.pk)
+
+    version.refresh_from_db()
+    message = (
+        "Triton does not load the model: failed to load 'rows' version 1: Internal: "
+        "ValueError: no scale."
+    )
+    assert version.state == VersionState.QUARANTINED
+    assert version.state_reason == f"It was released, but cannot be served: {message}"
+    assert step(version) == {"name": "Load test", "ok": False, "detail": message}
+
+
+@pytest.mark.django_db
+def test_a_large_version_is_not_tried(verified: Upload, with_triton: Any) -> None:
+    with_triton.SLIPWAY_LOAD_TEST_MAX_MIB = 0
+
+    version = verified(onnx_models.linear())
+
+    assert version.state == VersionState.READY
+    assert step(version)["detail"] == (
+        "not tried: the files have 1 MiB, the limit of load tests here is 0"
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("result", "state", "ok", "detail"),
+    [
+        (
+            LoadTest(LoadOutcome.NO_RUNTIME, "the Triton here lacks the backend dali"),
+            VersionState.READY,
+            None,
+            "not tried: the Triton here lacks the backend dali",
+        ),
+        (
+            LoadTest(LoadOutcome.LATE, "it did not load within 120 seconds"),
+            VersionState.READY,
+            None,
+            "stopped, no verdict: it did not load within 120 seconds on the portal's processor",
+        ),
+        (
+            LoadTest(LoadOutcome.TOO_LARGE, "it needed more than 2,049 MiB of memory"),
+            VersionState.READY,
+            None,
+            "stopped, no verdict: it needed more than 2,049 MiB of memory on the portal's processor",
+        ),
+        (
+            LoadTest(LoadOutcome.NOT_LOADED, "ModuleNotFoundError: No module named 'cv2'"),
+            VersionState.READY,
+            False,
+            "did not load here: ModuleNotFoundError: No module named 'cv2'. Bring it in an environment "
+            "(EXECUTION_ENV_PATH), unless the image has it.",
+        ),
+        (
+            LoadTest(LoadOutcome.CRASHED, "Triton was ended by SIGSEGV"),
+            VersionState.FAILED,
+            False,
+            "Triton loads the model, but it answers no request: Triton was ended by SIGSEGV.",
+        ),
+        (
+            LoadTest(
+                LoadOutcome.ANSWERED,
+                outputs=({"name": "scores", "datatype": "FP64", "shape": [1, 3]},),
+            ),
+            VersionState.FAILED,
+            False,
+            "The model answers otherwise than its signature says: scores is FP64 [1, 3], and FP32 "
+            "[-1, 3] in the signature. Correct the configuration or the model.",
+        ),
+    ],
+    ids=lambda value: value.outcome if isinstance(value, LoadTest) else "",
+)
+def test_what_each_outcome_means(
+    verified: Upload,
+    with_triton: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    result: LoadTest,
+    state: VersionState,
+    ok: bool | None,
+    detail: str,
+) -> None:
+    monkeypatch.setattr(load_test, "run", lambda *args, **options: result)
+
+    version = verified(repositories.ensemble(), model="classes")
+
+    assert (version.state, step(version)["ok"], step(version)["detail"]) == (state, ok, detail)
+    assert (results.of_signature(version.signature) is None) is (
+        ok is None or state != VersionState.READY
+    )
+
+
+@pytest.mark.django_db
+def test_a_worker_killed_in_a_load_test_twice_fails_the_version(
+    upload: Upload, with_triton: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = upload(repositories.ensemble(), model="classes")
+    ModelVersion.objects.filter(pk=version.pk).update(examination_deaths=2)
+    monkeypatch.setattr(load_test, "run", lambda *args, **options: pytest.fail("it ran"))
+
+    verification.advance(version.pk)
+
+    version.refresh_from_db()
+    assert version.state == VersionState.FAILED
+
+
+def _run(folder: Path, settings: Any, command: str, **options: Any) -> LoadTest:
+    settings.SLIPWAY_LOAD_TEST_COMMAND = command
+    given = {"memory_mib": 100, "seconds": 60, "while_running": lambda: None, **options}
+    return load_test.run(folder, "m", **given)
+
+
+def test_a_program_that_is_late_or_broken_is_no_verdict(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = _run(tmp_path, settings, "sh -c 'echo no such library >&2; exit 3'")
+    absent = _run(tmp_path, settings, "/nowhere/program")
+    babbling = _run(tmp_path, settings, """sh -c 'echo "{}"'""")
+    monkeypatch.setattr(load_test, "_GRACE_SECONDS", 0)
+    late = _run(tmp_path, settings, "sh -c 'sleep 600 & sleep 600'", seconds=0.2)
+
+    assert late == LoadTest(LoadOutcome.LATE, "it took longer than 0.2 seconds")
+    assert [result.outcome for result in (broken, absent, babbling)] == [LoadOutcome.NO_RUNTIME] * 3
+    assert broken.detail == (
+        "the program that loads models ended without a result: no such library"
+    )
+    assert absent.detail == (
+        "the program that loads models does not start: No such file or directory"
+    )
+
+
+def test_the_program_ends_with_the_verification(tmp_path: Path, settings: Any) -> None:
+    pid = tmp_path / "pid"
+
+    def stop() -> None:
+        if pid.exists() and pid.read_text().strip():
+            raise LeaseLost
+
+    command = f"sh -c 'echo $$ > {pid}; sleep 600'"
+    with pytest.raises(LeaseLost):
+        _run(tmp_path, settings, command, while_running=stop)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), signal.SIGCONT)
+
+
+def test_requests_follow_the_signature() -> None:
+    single = Signature(
+        (Tensor("image", "FP32", (3, -1, -1, 2)), Tensor("text", "STRING", (1,))),
+        (Tensor("y", "FP32", (1,)),),
+    )
+    indices = Signature((Tensor("x", "INT64", (-1, 4)),), (Tensor("y", "FP32", (-1, 1)),), 8)
+
+    header_bytes, body = next(requests.requests_of(indices))
+
+    assert b'"name": "x", "datatype": "INT64", "shape": [1, 4]' in body[:header_bytes]
+    values = np.frombuffer(body[header_bytes:], dtype=np.int64)
+    assert len(values) == 4
+    assert ((values >= 0) & (values < 10)).all()
+    header_bytes, body = next(requests.requests_of(single))
+    assert b'"datatype": "FP32", "shape": [3, 64, 64, 2]' in body[:header_bytes]
+    assert b'"datatype": "BYTES", "shape": [1]' in body[:header_bytes]
+    assert requests.is_any_request_valid(BATCHED)
+    assert not requests.is_any_request_valid(single)
+    assert not requests.is_any_request_valid(indices)
+
+
+@pytest.mark.parametrize(
+    ("output", "problems"),
+    [
+        ({"name": "y", "datatype": "FP32", "shape": [1, 2]}, []),
+        ({"name": "z", "datatype": "INT8", "shape": []}, []),
+        (
+            {"name": "y", "datatype": "FP32", "shape": [1, 3]},
+            ["y is FP32 [1, 3], and FP32 [-1, 2] in the signature"],
+        ),
+        (
+            {"name": "y", "datatype": "INT64", "shape": [1, 2]},
+            ["y is INT64 [1, 2], and FP32 [-1, 2] in the signature"],
+        ),
+        (
+            {"name": "y", "datatype": "FP32", "shape": [2]},
+            ["y is FP32 [2], and FP32 [-1, 2] in the signature"],
+        ),
+    ],
+)
+def test_an_answer_is_compared_with_the_signature(
+    output: dict[str, Any], problems: list[str]
+) -> None:
+    result = LoadTest(LoadOutcome.ANSWERED, outputs=(output,))
+
+    assert list(results.contradictions(result, BATCHED)) == problems

@@ -1,0 +1,110 @@
+"""Compiled queries find what the ORM finds, with the values and the roles of the moment."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import BigIntegerField, CharField, DateTimeField
+from django.test.utils import CaptureQueriesContext
+
+from deployments.models import Model, ModelVersion
+from deployments.registry.selectors import versions
+from portal.accounts import tokens
+from portal.accounts.models import ApiToken, User
+from portal.core import clock
+from portal.core.compiled_queries import CompiledQuery, Parameter
+from portal.core.errors import NotFound
+from tests.accounts import make_membership, make_user
+
+pytestmark = pytest.mark.django_db
+BY_NAME = CompiledQuery(lambda: User.objects.filter(username=Parameter("name", CharField())))
+BY_ID = CompiledQuery(lambda: User.objects.filter(pk=Parameter("key", BigIntegerField())))
+OLD = CompiledQuery(
+    lambda: (
+        ApiToken.objects.select_related("user")
+        .filter(created_at__lt=Parameter("at", DateTimeField()), revoked_at=None)
+        .order_by("name")
+    )
+)
+
+
+def test_each_run_has_its_own_values() -> None:
+    ann, bob = make_user(username="ann"), make_user(username="bob")
+
+    assert [BY_NAME.first(name=name) for name in ("ann", "bob", "' OR 1=1 --", "%s", "ann")] == [
+        ann,
+        bob,
+        None,
+        None,
+        ann,
+    ]
+
+
+def test_objects_are_those_of_the_orm_with_related_ones_in_one_query() -> None:
+    user = make_user(username="ann")
+    for name in ("b", "a"):
+        tokens.create(actor=user, name=name, days=1)
+    later = clock.now() + timedelta(hours=1)
+
+    with CaptureQueriesContext(connection) as captured:
+        rows = OLD.objects(at=later)
+        names = [(row.name, row.user.username) for row in rows]
+
+    assert names == [("a", "ann"), ("b", "ann")]
+    assert len(captured) == 1
+    for row in rows:
+        same = ApiToken.objects.get(pk=row.pk)
+        assert {**vars(row), "_state": 0} == {**vars(same), "_state": 0}
+        assert {**vars(row.user), "_state": 0} == {**vars(same.user), "_state": 0}
+    assert OLD.objects(at=later - timedelta(days=1)) == []
+
+
+@pytest.mark.parametrize("key", [2**63, -(2**63) - 1, 10**40, -1, 0])
+def test_an_integer_that_the_column_cannot_hold_equals_none(key: int) -> None:
+    make_user()
+
+    assert BY_ID.first(key=key) is None
+
+
+def test_a_read_object_can_be_changed_and_saved() -> None:
+    make_user(username="ann")
+    user = BY_NAME.first(name="ann")
+    assert user is not None
+
+    user.theme = "dark"
+    user.save()
+
+    assert User.objects.get(username="ann").theme == "dark"
+
+
+def test_a_role_that_was_taken_counts_at_once() -> None:
+    membership, at = make_membership(), clock.now()
+    member, team = membership.user, membership.team
+    model = Model.objects.create(
+        team=team, name="m", created_by=member, created_at=at, changed_at=at
+    )
+    version = ModelVersion.objects.create(
+        model=model,
+        number=3,
+        state="ready",
+        metadata={"metrics": {"map": 0.5}},
+        declared_size_bytes=0,
+        created_by=member,
+        created_at=at,
+    )
+    admin = make_user(username="boss", is_platform_admin=True)
+
+    def read(actor: User) -> ModelVersion:
+        return versions.get_version_by_number(actor=actor, team_slug=team.slug, name="m", number=3)
+
+    assert read(member).metadata == read(admin).metadata == version.metadata
+    membership.delete()
+    with pytest.raises(NotFound):
+        read(member)
+    with pytest.raises(NotFound):
+        versions.get_version(actor=member, version_id=version.pk)
+    with pytest.raises(NotFound):
+        versions.get_model(actor=member, team_slug=team.slug, name="m")
+    assert read(admin) == version
