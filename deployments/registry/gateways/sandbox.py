@@ -167,7 +167,9 @@ def _wait(
     while_running: Callable[[], None],
     server: ArtifactServer,
 ) -> bool:
-    """Wait for the end without reaping, so that the process id stays valid. False after the limit."""
+    """Wait for the end without reaping, so that the process id stays valid. False after the limit, which
+    is on the child's time: a slow store does not make a file one that cannot be read.
+    """
     deadline = time.monotonic() + limits.wall_seconds
     checked = time.monotonic()
     watch = os.pidfd_open(process.pid)
@@ -178,7 +180,9 @@ def _wait(
                 server.drain()
                 return True
             if ready:
+                began = time.monotonic()
                 server.answer()
+                deadline += time.monotonic() - began
             if not ready or time.monotonic() - checked > _CHECK_EVERY_SECONDS:
                 while_running()
                 checked = time.monotonic()

@@ -14,6 +14,10 @@ _ENTRY = re.compile(r'^([EWI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] ?"?', 
 _NO_CAUSE = ("CudaDriverHelper", "creating server", "Non-graceful termination")
 # The first entries that match are the cause; others repeat it.
 _CAUSES = ("failed to load '", "failed to load model")
+# Triton ends itself, or takes its process for Python models for dead, when that process gets no
+# processor time for some seconds. No setting changes these limits.
+_LOCK_WAS_LATE = "boost::interprocess::lock_exception"
+_STARVED = (_LOCK_WAS_LATE, "is not healthy", "waiting for the stub process")
 _OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Unable to allocate")
 
 
@@ -36,6 +40,15 @@ def of_answer(body: bytes, folder: Path) -> str:
 
 def is_out_of_memory(text: str) -> bool:
     return any(part in text for part in _OUT_OF_MEMORY)
+
+
+def is_of_a_busy_machine(log: Path, detail: str) -> bool:
+    """Possibly: a Python model that kills its own process reads the same."""
+    return any(part in detail or part in _tail(log) for part in _STARVED)
+
+
+def is_never_of_the_model(log: Path) -> bool:
+    return _LOCK_WAS_LATE in _tail(log)
 
 
 def tidy(text: str, folder: Path) -> str:

@@ -25,6 +25,9 @@ _WARM_REQUESTS = 5
 # Of the limits on processor time and the size of files, and of the OOM killer.
 _LIMIT_SIGNALS = (signal.SIGXCPU, signal.SIGXFSZ, signal.SIGKILL)
 _MEMORY_CHECK_SECONDS = 0.3
+_LOG = "log"
+# Outcomes that may come from a machine without processor time.
+_MAYBE_STARVED = ("not_loaded", "crashed", "not_answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,9 @@ class _Stopped(Exception):
 
 
 def run(folder: Path, model: str, limits: Limits) -> Result:
+    """Outcome and detail, and what was measured. `starved` instead of a failure that Triton also has where
+    it gets no processor time; `failure` is then the outcome without that doubt.
+    """
     started = time.monotonic()
     try:
         installation = triton.install(folder / "installed")
@@ -62,7 +68,12 @@ def run(folder: Path, model: str, limits: Limits) -> Result:
     if missing:
         return {"outcome": "no_runtime", "detail": missing}
     with _started(installation, folder) as (process, port):
-        return _Trial(process, port, folder, limits, started).run(model)
+        result = _Trial(process, port, folder, limits, started).run(model)
+    log = folder / _LOG
+    if result["outcome"] in _MAYBE_STARVED and messages.is_of_a_busy_machine(log, result["detail"]):
+        failure = "late" if messages.is_never_of_the_model(log) else result["outcome"]
+        return {**result, "outcome": "starved", "failure": failure}
+    return result
 
 
 def _missing_runtime(repository: Path) -> str:
@@ -92,7 +103,7 @@ def _started(
         shared_memory_prefix=prefix,
         known=frozenset({"model-repository"}),
     )
-    with (folder / "log").open("ab") as log:
+    with (folder / _LOG).open("wb") as log:
         process = subprocess.Popen(
             launch.command,
             env=dict(installation.environment),
@@ -187,7 +198,7 @@ class _Trial:
         code = self._process.poll()
         if code is not None and -code in _LIMIT_SIGNALS:
             return f"Triton was ended by {signal.Signals(-code).name}"
-        return messages.of_log(self._folder / "log", self._folder)
+        return messages.of_log(self._folder / _LOG, self._folder)
 
     def _request(
         self,

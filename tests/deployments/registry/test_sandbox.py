@@ -5,9 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -21,6 +24,7 @@ from deployments.registry.gateways.sandbox import (
     Limits,
     Refused,
 )
+from deployments.registry.gateways.sandbox_artifact import Access
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
 TASKS = "tests.deployments.registry.sandbox_tasks"
@@ -97,6 +101,29 @@ def test_wall_time_is_bounded() -> None:
     outcome = run("sleep", limits=replace(LIMITS, wall_seconds=1))
 
     assert outcome == Died(DeathCause.TIME, "it took longer than 1 seconds")
+
+
+def test_the_time_of_a_slow_store_is_not_the_childs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of many parts must not die of a store that takes long for each."""
+    hour = iter(range(3600, 10**6, 3600))
+    late = [0]
+    monkeypatch.setattr(
+        sandbox, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late[0])
+    )
+
+    class Slow:
+        sizes: ClassVar = {"m": 8}
+
+        def read(self, path: str, start: int, count: int) -> bytes:
+            late[0] = next(hour)
+            return b"contents"[start : start + count]
+
+    outcome = sandbox.run(
+        f"{TASKS}:read_by_bytes", {"path": "m"}, limits=LIMITS, access=Access(Slow())
+    )
+
+    assert outcome == Finished("contents")
+    assert late[0] == 8 * 3600 > LIMITS.wall_seconds
 
 
 def test_a_crash_is_reported_with_its_signal() -> None:

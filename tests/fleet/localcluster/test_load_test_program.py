@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
+from fleet.localcluster.load_test import messages
 from tests.waiting import wait_for
 
 CONFIG = """\
@@ -39,6 +40,13 @@ if os.fork() == 0:
             os.setsid()
             open("FILE", "w").write("started")
             time.sleep(1000)"""
+
+
+# What is left of Triton's process for Python models where it gets no processor time.
+STARVED = """\
+os.mkdir(f"FOLDER/{len(os.listdir('FOLDER'))}")
+        if len(os.listdir("FOLDER")) <= TIMES:
+            os._exit(1)"""
 
 
 def folder_of(
@@ -156,6 +164,38 @@ def test_a_model_that_misbehaves(
 
     assert (result["outcome"], result["detail"]) == (outcome, detail)
     assert processes_of(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("times", "outcome", "detail"), [(2, "answered", ""), (9, "not_loaded", "is not healthy")]
+)
+def test_what_may_be_for_lack_of_processor_time_is_tried_three_times(
+    tmp_path: Path, times: int, outcome: str, detail: str
+) -> None:
+    starts = tmp_path / "starts"
+    starts.mkdir()
+    code = STARVED.replace("FOLDER", str(starts)).replace("TIMES", str(times))
+    folder = folder_of(tmp_path, initialize=code)
+
+    result = load(folder)
+
+    assert (result["outcome"], detail in result["detail"]) == (outcome, True), result
+    assert "failure" not in result
+    assert len(list(starts.iterdir())) == 3
+    assert processes_of(folder) == []
+
+
+def test_a_lock_that_comes_late_is_never_of_the_model(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "terminate called after throwing an instance of 'boost::interprocess::lock_exception'\n"
+    )
+
+    assert messages.is_of_a_busy_machine(log, "ended")
+    assert messages.is_never_of_the_model(log)
+    log.write_text("Stub process 'm_0_0' is not healthy.")
+    assert messages.is_of_a_busy_machine(log, "ended")
+    assert not messages.is_never_of_the_model(log)
 
 
 def test_a_damaged_file_is_not_loaded_with_the_runtimes_message(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, Final
 
 from deployments.registry.domain.artifacts import files, zip_names
@@ -78,19 +78,23 @@ def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
     """A task of the sandbox: send each file of the archive to the parent.
 
     {"main": path} to {"files": count, "ignored": count}. Raises NotServable for links, devices,
-    encrypted members, paths that leave the folder and damaged archives.
+    encrypted members, paths that leave the folder and damaged archives: of a zip file, whose directory
+    says all that, before the first file is sent.
     """
     path = argument["main"]
     kind = kind_of(artifact.read(path, 0, HEAD_BYTES))
-    members = _zip_members if kind == "zip" else _tar_members
     paths: list[str] = []
     ignored = 0
     try:
-        for name, body in members(artifact, path, is_compressed=kind == "gzip"):
+        if kind == "zip":
+            members = _zip_members(artifact, path)
+        else:
+            members = _tar_members(artifact, path, is_compressed=kind == "gzip")
+        for name, body in members:
             if _is_ignored(name):
                 ignored += 1
                 continue
-            _require_safe(name, paths)
+            _require_safe(name, len(paths))
             paths.append(name)
             artifact.begin_file(name)
             while chunk := body.read(_CHUNK_BYTES):
@@ -99,21 +103,26 @@ def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
         raise NotServable(
             f"The archive is damaged ({quoted(str(error))}). Pack the files again."
         ) from error
-    if not paths:
-        raise NotServable("The archive contains no files. Pack the folder of the model.")
-    if problem := files.listing_problem(paths):
-        raise NotServable(problem)
+    _require_listing(paths)
     artifact.end_files()
     return {"files": len(paths), "ignored": ignored}
 
 
-def _require_safe(name: str, paths: list[str]) -> None:
+def _require_safe(name: str, before: int) -> None:
+    """`before`: how many files of the archive came before this one."""
     if problem := files.path_problem(name):
         raise NotServable(f"The archive is not safe to unpack: {problem}")
-    if len(paths) >= files.MAX_FILES:
+    if before >= files.MAX_FILES:
         raise NotServable(
             f"The archive contains more than {files.MAX_FILES:,} files. Pack only the model."
         )
+
+
+def _require_listing(paths: Sequence[str]) -> None:
+    if not paths:
+        raise NotServable("The archive contains no files. Pack the folder of the model.")
+    if problem := files.listing_problem(paths):
+        raise NotServable(problem)
 
 
 def _is_ignored(name: str) -> bool:
@@ -121,24 +130,27 @@ def _is_ignored(name: str) -> bool:
     return not _IGNORED_FOLDERS.isdisjoint(parts) or parts[-1] in _IGNORED_NAMES
 
 
-def _zip_members(
-    artifact: Artifact, path: str, *, is_compressed: bool
-) -> Iterator[tuple[str, IO[bytes]]]:
-    del is_compressed
+def _zip_members(artifact: Artifact, path: str) -> Iterator[tuple[str, IO[bytes]]]:
     source = open_file(artifact, path, buffer_bytes=STREAM_BUFFER_BYTES)
     with zipfile.ZipFile(source) as archive:
-        for info in archive.infolist():
-            mode = info.external_attr >> 16
-            if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_IFMT(mode) == 0):
-                raise NotServable(
-                    f"{quoted(info.filename)} is a link. Pack the file that it points to."
-                )
-            if info.is_dir():
-                continue
-            if info.flag_bits & _IS_ENCRYPTED:
-                raise NotServable("The archive is encrypted. Pack it without a password.")
+        members = [info for info in archive.infolist() if not info.is_dir()]
+        names = [info.filename for info in members if not _is_ignored(info.filename)]
+        for info in members:
+            _require_plain(info)
+        for number, name in enumerate(names):
+            _require_safe(name, number)
+        _require_listing(names)
+        for info in members:
             with archive.open(info) as body:
                 yield info.filename, body
+
+
+def _require_plain(info: zipfile.ZipInfo) -> None:
+    mode = info.external_attr >> 16
+    if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_IFMT(mode) == 0):
+        raise NotServable(f"{quoted(info.filename)} is a link. Pack the file that it points to.")
+    if info.flag_bits & _IS_ENCRYPTED:
+        raise NotServable("The archive is encrypted. Pack it without a password.")
 
 
 def _tar_members(

@@ -72,9 +72,15 @@ def listing_problem(paths: Sequence[str]) -> str:
         return "An artifact has at least one file."
     if len(paths) > MAX_FILES:
         return f"An artifact has at most {MAX_FILES:,} files; this one has {len(paths):,}."
+    return _clash(paths)
+
+
+def _clash(paths: Sequence[str]) -> str:
     seen: dict[str, str] = {}
     for path in paths:
         other = seen.get(path.casefold())
+        if other == path:
+            return f"{path} is there twice. Keep one."
         if other is not None:
             return f"{other} and {path} have the same name. Rename one."
         seen[path.casefold()] = path
