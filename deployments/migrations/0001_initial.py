@@ -220,6 +220,7 @@ class Migration(migrations.Migration):
                 ('part_size_bytes', models.BigIntegerField(default=0)),
                 ('declared_sha256', models.CharField(blank=True, default='', max_length=64)),
                 ('upload_id', models.CharField(blank=True, default='', max_length=300)),
+                ('assembly_deadline_at', models.DateTimeField(null=True)),
                 ('s3_version_id', models.CharField(blank=True, default='', max_length=200)),
                 ('sha256', models.CharField(blank=True, default='', max_length=64)),
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='files', to='deployments.modelversion')),

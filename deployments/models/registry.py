@@ -150,7 +150,8 @@ class ArtifactFile(models.Model):
 
     `upload_id` names the open multipart upload; empty before the first part is signed and after the
     parts were assembled. `s3_version_id` is empty until then. `declared_sha256` is the client's
-    promise, `sha256` the worker's own digest over the stored object, which decides.
+    promise, `sha256` the worker's own digest over the stored object, which decides. Until
+    `assembly_deadline_at` the store may be assembling the parts, and is not asked to again.
     """
 
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="files")
@@ -160,6 +161,7 @@ class ArtifactFile(models.Model):
     part_size_bytes = models.BigIntegerField(default=0)
     declared_sha256 = models.CharField(max_length=64, blank=True, default="")
     upload_id = models.CharField(max_length=300, blank=True, default="")
+    assembly_deadline_at = models.DateTimeField(null=True)
     s3_version_id = models.CharField(max_length=200, blank=True, default="")
     sha256 = models.CharField(max_length=64, blank=True, default="")
 

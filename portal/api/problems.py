@@ -31,6 +31,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
             headers["WWW-Authenticate"] = header
         if wait := getattr(error, "wait", None):
             headers["Retry-After"] = str(int(wait))
+    if problem.retry_after_seconds:
+        headers["Retry-After"] = str(problem.retry_after_seconds)
     return Response(
         body_of(problem), status=problem.status, headers=headers, content_type=CONTENT_TYPE
     )

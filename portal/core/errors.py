@@ -16,11 +16,19 @@ class DomainError(Exception):
     title = "Request failed"
 
     def __init__(
-        self, message: str, *, code: str | None = None, fields: Mapping[str, str] | None = None
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        retry_after_seconds: int = 0,
     ) -> None:
-        """`fields` maps a form or JSON field to its problem and the fix."""
+        """`fields` maps a form or JSON field to its problem and the fix. A request that is repeated
+        after `retry_after_seconds` can succeed; 0 says nothing.
+        """
         super().__init__(message)
         self.message = message
+        self.retry_after_seconds = retry_after_seconds
         self.code = code or type(self).code
         self.fields = dict(fields or {})
 

@@ -8,9 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from deployments.models import ModelVersion
+from deployments.models import ArtifactFile, ModelVersion
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import uploads
+from deployments.registry.services import file_uploads, uploads
+from portal.core.errors import Unavailable
 from slipway_client import (
     ConnectionFailed,
     Failed,
@@ -129,6 +130,27 @@ def test_an_upload_that_the_store_dropped_is_sent_again_as_a_whole(
     row = ModelVersion.objects.get()
     assert (version.state, len(store.sent)) == ("verifying", 6)
     assert stored_bytes(s3_store, row, "detector.onnx") == model.read_bytes()
+
+
+def test_a_store_that_assembles_for_minutes_is_waited_for_and_nothing_is_sent_again(
+    people: People, s3_store: S3Store, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assemble, asked, pauses = file_uploads.assemble, [0], list[float]()
+
+    def assemble_late(file: ArtifactFile) -> None:
+        asked[0] += 1
+        if asked[0] <= 40:
+            raise Unavailable("At work.", code="assembling", retry_after_seconds=5)
+        assemble(file)
+
+    monkeypatch.setattr(file_uploads, "assemble", assemble_late)
+    store = Store()
+    client = client_with(people, store)
+    monkeypatch.setattr(client._connection, "sleep", pauses.append)
+    version = client.push(model, "vision/detector", wait=False)
+
+    assert (version.state, len(store.sent), asked[0]) == ("verifying", 3, 41)
+    assert min(pauses) >= 5
 
 
 def test_an_upload_that_was_cancelled_meanwhile_says_so(

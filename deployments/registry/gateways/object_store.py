@@ -14,11 +14,12 @@ import boto3
 from botocore.config import Config
 from django.conf import settings
 
-from deployments.registry.gateways import object_locks, object_tags
+from deployments.registry.gateways import multipart_completion, object_locks, object_tags
 from deployments.registry.gateways.object_store_errors import (
     ArtifactError,
     ObjectMissing,
     PartsRefused,
+    StillAssembling,
     StoreRefused,
     StoreUnreachable,
     UploadMissing,
@@ -31,6 +32,7 @@ __all__ = [
     "ArtifactStore",
     "ObjectMissing",
     "PartsRefused",
+    "StillAssembling",
     "StoreRefused",
     "StoreUnreachable",
     "StoredObject",
@@ -44,13 +46,18 @@ _READ_BYTES: Final = 1 << 20
 _LARGEST_SINGLE_COPY_BYTES: Final = 5 * 2**30
 _COPY_PART_BYTES: Final = 512 * 2**20
 _DELETE_BATCH: Final = 1000
+_ATTEMPTS: Final = 4
 
 
 class S3Store:
-    def __init__(self, *, bucket: str, client: Any, browser_client: Any) -> None:
+    def __init__(
+        self, *, bucket: str, client: Any, browser_client: Any, completing_client: Any
+    ) -> None:
+        """`completing_client` must not retry (multipart_completion)."""
         self.bucket = bucket
         self.client = client
         self._browser_client = browser_client
+        self._completing_client = completing_client
 
     def create_upload(self, key: str, *, with_part_checksums: bool) -> str:
         """With part checksums, S3 requires a SHA-256 for every part and rejects a mismatch."""
@@ -102,20 +109,18 @@ class S3Store:
         return StoredPart(number=number, size_bytes=len(body), etag=str(response["ETag"]))
 
     def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
-        """The VersionId of the whole object."""
-        manifest = [
-            {"PartNumber": part.number, "ETag": part.etag}
-            | ({"ChecksumSHA256": part.sha256_base64} if part.sha256_base64 else {})
-            for part in parts
-        ]
-        with translated(key):
-            response = self.client.complete_multipart_upload(
-                Bucket=self.bucket,
-                Key=key,
-                UploadId=upload_id,
-                MultipartUpload={"Parts": manifest},
-            )
-        return str(response.get("VersionId", ""))
+        """The VersionId of the whole object. Raises StillAssembling if no answer came in time."""
+        return multipart_completion.complete(
+            self._completing_client, self.bucket, key, upload_id, parts
+        )
+
+    def complete_and_wait(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
+        """As `complete_upload`, but wait for the object as long as its size may take. For workers."""
+        return multipart_completion.wait_for(
+            lambda: self.complete_upload(key, upload_id, parts),
+            lambda: self.head(key).version_id,
+            size_bytes=sum(part.size_bytes for part in parts),
+        )
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         try:
@@ -234,13 +239,9 @@ class S3Store:
                 CopySource=named,
                 CopySourceRange=f"bytes={start}-{end}",
             )
-            parts.append({"PartNumber": number, "ETag": part["CopyPartResult"]["ETag"]})
-        self.client.complete_multipart_upload(
-            Bucket=self.bucket,
-            Key=target_key,
-            UploadId=upload_id,
-            MultipartUpload={"Parts": parts},
-        )
+            etag = str(part["CopyPartResult"]["ETag"])
+            parts.append(StoredPart(number, end + 1 - start, etag))
+        self.complete_and_wait(target_key, upload_id, parts)
 
 
 def store() -> ArtifactStore:
@@ -263,11 +264,12 @@ def _connect(bucket: str, region: str, endpoint: str, browser_endpoint: str) -> 
         bucket=bucket,
         client=_client(region, endpoint),
         browser_client=_client(region, browser_endpoint),
+        completing_client=_client(region, endpoint, is_completing=True),
     )
 
 
 @lru_cache(maxsize=8)
-def _client(region: str, endpoint: str) -> Any:
+def _client(region: str, endpoint: str, *, is_completing: bool = False) -> Any:
     """For all buckets there. Own endpoints are addressed by path; AWS by the bucket's host, which
     the CSP names.
     """
@@ -275,8 +277,8 @@ def _client(region: str, endpoint: str) -> Any:
     config = Config(
         signature_version="s3v4",
         connect_timeout=5,
-        read_timeout=60,
-        retries={"mode": "standard", "max_attempts": 3},
+        read_timeout=multipart_completion.READ_TIMEOUT_SECONDS if is_completing else 60,
+        retries={"mode": "standard", "total_max_attempts": 1 if is_completing else _ATTEMPTS},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
         s3={"addressing_style": style, "us_east_1_regional_endpoint": "regional"},

@@ -33,6 +33,10 @@ class StoreUnreachable(ArtifactError):
     """The store did not respond, or asked to retry later."""
 
 
+class StillAssembling(StoreUnreachable):
+    """The parts were sent to be assembled and no answer came: the store may still be at work."""
+
+
 _BY_CODE: Final[dict[str, type[ArtifactError]]] = {
     "NoSuchKey": ObjectMissing,
     "NoSuchVersion": ObjectMissing,

@@ -50,7 +50,7 @@ class ObjectWriter:
             version_id = self._store.put(self._key, body, content_type=_CONTENT_TYPE)
         else:
             self._send(body)
-            version_id = self._store.complete_upload(self._key, self._upload_id, self._parts)
+            version_id = self._store.complete_and_wait(self._key, self._upload_id, self._parts)
         return WrittenObject(self._key, version_id, self.size_bytes, self._digest.hexdigest())
 
     def _send(self, body: bytes) -> None:

@@ -1,4 +1,8 @@
-"""The multipart upload of one file: open it, list its parts, assemble it. Every call can be repeated."""
+"""The multipart upload of one file: open it, list its parts, assemble it. Every call can be repeated.
+
+The store may need minutes to assemble a large file. The row says until when that may be, so that neither a
+retry nor another worker sends the request again, or takes the file for lost, while it runs.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from django.db.models import Q
+
 from deployments.models import ArtifactFile
 from deployments.registry.domain.multipart import PartPlan
-from deployments.registry.gateways import object_store
+from deployments.registry.gateways import multipart_completion, object_store
 from deployments.registry.gateways.object_store import (
     ObjectMissing,
     PartsRefused,
+    StillAssembling,
     StoredPart,
     UploadMissing,
 )
 from deployments.registry.services.store_errors import translated
+from portal.core import clock
 from portal.core.errors import Conflict, Unavailable
 
 _MAX_LISTED: Final = 5
+_ASK_AGAIN_SECONDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +37,12 @@ class PartsState:
     plan: PartPlan
     stored: Sequence[StoredPart] = ()
     is_assembled: bool = False
+    is_assembling: bool = False
 
     @property
     def missing(self) -> list[int]:
         sizes = {part.number: part.size_bytes for part in self.stored}
-        return [] if self.is_assembled else self.plan.missing(sizes)
+        return [] if self.is_assembled or self.is_assembling else self.plan.missing(sizes)
 
 
 def plan_of(file: ArtifactFile) -> PartPlan:
@@ -61,6 +71,9 @@ def parts_state(file: ArtifactFile) -> PartsState:
         return PartsState(plan_of(file), is_assembled=True)
     if not file.upload_id:
         return PartsState(plan_of(file))
+    if is_assembling(file):
+        is_assembled = _record(file)
+        return PartsState(plan_of(file), is_assembled=is_assembled, is_assembling=not is_assembled)
     try:
         with translated():
             return PartsState(
@@ -70,23 +83,25 @@ def parts_state(file: ArtifactFile) -> PartsState:
         return PartsState(plan_of(file), is_assembled=record_if_stored(file))
 
 
+def is_assembling(file: ArtifactFile) -> bool:
+    """Whether the store may be assembling the parts now."""
+    until = file.assembly_deadline_at
+    return until is not None and until > clock.now()
+
+
 def assemble(file: ArtifactFile) -> None:
-    """Assemble the parts into the object. Raises Conflict with the parts that are missing."""
+    """Assemble the parts into the object.
+
+    Raises Conflict with the parts that are missing, and Unavailable `assembling` while the store is at
+    work: call it again then.
+    """
     state = parts_state(file)
     if state.is_assembled:
         return
+    if state.is_assembling:
+        raise _assembling(file)
     _require_complete(file, state)
-    try:
-        with translated():
-            object_store.store().complete_upload(file.key, file.upload_id, list(state.stored))
-    except UploadMissing:
-        pass
-    except PartsRefused as error:
-        raise Conflict(
-            f"Object storage rejected the parts of {file.path}. List the stored parts and send the "
-            "others again.",
-            code="parts_refused",
-        ) from error
+    _complete(file, state)
     if not record_if_stored(file):
         raise Conflict(
             f"The upload of {file.path} has expired in object storage. Send the file again.",
@@ -94,33 +109,88 @@ def assemble(file: ArtifactFile) -> None:
         )
 
 
+def _complete(file: ArtifactFile, state: PartsState) -> None:
+    """One request of one caller. Only an answer of the store ends the time in which it is not repeated."""
+    if not _claim(file):
+        raise _assembling(file)
+    try:
+        with translated():
+            object_store.store().complete_upload(file.key, file.upload_id, list(state.stored))
+    except UploadMissing:
+        return
+    except PartsRefused as error:
+        _end_claim(file)
+        raise Conflict(
+            f"Object storage rejected the parts of {file.path}. List the stored parts and send the "
+            "others again.",
+            code="parts_refused",
+        ) from error
+    except Unavailable as error:
+        if isinstance(error.__cause__, StillAssembling):
+            raise _assembling(file) from error
+        _end_claim(file)
+        raise
+
+
+def _claim(file: ArtifactFile) -> bool:
+    at = clock.now()
+    until = at + multipart_completion.assemble_within(file.size_bytes)
+    is_free = Q(assembly_deadline_at=None) | Q(assembly_deadline_at__lte=at)
+    rows = ArtifactFile.objects.filter(is_free, pk=file.pk, upload_id=file.upload_id)
+    if rows.update(assembly_deadline_at=until) == 0:
+        return False
+    file.assembly_deadline_at = until
+    return True
+
+
+def _end_claim(file: ArtifactFile) -> None:
+    rows = ArtifactFile.objects.filter(pk=file.pk, assembly_deadline_at=file.assembly_deadline_at)
+    rows.update(assembly_deadline_at=None)
+    file.assembly_deadline_at = None
+
+
+def _assembling(file: ArtifactFile) -> Unavailable:
+    return Unavailable(
+        f"Object storage is assembling {file.path}. That can take minutes for a large file; nothing "
+        "has to be sent again.",
+        code="assembling",
+        retry_after_seconds=_ASK_AGAIN_SECONDS,
+    )
+
+
 def record_if_stored(file: ArtifactFile) -> bool:
     """Record an assembled upload from the store, even if the request that completed it died.
 
     Without an object, the upload is gone: forget it, so that the file can be sent again.
     """
+    if _record(file):
+        return True
+    _write(file, s3_version_id="")
+    return False
+
+
+def _record(file: ArtifactFile) -> bool:
     try:
         with translated():
             stored = object_store.store().head(file.key)
     except ObjectMissing:
-        _write(file, upload_id="", s3_version_id="")
         return False
     if not stored.version_id:
         raise Unavailable(
             "The bucket has versioning disabled. Ask a platform admin to enable it.",
             code="bucket_not_versioned",
         )
-    _write(file, upload_id="", s3_version_id=stored.version_id)
+    _write(file, s3_version_id=stored.version_id)
     return True
 
 
-def _write(file: ArtifactFile, *, upload_id: str, s3_version_id: str) -> None:
+def _write(file: ArtifactFile, *, s3_version_id: str) -> None:
     """Of two that assemble at once, the first decides which object it is."""
-    rows = ArtifactFile.objects.filter(pk=file.pk, s3_version_id="")
-    if rows.update(upload_id=upload_id, s3_version_id=s3_version_id) == 0:
+    fields = {"upload_id": "", "s3_version_id": s3_version_id, "assembly_deadline_at": None}
+    if ArtifactFile.objects.filter(pk=file.pk, s3_version_id="").update(**fields) == 0:
         file.refresh_from_db()
         return
-    file.upload_id, file.s3_version_id = upload_id, s3_version_id
+    file.upload_id, file.s3_version_id, file.assembly_deadline_at = "", s3_version_id, None
 
 
 def _require_complete(file: ArtifactFile, state: PartsState) -> None:

@@ -33,6 +33,7 @@ _TRANSIENT: Final = (ArtifactError, Conflict, ReaderDied, Unavailable, OSError)
 _EXPECTED: Final = (*_TRANSIENT, FileRefused, LeaseLost, OperationalError, InterfaceError)
 _MAX_CAUSE_LENGTH: Final = 300
 _UPLOAD_CHECK_INTERVAL: Final = timedelta(hours=1)
+_ASSEMBLY_CHECK_INTERVAL: Final = timedelta(seconds=30)
 
 
 def due() -> list[int]:
@@ -104,7 +105,9 @@ def _check_upload(version: ModelVersion, lease: Lease) -> None:
         )
         leases.release(ModelVersion, lease, next_check_at=at)
         return
-    soonest = min(version.deadline_at or at, at + _UPLOAD_CHECK_INTERVAL)
+    is_assembling = version.files.filter(s3_version_id="", assembly_deadline_at__gt=at).exists()
+    interval = _ASSEMBLY_CHECK_INTERVAL if is_assembling else _UPLOAD_CHECK_INTERVAL
+    soonest = min(version.deadline_at or at, at + interval)
     leases.release(ModelVersion, lease, next_check_at=soonest)
 
 

@@ -39,6 +39,9 @@ export const api = async (method, path, body, signal) => {
   return data;
 };
 
+/* Object storage joins the parts of a large file for minutes; the portal says when to ask again. */
+const isAssembling = (error) => error instanceof Problem && error.code === "assembling";
+
 const isTransient = (error) => error instanceof ConnectionLost ||
   (error instanceof Problem && (error.status >= 500 || error.status === 429));
 
@@ -66,11 +69,12 @@ export const persist = async (request, signal) => {
         await online(signal);
         continue;
       }
-      // The limit of requests a minute is no failure.
-      if (error.status !== 429) attempt += 1;
+      // Neither the limit of requests a minute nor a store at work is a failure.
+      if (error.status !== 429 && !isAssembling(error)) attempt += 1;
       if (attempt > ATTEMPTS) throw error;
       const pause = Math.min(LONGEST_WAIT_MS, 500 * 2 ** attempt) * (0.75 + Math.random() / 2);
-      await wait(Math.max(pause, error.retryAfterSeconds * 1000 || 0), signal);
+      const stated = error.retryAfterSeconds * 1000 || 0;
+      await wait(isAssembling(error) && stated ? stated : Math.max(pause, stated), signal);
     }
   }
 };

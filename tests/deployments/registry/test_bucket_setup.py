@@ -105,7 +105,9 @@ def test_a_store_without_object_lock_is_reported_and_still_serves(
     s3_store: S3Store,
 ) -> None:
     client = WithoutLock(s3_store.client)
-    old = S3Store(bucket=s3_store.bucket, client=client, browser_client=client)
+    old = S3Store(
+        bucket=s3_store.bucket, client=client, browser_client=client, completing_client=client
+    )
 
     bucket_setup.prepare(old, region="us-east-1", origins=[ORIGIN])
     [refused] = bucket_setup.protect(old, writers=[])

@@ -111,10 +111,22 @@ def test_an_upload_goes_on_after_the_tab_was_closed(page: Page, tmp_path: Path) 
     expect(again.locator("#file-note")).to_contain_text("Already partly uploaded as detector:1")
     puts: list[str] = []
     again.on("request", lambda r: puts.append(r.url) if r.method == "PUT" else None)
+    asked: list[str] = []
+
+    def assemble_slowly(route: Route) -> None:
+        """More often than the page repeats a request that fails."""
+        asked.append(route.request.url)
+        if len(asked) > 12:
+            route.continue_()
+            return
+        body = {"code": "assembling", "detail": "Object storage is assembling detector.onnx."}
+        route.fulfill(status=503, json=body, headers={"Retry-After": "0.01"})
+
+    context.route("**/complete", assemble_slowly)
     again.click("#send")
 
     expect(again.locator("#verification")).to_have_attribute("data-state", "verifying")
-    assert len(puts) == 1
+    assert (len(puts), len(asked)) == (1, 13)
     version = apart(verify_the_only_version)
     assert version.state == VersionState.READY
 

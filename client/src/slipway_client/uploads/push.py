@@ -17,7 +17,7 @@ import httpx
 
 from slipway_client.connection import Connection, RetryPolicy
 from slipway_client.decoding import decode
-from slipway_client.errors import Conflict, Failed, NotFound
+from slipway_client.errors import ApiError, Conflict, Failed, NotFound
 from slipway_client.types import ArtifactFile, ListedVersion, Parts, PartUrl, StartedUpload, Version
 from slipway_client.uploads import local_files, sending
 from slipway_client.uploads.local_files import LocalFile
@@ -220,13 +220,24 @@ class Push:
     def _complete(self, version_id: int) -> None:
         if len(self._finished) > 1:
             self._complete_files(version_id)
-        self._connection.post(f"versions/{version_id}/complete")
+        self._post_until_assembled(f"versions/{version_id}/complete")
 
     def _complete_files(self, version_id: int) -> None:
         paths, self._finished = self._finished, []
         for start in range(0, len(paths), _MOST_AT_ONCE):
             body = {"paths": paths[start : start + _MOST_AT_ONCE]}
-            self._connection.post(f"versions/{version_id}/files/complete", body)
+            self._post_until_assembled(f"versions/{version_id}/files/complete", body)
+
+    def _post_until_assembled(self, path: str, body: Mapping[str, Any] | None = None) -> None:
+        """The object store may join the parts of a large file for longer than one request is repeated."""
+        while True:
+            try:
+                self._connection.post(path, body)
+            except ApiError as error:
+                if error.code != "assembling":
+                    raise
+            else:
+                return
 
     def _guarded(self, version_id: int, work: Callable[[], bool]) -> bool:
         """An upload that has ended meanwhile says how, instead of "wrong state"."""
