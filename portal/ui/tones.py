@@ -16,7 +16,7 @@ _TONES = {
         "succeeded",
         "clean",
     ),
-    WARN: ("degraded", "paused", "expired", "warning", "not known"),
+    WARN: ("degraded", "paused", "expired", "warning", "not known", "not comparable"),
     BAD: (
         "failed",
         "quarantined",

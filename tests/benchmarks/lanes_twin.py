@@ -20,7 +20,8 @@ from deployments.guards.domain.betting.blocks import BlockLengths, Slot
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import Sums
-from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
+from deployments.guards.domain.sequential_tests import Procedure
+from deployments.guards.domain.step_tests import Side, StepTests
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -3,6 +3,7 @@
 - fail: a sequential test rejects that the candidate is as allowed. The verdict stays for the rollout.
 - pass: a test shows that it is within the limit; or, unless the plan is strict, the step's minimum
   number of requests was observed, the figure is within the limit and no test rejects.
+- not comparable: times or throughput beside stable's, where pods of one side have more to do.
 - not enough data: everything else, above all missing numbers.
 """
 
@@ -16,8 +17,9 @@ from deployments.guards.domain.betting import e_process, lanes, power
 from deployments.guards.domain.counters import NO_FACTS, Facts
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.formatting import format_limit, format_value
-from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
-from deployments.guards.domain.sequential_tests import StepTests
+from deployments.guards.domain.limits import COUNTED, KINDS, TIMED, GuardLimit, Metric
+from deployments.guards.domain.load import PodLoad
+from deployments.guards.domain.step_tests import StepTests
 
 _NO_STABLE: Final = "no data from the stable revision to compare with"
 
@@ -35,6 +37,8 @@ class Judging:
     unknown: str = ""
     # A shadow's candidate counts copies.
     is_mirrored: bool = False
+    # None: there is no stable side.
+    load: PodLoad | None = None
 
     @property
     def what(self) -> str:
@@ -88,6 +92,15 @@ def _verdict(
         return _measured(limit, mine, base)
     if is_worse(limit, by):
         return Verdict.FAILED, _describe_regression(limit, by, mine, base)
+    return _without_regression(limit, by, mine, base)
+
+
+def _without_regression(
+    limit: GuardLimit, by: Judging, mine: float | None, base: float | None
+) -> tuple[Verdict, str]:
+    unequal = _describe_unequal_load(limit, by)
+    if unequal and mine is not None and not _describe_few(limit, by):
+        return Verdict.NOT_COMPARABLE, unequal
     if mine is not None and sequential_tests.is_within(limit, by.tests, alpha=by.alpha):
         return Verdict.PASSED, f"shown to be within the limit; {_describe_observed(limit, by)}"
     missing = _describe_missing(limit, by, mine, base)
@@ -103,9 +116,8 @@ def _describe_missing(
     """Why the guard cannot pass without proof yet; empty when it can."""
     if mine is None:
         return _describe_no_data(limit, by)
-    judged = by.n if limit.metric == Metric.ERROR_RATE else by.timed
-    if judged < by.min_requests:
-        return f"{judged:,} of {by.min_requests:,} {by.what} so far"
+    if few := _describe_few(limit, by):
+        return few
     if limit.max_ratio is not None and base is None:
         return _NO_STABLE
     if not _is_allowed(limit, mine, base):
@@ -117,6 +129,17 @@ def _describe_missing(
         if by.is_strict
         else ""
     )
+
+
+def _describe_few(limit: GuardLimit, by: Judging) -> str:
+    judged = by.n if limit.metric == Metric.ERROR_RATE else by.timed
+    return f"{judged:,} of {by.min_requests:,} {by.what} so far" if judged < by.min_requests else ""
+
+
+def _describe_unequal_load(limit: GuardLimit, by: Judging) -> str:
+    """Why it cannot be compared with stable; empty when it can."""
+    is_compared = limit.metric in TIMED and limit.max_ratio is not None
+    return by.load.describe_difference() if is_compared and by.load else ""
 
 
 def is_worse(limit: GuardLimit, by: Judging) -> bool:

@@ -1,7 +1,8 @@
 """Evidence at a step of a rollout: one result per guard, with stable, candidate and a verdict.
 
 Missing numbers are never a pass and never a fail: they are "not enough data" while they may still come,
-and "not known" where nothing here can measure them. What is not known is shown and decides nothing.
+and "not known" where nothing here can measure them. "Not comparable" are figures that are known, but
+not of the same load. Neither of the two aborts; with either only a person can promote.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ class Verdict(StrEnum):
     FAILED = "fail"
     NOT_ENOUGH = "not enough data"
     NOT_KNOWN = "not known"
+    NOT_COMPARABLE = "not comparable"
+
+
+# No later reading of the step changes these by itself.
+_UNJUDGED: Final = (Verdict.NOT_KNOWN, Verdict.NOT_COMPARABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,15 @@ def read(stored: Sequence[Mapping[str, Any]]) -> tuple[GuardResult, ...]:
 def named(guards: Sequence[GuardResult], verdict: Verdict) -> tuple[str, ...]:
     """Names of the deciding guards with this verdict."""
     return tuple(guard.guard.lower() for guard in deciding(guards) if guard.verdict == verdict)
+
+
+def describe_unjudged(guards: Sequence[GuardResult]) -> tuple[str, ...]:
+    """For example "lost requests not known"; none when every deciding guard judges this step."""
+    return tuple(
+        f"{guard.guard.lower()} {guard.verdict}"
+        for guard in deciding(guards)
+        if guard.verdict in _UNJUDGED
+    )
 
 
 def describe_changes(before: Sequence[GuardResult], after: Sequence[GuardResult]) -> str:

@@ -85,6 +85,10 @@ KINDS: Final[Mapping[Metric, MetricKind]] = {
 }
 # Rates of requests: each is counted, so their tests need no means of intervals.
 COUNTED: Final = (Metric.ERROR_RATE, Metric.LOST_REQUESTS)
+# Made of times, which the load and the age of a pod change.
+TIMED: Final = frozenset(
+    {Metric.LATENCY_MEAN, Metric.QUEUE_TIME, Metric.THROUGHPUT_PER_GPU, Metric.COST_PER_1000}
+)
 # Metrics whose guards have a module of their own.
 _ELSEWHERE: Final = ("latency_p95", "latency_p99", "promql")
 MAX_RATIO: Final = 1000.0

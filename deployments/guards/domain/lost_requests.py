@@ -11,14 +11,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from deployments.guards.domain import counter_verdicts, counters, reference, sequential_tests
+from deployments.guards.domain import (
+    counter_verdicts,
+    counters,
+    reference,
+    sequential_tests,
+    step_tests,
+)
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import NO_SUMS, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.limits import COUNTED, GuardLimit
 from deployments.guards.domain.reference import Reference
-from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
+from deployments.guards.domain.sequential_tests import Procedure
+from deployments.guards.domain.step_tests import Side, StepTests
 from fleet.telemetry.domain import gateway_metrics
 from fleet.telemetry.domain.gateway_metrics import Passed, PassedByProxy
 
@@ -71,7 +78,7 @@ def from_json(stored: Mapping[str, Any]) -> GatewayState:
             side: {proxy: Passed(*passed) for proxy, passed in counts.items()}
             for side, counts in stored["counts"].items()
         },
-        tests=sequential_tests.from_json(stored["tests"]),
+        tests=step_tests.from_json(stored["tests"]),
         at=datetime.fromisoformat(stored["at"]) if stored["at"] else None,
         problem=stored["problem"],
         is_countable=stored["is_countable"],

@@ -16,6 +16,7 @@ from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim
 from deployments.guards.domain.betting.rates import RateLimit
 from deployments.guards.domain.histograms import Counts
+from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.percentiles import PercentileGuard
 
 # Two scrapes: the counts of both sides are read up to one scrape apart.
@@ -48,6 +49,8 @@ class PercentileTests:
     claims: Mapping[str, Claim] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
     block_seconds: float = DEFAULT_SECONDS
+    # Whether the open block is one of comparable load.
+    is_comparable: bool = True
 
     @property
     def past(self) -> Counts:
@@ -81,6 +84,7 @@ class PercentileTests:
             "claims": {name: claim.to_json() for name, claim in self.claims.items()},
             "peaks": dict(self.peaks),
             "block_seconds": self.block_seconds,
+            "is_comparable": self.is_comparable,
         }
 
 
@@ -96,6 +100,7 @@ def from_json(stored: Mapping[str, Any]) -> PercentileTests:
         claims={name: lanes.from_json(claim) for name, claim in stored["claims"].items()},
         peaks=stored["peaks"],
         block_seconds=stored["block_seconds"],
+        is_comparable=stored["is_comparable"],
     )
 
 
@@ -131,11 +136,17 @@ def advance(
     guards: Guards,
     seconds: float,
     payoff: Payoff = Payoff.CAPPED,
+    load: LoadDifference = LoadDifference.NONE,
 ) -> PercentileTests:
     """Update the tests with the increase of both histograms since the last reading. A bet depends on
-    the past before it only.
+    the past before it only. With another `load` the limits beside stable are not tested, but by the fast
+    lane where the candidate's pods have less to do. A block ends where the load becomes comparable or
+    stops to be.
     """
     tests = _with_bounds(tests, guards)
+    is_comparable = load == LoadDifference.NONE
+    if is_comparable != tests.is_comparable:
+        tests = replace(_close_block(tests, guards, payoff), is_comparable=is_comparable)
     tests = replace(
         tests,
         open=OpenBlock(
@@ -144,7 +155,8 @@ def advance(
             tests.open.seconds + seconds,
         ),
     )
-    tests = _bet_reading(tests, guards, stable, candidate)
+    is_fast = load != LoadDifference.MORE
+    tests = _bet_reading(tests, guards, stable, candidate, is_compared=is_fast)
     if tests.open.seconds >= _COMPLETE * tests.block_seconds:
         tests = _close_block(tests, guards, payoff)
     return replace(
@@ -207,7 +219,8 @@ def _close_block(tests: PercentileTests, guards: Guards, payoff: Payoff) -> Perc
         if bound is not None and bound in block.candidate:
             bet(guard, "max", slow_share.trial_alone(block.candidate, bound, guard.share))
         least = slow_share.ignored_share(guard.share)
-        for bound in _common(tests.bounds_of(guard), block):
+        bounds = tests.bounds_of(guard) if tests.is_comparable else ()
+        for bound in _common(bounds, block):
             times = slow_share.kappa(past, bound, **_terms(guard))
             trial = slow_share.trial_beside(block.stable, block.candidate, bound, times)
             bet(guard, f"ratio {bound!r}", trial)
@@ -218,7 +231,12 @@ def _close_block(tests: PercentileTests, guards: Guards, payoff: Payoff) -> Perc
 
 
 def _bet_reading(
-    tests: PercentileTests, guards: Guards, stable: Counts, candidate: Counts
+    tests: PercentileTests,
+    guards: Guards,
+    stable: Counts,
+    candidate: Counts,
+    *,
+    is_compared: bool,
 ) -> PercentileTests:
     claims, reading, past = dict(tests.claims), OpenBlock(stable, candidate), tests.past
 
@@ -232,7 +250,8 @@ def _bet_reading(
         if bound is not None and bound in candidate:
             gross = RateLimit(max=guard.share).gross_max
             bet(guard, "max", slow_share.trial_alone(candidate, bound, gross))
-        for bound in _common(tests.bounds_of(guard), reading):
+        bounds = tests.bounds_of(guard) if is_compared else ()
+        for bound in _common(bounds, reading):
             times = slow_share.gross_kappa(past, bound, **_terms(guard))
             bet(guard, f"ratio {bound!r}", slow_share.trial_beside(stable, candidate, bound, times))
             floor = slow_share.trial_alone(candidate, bound, slow_share.GROSS_SHARE)

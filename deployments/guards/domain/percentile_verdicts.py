@@ -9,6 +9,7 @@ from typing import Final
 from deployments.guards.domain import histograms, percentile_tests
 from deployments.guards.domain.betting import lanes, slow_share
 from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.load import PodLoad
 from deployments.guards.domain.percentile_tests import PercentileTests
 from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
 
@@ -29,6 +30,8 @@ class Judging:
     query: str = ""
     at: datetime | None = None
     unknown: str = ""
+    # None: there is no stable side.
+    load: PodLoad | None = None
 
     @property
     def n(self) -> int:
@@ -62,9 +65,19 @@ def _verdict(
     observed = _describe_observed(guard, by)
     if _p(guard, by) <= by.alpha:
         return Verdict.FAILED, f"slower than allowed: {observed}"
+    return _without_regression(guard, by, mine, base)
+
+
+def _without_regression(
+    guard: PercentileGuard, by: Judging, mine: Bucket, base: Bucket
+) -> tuple[Verdict, str]:
+    observed = _describe_observed(guard, by)
     unresolved = _describe_unresolved(guard, by)
     if mine is not None and unresolved:
         return Verdict.NOT_ENOUGH, unresolved
+    unequal = by.load.describe_difference() if by.load and guard.max_ratio is not None else ""
+    if unequal and mine is not None and by.n >= by.min_requests:
+        return Verdict.NOT_COMPARABLE, unequal
     if mine is not None and percentile_tests.is_within(guard, by.tests, alpha=by.alpha):
         return Verdict.PASSED, f"shown to be within the limit; {observed}"
     missing = _describe_missing(guard, by, mine, base)

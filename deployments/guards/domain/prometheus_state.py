@@ -11,6 +11,7 @@ from deployments.guards.domain import histograms, lost_requests, percentile_test
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.histograms import NO_SOURCE, SOURCES, InstanceCounts, Source
+from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.lost_requests import GatewayState
 from deployments.guards.domain.percentile_tests import PercentileTests
 from deployments.guards.domain.percentiles import PercentileGuard
@@ -112,13 +113,14 @@ def take_histograms(
     sides: Sides,
     at: datetime,
     payoff: Payoff = Payoff.CAPPED,
+    load: LoadDifference = LoadDifference.NONE,
 ) -> State:
     """Update the state by one reading. The first source that has both sides is kept."""
     problem = ""
     for source, pair in zip(_sources(state), _pairs(readings), strict=True):
         counts, problem = _both(source, pair)
         if not problem:
-            return _with(state, guards, source, counts, sides, at, payoff)
+            return _with(state, guards, source, counts, sides, at, payoff, load)
     failure = next(
         (reading.message for reading in readings if isinstance(reading, PrometheusError)), ""
     )
@@ -141,6 +143,7 @@ def _with(
     sides: Sides,
     at: datetime,
     payoff: Payoff,
+    load: LoadDifference,
 ) -> State:
     since = state.histogram_at
     before = histograms.counted(counts["stable"])
@@ -157,6 +160,7 @@ def _with(
             guards=guards,
             seconds=(at - since).total_seconds() if since else 0.0,
             payoff=payoff,
+            load=load,
         ),
         problem="",
         query=promql.fill(source.query, sides.candidate),

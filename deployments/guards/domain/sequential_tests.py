@@ -6,18 +6,19 @@ Pure: `advance` takes what was stored and the increases since, and returns what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from deployments.guards.domain import counters
-from deployments.guards.domain.betting import blocks, e_process, lanes, rates
+from deployments.guards.domain.betting import blocks, e_process, rates
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim, Trial
-from deployments.guards.domain.betting.rates import Count, Pair, RateLimit
-from deployments.guards.domain.counters import NO_FACTS, NO_SUMS, Facts, Sums
+from deployments.guards.domain.betting.rates import RateLimit
+from deployments.guards.domain.counters import NO_FACTS, Facts
 from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
+from deployments.guards.domain.load import LoadDifference
+from deployments.guards.domain.step_tests import OpenBlock, Side, StepTests
 
 # A gross slowdown, for the fast lane: so many times the plan's limit, and so much longer.
 _GROSS: Final = 2.0
@@ -25,74 +26,10 @@ _GROSS_MS: Final = 20.0
 # A block ends with the reading that completes this part of it: readings are not quite regular.
 _COMPLETE: Final = 0.9
 # Open blocks by name: of failures, of means, and of the candidate's means alone for absolute limits.
-# The fast lane bets on means as soon as there are enough requests ("now").
-_ERRORS, _MEANS, _ALONE, _MEANS_NOW, _ALONE_NOW = (
-    "errors",
-    "means",
-    "alone",
-    "means now",
-    "alone now",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One interval of both sides, or all that a step observed of them."""
-
-    stable: Sums = NO_SUMS
-    candidate: Sums = NO_SUMS
-
-    def __add__(self, other: Side) -> Side:
-        return Side(self.stable + other.stable, self.candidate + other.candidate)
-
-    @property
-    def failures(self) -> Pair:
-        return Pair(
-            Count(self.stable.requests, self.stable.failure),
-            Count(self.candidate.requests, self.candidate.failure),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {"stable": self.stable.to_json(), "candidate": self.candidate.to_json()}
-
-
-@dataclass(frozen=True, slots=True)
-class OpenBlock:
-    """A block that is not complete yet, or has too few requests for a mean."""
-
-    side: Side = field(default_factory=Side)
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {"side": self.side.to_json(), "seconds": self.seconds}
-
-
-@dataclass(frozen=True, slots=True)
-class StepTests:
-    """`total` and `split` are of the present step; `split` leaves out what may have been sent with
-    the weight before. The capital of `claims` is that of the rollout.
-    """
-
-    total: Side = field(default_factory=Side)
-    split: Side = field(default_factory=Side)
-    lengths: BlockLengths = field(default_factory=BlockLengths)
-    open: Mapping[str, OpenBlock] = field(default_factory=dict)
-    claims: Mapping[str, Claim] = field(default_factory=dict)
-    # Seconds that the readings of this step cover.
-    seconds: float = 0.0
-
-    def of(self, name: str) -> Claim:
-        return self.claims.get(name, Claim())
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "total": self.total.to_json(),
-            "split": self.split.to_json(),
-            "lengths": self.lengths.to_json(),
-            "open": {name: block.to_json() for name, block in self.open.items()},
-            "claims": {name: claim.to_json() for name, claim in self.claims.items()},
-            "seconds": self.seconds,
-        }
+# The fast lane bets on means as soon as there are enough requests ("now"); where the candidate's pods
+# have less load than stable's it has a block of its own ("idle now").
+_ERRORS, _MEANS, _ALONE = "errors", "means", "alone"
+_MEANS_NOW, _IDLE_NOW, _ALONE_NOW = "means now", "idle now", "alone now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +50,6 @@ def ratio_test(metric: Metric) -> str:
     return f"{metric}.ratio"
 
 
-def from_json(stored: Mapping[str, Any]) -> StepTests:
-    return StepTests(
-        total=_side(stored.get("total", {})),
-        split=_side(stored.get("split", {})),
-        lengths=blocks.from_json(stored.get("lengths")),
-        open={
-            name: OpenBlock(_side(block["side"]), block["seconds"])
-            for name, block in stored.get("open", {}).items()
-        },
-        claims={name: lanes.from_json(claim) for name, claim in stored.get("claims", {}).items()},
-        seconds=stored.get("seconds", 0.0),
-    )
-
-
 def next_step(tests: StepTests, procedure: Procedure, lengths: BlockLengths) -> StepTests:
     """The state at the beginning of a step. The open block ends where the weight changes: it counts
     as it is, because leaving it out could depend on what it shows.
@@ -145,20 +68,24 @@ def advance(
     seconds: float = blocks.SLOT_SECONDS,
     is_within_step: bool = True,
     uncut: Side | None = None,
+    load: LoadDifference = LoadDifference.NONE,
 ) -> StepTests:
     """`is_within_step` False: the interval began before the step, so its split is not the step's.
     The tests use it all the same; they are valid whatever the traffic weight of each side.
     `uncut` has the times of pods that still warm up, which `interval` lacks: only the fast lane
-    judges these. None: nothing was left out.
+    judges these. None: nothing was left out. Means of another `load` are not compared, but that of a
+    candidate which is grossly slower although its pods have less to do.
     """
     whole = interval if uncut is None else uncut
     added = {
         _ERRORS: interval,
-        _MEANS: interval,
         _ALONE: Side(candidate=interval.candidate),
-        _MEANS_NOW: whole,
         _ALONE_NOW: Side(candidate=whole.candidate),
     }
+    if load == LoadDifference.NONE:
+        added |= {_MEANS: interval, _MEANS_NOW: whole}
+    elif load == LoadDifference.LESS:
+        added[_IDLE_NOW] = whole
     waiting = dict(tests.open)
     for name, side in added.items():
         before = waiting.get(name, OpenBlock())
@@ -210,12 +137,20 @@ def _bet_readings(
     for limit in procedure.limits:
         if limit.metric in COUNTED:
             rates.bet_reading(claims, limit.metric, rate_limit(limit), interval.failures)
-    for name, is_alone in ((_MEANS_NOW, False), (_ALONE_NOW, True)):
-        if _has_means(waiting[name].side, is_alone=is_alone):
-            side = waiting.pop(name).side
-            for key, is_worse in _signs(side, procedure, is_alone=is_alone, is_gross=True):
+    for name, is_alone in ((_MEANS_NOW, False), (_IDLE_NOW, False), (_ALONE_NOW, True)):
+        block = waiting.get(name)
+        if block and _has_means(block.side, is_alone=is_alone):
+            del waiting[name]
+            judged = _without_throughput(procedure) if name == _IDLE_NOW else procedure
+            for key, is_worse in _signs(block.side, judged, is_alone=is_alone, is_gross=True):
                 claims[key] = claims.get(key, Claim()).bet_reading(_sign(is_worse=is_worse))
     return claims, waiting
+
+
+def _without_throughput(procedure: Procedure) -> Procedure:
+    """Smaller batches take more time of the GPU for each inference, whatever the version."""
+    limits = tuple(limit for limit in procedure.limits if KINDS[limit.metric].unit == "ms")
+    return replace(procedure, limits=limits)
 
 
 def _has_means(side: Side, *, is_alone: bool) -> bool:
@@ -288,10 +223,3 @@ def _names(limit: GuardLimit) -> list[str]:
 def block_seconds(limit: GuardLimit, tests: StepTests) -> float:
     is_rate = limit.metric in COUNTED
     return tests.lengths.errors if is_rate else tests.lengths.means
-
-
-def _side(stored: Mapping[str, Any]) -> Side:
-    return Side(
-        counters.from_json(stored.get("stable")),
-        counters.from_json(stored.get("candidate")),
-    )

@@ -15,7 +15,9 @@ class GuardSerializer(Serializer):
     candidate = serializers.CharField()
     limit = serializers.CharField()
     n = serializers.IntegerField(allow_null=True)
-    verdict = serializers.CharField(help_text="pass, fail, not enough data, not known")
+    verdict = serializers.CharField(
+        help_text="pass, fail, not enough data, not known, not comparable"
+    )
     words = serializers.CharField(source="message")
     # DRF takes declared fields off the class, so this one does not hide Field.source.
     source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]  # see above

@@ -7,7 +7,8 @@ guards pass".
 
 No traffic before the candidate is ready and its answers were checked. A failed check, a guard that
 fails its sequential test, a candidate that is no longer ready and a passed deadline abort the
-rollout. Missing numbers neither promote nor abort: the rollout waits, with the reason.
+rollout. Missing numbers neither promote nor abort: the rollout waits, with the reason. What no guard
+can judge leaves the step to a person, whatever the plan says.
 
 The safe direction (what every abort does to traffic):
 - preparing: no traffic has moved. The candidate is removed.
@@ -171,7 +172,7 @@ def _decide_soaking(progress: RolloutProgress, observed: RolloutObservation) -> 
         message = f"{progress.step.weight}% of requests {go} to the candidate"
         return Decision(Effect.START_SOAK, message)
     is_moving = progress.phase == RolloutPhase.RUNNING
-    if is_moving and progress.is_promoted_automatically and observed.is_promotable:
+    if is_moving and progress.is_promoted_automatically and observed.is_auto_promotable:
         return Decision(Effect.PROMOTE, "promoted automatically, as approved with the plan")
     return Decision(Effect.WAIT, "", requeue_seconds=_ANALYSIS_SECONDS)
 

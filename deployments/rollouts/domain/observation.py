@@ -134,8 +134,8 @@ class RolloutObservation:
     checks_message: str = ""
     # Why guards abort the rollout; empty while none of them fails.
     failure: str = ""
-    # Soak, requests and guards allow a promotion, as far as it is known now.
-    is_promotable: bool = False
+    # Soak, requests and guards allow a promotion without a person, as far as it is known now.
+    is_auto_promotable: bool = False
     mirror: int | None = 0
 
     def shows(self, split: TrafficSplit) -> bool:

@@ -11,11 +11,18 @@ from deployments.rollouts.domain.observation import RolloutProgress
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a person may promote now; `message` says why or why not."""
+    """Whether a person may promote now; `message` says why or why not. `unjudged` names what no guard could
+    judge: a person may promote without it, the plan may not.
+    """
 
     is_promotable: bool
     message: str
     soak_left_seconds: int
+    unjudged: str = ""
+
+    @property
+    def is_auto_promotable(self) -> bool:
+        return self.is_promotable and not self.unjudged
 
 
 def readiness_of(
@@ -27,9 +34,11 @@ def readiness_of(
     now: datetime,
     unknown: str = "",
     warming: str = "",
+    unjudged: tuple[str, ...] = (),
 ) -> Readiness:
     """After soak and enough requests, when no guard fails. What is not known waits and says so:
-    `unknown` says why there are no numbers, `warming` until when there are none of times.
+    `unknown` says why there are no numbers, `warming` until when there are none of times. `unjudged` are
+    guards that will not judge this step, each with the reason: they leave it to a person.
 
     A step with traffic needs a reading with requests and a verdict of every guard, also where the
     plan requires no number of requests.
@@ -55,7 +64,14 @@ def readiness_of(
     missing = next((message for is_lacking, message in lacks if is_lacking), "")
     done = "checked, no traffic so far" if progress.step.weight == 0 else "no guard failed"
     message = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
-    return Readiness(is_promotable=not missing, message=message, soak_left_seconds=left)
+    lacking = "; ".join(unjudged)
+    if not missing and lacking and progress.is_promoted_automatically:
+        message = (
+            f"{message}. It is not promoted automatically, because not all was judged: {lacking}"
+        )
+    return Readiness(
+        is_promotable=not missing, message=message, soak_left_seconds=left, unjudged=lacking
+    )
 
 
 def _watched(progress: RolloutProgress, failing: tuple[str, ...], now: datetime) -> Readiness:

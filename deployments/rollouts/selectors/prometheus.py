@@ -21,6 +21,7 @@ from deployments.guards.domain import (
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.evidence import GuardResult
 from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.load import PodLoad
 from deployments.guards.domain.lost_requests import GatewayState
 from deployments.guards.domain.percentile_verdicts import Judging
 from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
@@ -66,13 +67,13 @@ def sent_at(snapshot: RolloutSnapshot) -> tuple[int, int]:
     return (0, 0) if _gateway_problem(gateway) else gateway.sent
 
 
-def guards_for(snapshot: RolloutSnapshot) -> tuple[GuardResult, ...]:
+def guards_for(snapshot: RolloutSnapshot, load: PodLoad | None) -> tuple[GuardResult, ...]:
     """None where the plan has only guards on the counters of servers."""
     guards = snapshot.plan.guards
     if not guards.has_readings:
         return ()
     state = state_at(snapshot)
-    by = _judging(snapshot, state)
+    by = _judging(snapshot, state, load)
     lost = [_judge_lost(snapshot, limit, state.gateway) for limit in guards.gateway_limits]
     percentile = [_judge_percentile(snapshot, guard, by) for guard in guards.percentiles]
     queried = [_judge_query(guard, state) for guard in guards.queries]
@@ -102,7 +103,7 @@ def _judge_query(guard: promql.QueryGuard, state: State) -> GuardResult:
     return promql.judge(guard, watched, unknown=_unknown(watched.at))
 
 
-def _judging(snapshot: RolloutSnapshot, state: State) -> Judging:
+def _judging(snapshot: RolloutSnapshot, state: State, load: PodLoad | None) -> Judging:
     plan = snapshot.plan
     source = histograms.source_named(state.source)
     return Judging(
@@ -114,6 +115,7 @@ def _judging(snapshot: RolloutSnapshot, state: State) -> Judging:
         query=state.query,
         at=state.histogram_at,
         unknown=state.problem or _unknown(state.histogram_at),
+        load=load,
     )
 
 

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from deployments.guards.domain import counter_verdicts, evidence, reference, stale_metrics
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.load import PodLoad
 from deployments.guards.domain.reference import Reference
-from deployments.guards.domain.sequential_tests import Side
+from deployments.guards.domain.step_tests import Side
 from deployments.quality.selectors import quality
 from deployments.rollouts.domain.observation import RolloutProgress
 from deployments.rollouts.domain.readiness import Readiness, readiness_of
 from deployments.rollouts.domain.step_observation import ObservedSplit, StepObservation
-from deployments.rollouts.selectors import prometheus
+from deployments.rollouts.selectors import pods, prometheus
+from deployments.rollouts.selectors.pods import STALE, RolloutPods
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import counter_readings, gpu_facts, warm_ups
 from deployments.rollouts.services.counter_readings import CounterReadings
-from fleet.telemetry.selectors import coverage
 from portal.core import clock
-
-# After a few missing readings the last known numbers are no longer current.
-_STALE: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,9 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
     if progress.weight == 0:
         return _analyse_without_traffic(snapshot)
     at = clock.now()
-    counts = counter_readings.read(snapshot)
-    uncovered = _describe_unread_pods(snapshot)
+    serving = pods.read(snapshot)
+    counts = counter_readings.read(snapshot, serving.load)
+    uncovered = _describe_unread_pods(serving)
     unknown = _unknown(progress, counts, at) or uncovered
     total = counts.tests.total
     stable = None if counts.stable_at is None else total.stable.requests
@@ -60,8 +59,8 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
     guards = (
         *_judge_split(progress, counts, unknown, is_covered=not uncovered),
         *_judge_received(snapshot, counts, unknown),
-        *_judge(snapshot, counts, unknown),
-        *prometheus.guards_for(snapshot),
+        *_judge(snapshot, counts, unknown, serving.load),
+        *prometheus.guards_for(snapshot, serving.load),
         *quality.guards_for(rollout=rollout, limits=snapshot.plan.quality_limits),
     )
     readiness = readiness_of(
@@ -69,6 +68,7 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
         candidate_requests=None if unknown else candidate,
         failing=evidence.named(guards, Verdict.FAILED),
         undecided=evidence.named(guards, Verdict.NOT_ENOUGH),
+        unjudged=evidence.describe_unjudged(guards),
         now=at,
         unknown=unknown,
         warming=warm_ups.describe(warm_ups.until(counts.warm_at)),
@@ -137,7 +137,7 @@ def _analysis(
 
 
 def _judge(
-    snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str
+    snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str, load: PodLoad | None
 ) -> tuple[GuardResult, ...]:
     rollout, plan = snapshot.rollout, snapshot.plan
     limits = plan.guards.server_limits
@@ -150,6 +150,7 @@ def _judge(
         candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
         unknown=unknown,
         is_mirrored=snapshot.progress.is_shadow,
+        load=load,
     )
     if snapshot.progress.is_alone:
         recorded = Reference.from_json(rollout.reference)
@@ -180,27 +181,16 @@ def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -
     sides = [("candidate", counts.candidate_at), ("stable revision", counts.stable_at)]
     # A stable revision without requests may have been scaled to zero.
     for name, latest in sides[:1] if progress.is_alone else sides:
-        if latest is not None and at - latest > _STALE:
+        if latest is not None and at - latest > STALE:
             return f"no metrics from the {name} since {latest:%H:%M:%S} UTC"
     return ""
 
 
-def _describe_unread_pods(snapshot: RolloutSnapshot) -> str:
+def _describe_unread_pods(serving: RolloutPods) -> str:
     """For example "3 of 5 pods of the candidate were read"; empty when all were."""
-    rollout, progress = snapshot.rollout, snapshot.progress
-    sides = [
-        ("candidate", rollout.candidate_revision),
-        ("stable revision", rollout.stable_revision),
-    ]
-    for side, revision in sides[:1] if progress.is_alone else sides:
-        covered = coverage.of_workload(
-            cluster_id=rollout.deployment.cluster_id,
-            namespace=rollout.deployment.namespace,
-            name=revision.workload_name,
-            within=_STALE,
-        )
-        if not covered.is_complete:
-            seconds = round(_STALE.total_seconds())
+    for side, covered in (("candidate", serving.candidate), ("stable revision", serving.stable)):
+        if covered is not None and not covered.is_complete:
+            seconds = round(STALE.total_seconds())
             of_all = f"{covered.read} of {covered.ready} pods of the {side}"
             return f"{of_all} were read in the last {seconds} s"
     return ""

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
-from deployments.guards.domain import reference, sequential_tests
+from deployments.guards.domain import reference, sequential_tests, step_tests
 from deployments.guards.domain import synthetic_requests as guard_synthetic_requests
 from deployments.guards.domain.betting import blocks
 from deployments.guards.domain.betting.blocks import BlockLengths, Slot
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.load import LoadDifference, PodLoad
 from deployments.guards.domain.reference import Reference
-from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
+from deployments.guards.domain.sequential_tests import Procedure
+from deployments.guards.domain.step_tests import Side, StepTests
 from deployments.models import Revision, Rollout
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import gpu_facts, warm_ups
@@ -73,7 +75,7 @@ class CounterReadings:
         warm_at = {int(pod_id): datetime.fromisoformat(at) for pod_id, at in stored_times}
         return cls(
             warm_at=warm_at,
-            tests=sequential_tests.from_json(stored),
+            tests=step_tests.from_json(stored),
             until=_time(stored["until"]),
             stable_at=_time(stored["stable_at"]),
             candidate_at=_time(stored["candidate_at"]),
@@ -82,7 +84,7 @@ class CounterReadings:
         )
 
 
-def read(snapshot: RolloutSnapshot) -> CounterReadings:
+def read(snapshot: RolloutSnapshot, load: PodLoad | None) -> CounterReadings:
     """The stored readings, advanced by what was counted since."""
     started_at, stored = snapshot.progress.step_started_at, snapshot.rollout.tests
     before = CounterReadings.from_json(stored)
@@ -98,7 +100,7 @@ def read(snapshot: RolloutSnapshot) -> CounterReadings:
     if started_at is None:
         return before
     since = started_at if before.until is None else before.until + _TICK
-    return _advance(snapshot, before, since, started_at=started_at)
+    return _advance(snapshot, before, since, started_at=started_at, load=load)
 
 
 def _procedure(snapshot: RolloutSnapshot, limits: tuple[GuardLimit, ...]) -> Procedure:
@@ -142,7 +144,12 @@ def block_lengths(snapshot: RolloutSnapshot, started_at: datetime | None) -> Blo
 
 
 def _advance(
-    snapshot: RolloutSnapshot, before: CounterReadings, since: datetime, *, started_at: datetime
+    snapshot: RolloutSnapshot,
+    before: CounterReadings,
+    since: datetime,
+    *,
+    started_at: datetime,
+    load: PodLoad | None,
 ) -> CounterReadings:
     rollout = snapshot.rollout
     stable = _counts_since(rollout, rollout.stable_revision, since)
@@ -164,6 +171,7 @@ def _advance(
             counts.begins_at is None or counts.begins_at >= started_at
             for counts in (stable, candidate)
         ),
+        load=load.difference if load else LoadDifference.NONE,
     )
     return replace(
         before,

@@ -54,7 +54,10 @@ def _notify(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
     """What is new since the row was read."""
     rollout, observed = snapshot.rollout, analysis.observed
     before = StepObservation.from_json(rollout.observed)
-    if observed.is_promotable and not before.is_promotable:
+    is_automatic = (
+        snapshot.progress.is_promoted_automatically and analysis.readiness.is_auto_promotable
+    )
+    if observed.is_promotable and not before.is_promotable and not is_automatic:
         notifications.waits(
             snapshot, message=analysis.readiness.message, evidence_hash=analysis.digest
         )

@@ -37,10 +37,10 @@ def moved(rollout: Rollout, *, message: str) -> None:
 
 
 def waits(snapshot: RolloutSnapshot, *, message: str, evidence_hash: str) -> None:
-    """A step can be promoted: people who may decide get a link that is bound to this evidence."""
+    """A step waits for a person to promote it: those who may decide get a link that is bound to this
+    evidence.
+    """
     rollout, step = snapshot.rollout, snapshot.progress.step
-    if step.auto_promote:
-        return
     question = links.DecisionRequest(
         kind=links.ROLLOUT,
         object_id=rollout.pk,

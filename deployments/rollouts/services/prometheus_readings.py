@@ -12,14 +12,15 @@ from typing import Any, Final
 
 from deployments.guards.domain import prometheus_state, promql, reference
 from deployments.guards.domain.guard_set import PlanGuards
+from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.percentiles import PercentileGuard
 from deployments.guards.domain.prometheus_state import Sides, State
 from deployments.guards.domain.promql import QueryTarget
 from deployments.guards.domain.reference import Reference
 from deployments.models import PrometheusReading, Revision, Rollout
 from deployments.plans.selectors import plans
+from deployments.rollouts.selectors import pods, snapshots
 from deployments.rollouts.selectors import prometheus as readings
-from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import counter_readings, gateway_readings
 from deployments.states import JUDGED_PHASES, ROLLOUT, RolloutPhase
@@ -114,8 +115,15 @@ def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> Stat
     if guards.percentiles:
         counts = answers[: len(of_histograms)]
         tests = state.tests
+        load = pods.read(snapshot).load
         state = prometheus_state.take_histograms(
-            state, _percentiles(snapshot), counts, sides, at, snapshot.plan.analysis.payoff
+            state,
+            _percentiles(snapshot),
+            counts,
+            sides,
+            at,
+            snapshot.plan.analysis.payoff,
+            load.difference if load else LoadDifference.NONE,
         )
         if counter_readings.is_warming(rollout):
             # The histograms of a gateway do not say which pod answered, so the reading is left out.

@@ -87,7 +87,7 @@ def _decide(snapshot: RolloutSnapshot) -> Decision:
     observed = replace(
         observed,
         failure=analysed.failure,
-        is_promotable=analysed.readiness.is_promotable,
+        is_auto_promotable=analysed.readiness.is_auto_promotable,
     )
     return decide.decide(progress, observed, at)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
 
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.limits import TIMED, GuardLimit
 from deployments.models import Rollout
 from deployments.plans.domain import warm_up
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
@@ -21,10 +20,6 @@ from fleet.telemetry.selectors import warm_ups
 from fleet.telemetry.selectors.current import WorkloadKey
 from portal.core import clock
 
-# Those that a pod's age changes.
-_TIMED: Final = frozenset(
-    {Metric.LATENCY_MEAN, Metric.QUEUE_TIME, Metric.THROUGHPUT_PER_GPU, Metric.COST_PER_1000}
-)
 Ends = Mapping[int, datetime]
 
 
@@ -70,7 +65,7 @@ def describe(until: datetime | None) -> str:
 
 def explained(result: GuardResult, limit: GuardLimit, message: str) -> GuardResult:
     """The result, with the warm-up as the reason why there is no verdict on its times yet."""
-    is_waiting = result.verdict == Verdict.NOT_ENOUGH and limit.metric in _TIMED
+    is_waiting = result.verdict == Verdict.NOT_ENOUGH and limit.metric in TIMED
     return replace(result, message=message) if message and is_waiting else result
 
 

@@ -17,10 +17,11 @@ _KSERVE_WORKER = "-predictor-worker"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Of `ready` pods, `read` gave their metrics."""
+    """Of `ready` pods, `read` gave their metrics. `serving` also counts those that became ready since."""
 
     read: int
     ready: int
+    serving: int
 
     @property
     def is_complete(self) -> bool:
@@ -29,7 +30,7 @@ class Coverage:
 
 def of_workload(*, cluster_id: int, namespace: str, name: str, within: timedelta) -> Coverage:
     """Readings of the last `within`. A pod that became ready later than that may not have been read
-    yet, so it is left out.
+    yet, so it is only among those that serve.
     """
     since = clock.now() - within
     pods = Pod.objects.filter(
@@ -37,17 +38,16 @@ def of_workload(*, cluster_id: int, namespace: str, name: str, within: timedelta
         namespace=namespace,
         workload__name=name,
         is_ready=True,
-        ready_at__lt=since,
         ended_at=None,
         gone_at=None,
     )
     is_read = Exists(MetricSample.objects.filter(pod=OuterRef("pk"), at__gte=since))
-    answered = [
-        bool(pod_is_read)
-        for labels, pod_is_read in pods.annotate(is_read=is_read).values_list("labels", "is_read")
-        if _serves(labels)
+    rows = pods.annotate(is_read=is_read).values_list("labels", "ready_at", "is_read")
+    serving = [
+        (ready_at, bool(pod_is_read)) for labels, ready_at, pod_is_read in rows if _serves(labels)
     ]
-    return Coverage(read=sum(answered), ready=len(answered))
+    answered = [pod_is_read for ready_at, pod_is_read in serving if ready_at and ready_at < since]
+    return Coverage(read=sum(answered), ready=len(answered), serving=len(serving))
 
 
 def _serves(labels: dict[str, str]) -> bool:

@@ -12,7 +12,8 @@ from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.lost_requests import GatewayState
-from deployments.guards.domain.sequential_tests import Procedure, StepTests
+from deployments.guards.domain.sequential_tests import Procedure
+from deployments.guards.domain.step_tests import StepTests
 from deployments.plans.web.plan_form import DEFAULT_PLAN
 from fleet.telemetry.domain.gateway_metrics import Passed
 

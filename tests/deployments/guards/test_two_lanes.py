@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployments.guards.domain import limits as guard_limits
-from deployments.guards.domain import sequential_tests
+from deployments.guards.domain import sequential_tests, step_tests
 from deployments.guards.domain.betting import blocks, e_process, lanes, rates
 from deployments.guards.domain.betting.blocks import BlockLengths, Slot
 from deployments.guards.domain.betting.e_process import Payoff
@@ -20,7 +20,8 @@ from deployments.guards.domain.betting.lanes import Claim, Trial
 from deployments.guards.domain.betting.rates import Count, Pair, RateLimit
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.guard_set import PlanGuards
-from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
+from deployments.guards.domain.sequential_tests import Procedure
+from deployments.guards.domain.step_tests import Side, StepTests
 from tests.benchmarks import lanes_twin, worlds
 from tests.benchmarks.worlds import World
 
@@ -90,11 +91,11 @@ def test_stored_tests_go_on_exactly_also_across_a_step(
             lengths = BlockLengths(errors=0.0, means=30.0)
             kept = sequential_tests.next_step(kept, DEFAULTS, lengths)
             stored = sequential_tests.next_step(
-                sequential_tests.from_json(stored.to_json()), DEFAULTS, lengths
+                step_tests.from_json(stored.to_json()), DEFAULTS, lengths
             )
         kept = sequential_tests.advance(kept, side, procedure=DEFAULTS)
         stored = sequential_tests.advance(
-            sequential_tests.from_json(stored.to_json()), side, procedure=DEFAULTS
+            step_tests.from_json(stored.to_json()), side, procedure=DEFAULTS
         )
 
     assert stored == kept

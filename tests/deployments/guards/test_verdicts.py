@@ -8,13 +8,15 @@ import pytest
 
 from deployments.guards.domain import counter_verdicts, evidence, sequential_tests
 from deployments.guards.domain import limits as guard_limits
+from deployments.guards.domain import step_tests as stored_tests
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.limits import GuardLimit, Metric
-from deployments.guards.domain.sequential_tests import Procedure, Side, StepTests
+from deployments.guards.domain.sequential_tests import Procedure
+from deployments.guards.domain.step_tests import Side, StepTests
 from deployments.plans.domain import rollout_plan
 from portal.core.definitions import Rejected
 
@@ -45,7 +47,7 @@ def step_tests(
 ) -> StepTests:
     tests = StepTests(lengths=CALM_STABLE)
     for _ in range(intervals):
-        stored = sequential_tests.from_json(tests.to_json())
+        stored = stored_tests.from_json(tests.to_json())
         assert stored == tests
         tests = sequential_tests.advance(
             stored,

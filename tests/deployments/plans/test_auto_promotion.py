@@ -14,7 +14,9 @@ from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Forbidden, Invalid
 from tests.deployments import canaries
+from tests.deployments.guarded_rollouts import begin
 from tests.deployments.world import World
+from tests.rollout_plans import OF_SERVERS
 
 AUTO = [
     {"weight": 10, "soak_seconds": 0, "min_requests": 100, "auto_promote": True},
@@ -38,7 +40,7 @@ def _fill(world: World, deployment: Deployment) -> Rollout:
 
 
 def test_a_limit_that_was_lowered_holds_for_what_is_under_way(world: World) -> None:
-    deployment, _ = canaries.start(world, steps=AUTO)
+    deployment, _ = begin(world, steps=AUTO, guards=OF_SERVERS)
     auto_promotion.choose(actor=world.lead, team=world.team, percent=25)
 
     rollout = _fill(world, deployment)

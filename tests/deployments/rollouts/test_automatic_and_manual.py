@@ -12,6 +12,7 @@ from portal.core.errors import Conflict
 from tests.deployments.canaries import STEPS, send, start, view
 from tests.deployments.guarded_rollouts import begin, fill, weights
 from tests.deployments.world import World
+from tests.rollout_plans import OF_SERVERS
 
 AUTO = [
     {"weight": 10, "soak_seconds": 60, "min_requests": 100, "auto_promote": True},
@@ -54,7 +55,7 @@ def test_an_approval_that_comes_too_late_starts_nothing(world: World) -> None:
 def test_an_auto_promoted_step_advances_when_all_guards_pass(
     world: World,
 ) -> None:
-    deployment, _rollout = begin(world, steps=AUTO)
+    deployment, _rollout = begin(world, steps=AUTO, guards=OF_SERVERS)
     world.clock.move(70)
     send(world, "detector-r1", 90)
     send(world, "detector-r2", 10)
@@ -78,7 +79,7 @@ def test_an_auto_promoted_step_advances_when_all_guards_pass(
 
 
 def test_a_paused_rollout_does_not_auto_promote(world: World) -> None:
-    deployment, rollout = begin(world, steps=AUTO)
+    deployment, rollout = begin(world, steps=AUTO, guards=OF_SERVERS)
     actions.pause(actor=world.member, rollout_id=rollout.pk, reason="lunch")
 
     fill(world, deployment)

@@ -86,14 +86,14 @@ def test_ready_pods_count_once_they_had_the_time_to_be_read(world: World) -> Non
     add_pod(world, "detector-r2", ready_ago=5)
     add_pod(world, "detector-r2", is_ready=False)
     add_pod(world, "detector-r2", gone_at=world.clock.at, ended_at=world.clock.at)
-    assert covered(world, "detector-r2") == Coverage(read=0, ready=0)
+    assert covered(world, "detector-r2") == Coverage(read=0, ready=0, serving=1)
 
     old = add_pod(world, "detector-r2")
     MetricSample.objects.create(pod=old, at=world.clock.at - timedelta(seconds=31))
-    assert covered(world, "detector-r2") == Coverage(read=0, ready=1)
+    assert covered(world, "detector-r2") == Coverage(read=0, ready=1, serving=2)
 
     MetricSample.objects.create(pod=old, at=world.clock.at - timedelta(seconds=3))
-    assert covered(world, "detector-r2") == Coverage(read=1, ready=1)
+    assert covered(world, "detector-r2") == Coverage(read=1, ready=1, serving=2)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_pods_that_serve_no_metrics_are_not_waited_for(
     add_pod(world, "detector-r2", labels=labels)
     add_pod(world, "detector-r2", labels={"leaderworkerset.sigs.k8s.io/worker-index": "0"})
 
-    assert covered(world, "detector-r2") == Coverage(read=0, ready=1)
+    assert covered(world, "detector-r2") == Coverage(read=0, ready=1, serving=1)

@@ -33,7 +33,7 @@ from portal.notifications import services as notifications
 from portal.notifications.models import Notice
 from tests.deployments.canaries import send
 from tests.deployments.world import World
-from tests.rollout_plans import AT_ONCE
+from tests.rollout_plans import AT_ONCE, OF_SERVERS
 
 STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
@@ -200,7 +200,12 @@ def _walk(world: World, monkeypatch: pytest.MonkeyPatch, *, watch_seconds: int) 
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=STEPS,
-        plan={**AT_ONCE, "watch_seconds": watch_seconds, "move_alias": "champion"},
+        plan={
+            **AT_ONCE,
+            "watch_seconds": watch_seconds,
+            "move_alias": "champion",
+            "guards": OF_SERVERS,
+        },
     )
     decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     apply_changes.sweep()

@@ -85,7 +85,7 @@ class Rollouts(RuleBasedStateMachine):
             checks=self.checks,
             checks_message="checked",
             failure=self.failing,
-            is_promotable=self.is_promotable and not self.failing,
+            is_auto_promotable=self.is_promotable and not self.failing,
         )
 
     @rule(is_crashing=st.booleans())

@@ -30,7 +30,7 @@ from portal.core.errors import Conflict
 from tests.deployments.canaries import send
 from tests.deployments.rollouts.test_shadow import MIRRORING, let_mirror
 from tests.deployments.world import World
-from tests.rollout_plans import AT_ONCE
+from tests.rollout_plans import AT_ONCE, OF_SERVERS
 
 STEPS = [
     {"weight": 10, "soak_seconds": 5, "min_requests": 20},
@@ -225,7 +225,7 @@ def test_every_path_on_real_rows_ends_well(
         deployment_id=deployment.pk,
         version_id=world.version2.pk,
         steps=steps,
-        plan={**AT_ONCE, "watch_seconds": 60, "kind": kind},
+        plan={**AT_ONCE, "watch_seconds": 60, "kind": kind, "guards": OF_SERVERS},
     )
     world.approved(change)
     Rows.world, Rows.deployment = world, deployment

@@ -1,0 +1,74 @@
+"""Whether the pods of both sides carry the same load, so that their times can be compared.
+
+Times and throughput depend on how busy a pod is: with a twentieth of the load there is no queue and no
+batch. The load is that of the route: the percentage of requests that it sends to a side, over the ready
+pods of that side. What was counted would differ by chance, and so would the verdict; that the requests
+follow the route has a verdict of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+# Loads that differ by more are not comparable.
+MOST_DIFFERENCE: Final = Fraction(3, 2)
+
+
+class LoadDifference(StrEnum):
+    """What a pod of the candidate carries, beside one of stable."""
+
+    NONE = "none"
+    LESS = "less"
+    MORE = "more"
+
+
+@dataclass(frozen=True, slots=True)
+class PodLoad:
+    """`stable` and `candidate` are percentages of the requests. A side without ready pods is not known."""
+
+    stable: int
+    candidate: int
+    stable_pods: int
+    candidate_pods: int
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """The load of a pod of the candidate over that of one of stable; None: not known."""
+        if not (self.stable and self.stable_pods and self.candidate_pods):
+            return None
+        return Fraction(
+            self.candidate * self.stable_pods,
+            self.stable * self.candidate_pods,
+        )
+
+    @property
+    def difference(self) -> LoadDifference:
+        """NONE as well where it is not known, or where stable gets no requests to compare with."""
+        ratio = self.ratio
+        if ratio is None or 1 / MOST_DIFFERENCE <= ratio <= MOST_DIFFERENCE:
+            return LoadDifference.NONE
+        return LoadDifference.LESS if ratio < 1 else LoadDifference.MORE
+
+    def describe_difference(self) -> str:
+        """For example "each pod of the candidate gets 19 times fewer requests than one of stable (5% on
+        1 pod, 95% on 1 pod)"; empty without a difference.
+        """
+        ratio = self.ratio
+        if ratio is None or self.difference == LoadDifference.NONE:
+            return ""
+        times = float(max(ratio, 1 / ratio))
+        how = "fewer" if ratio < 1 else "more"
+        sides = ", ".join(
+            f"{percent}% on {pods} {'pod' if pods == 1 else 'pods'}"
+            for percent, pods in (
+                (self.candidate, self.candidate_pods),
+                (self.stable, self.stable_pods),
+            )
+        )
+        return (
+            f"each pod of the candidate gets {times:.2g} times {how} requests than one of stable "
+            f"({sides})"
+        )

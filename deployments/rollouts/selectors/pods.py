@@ -1,0 +1,52 @@
+"""The ready pods of both sides of a rollout: how many were read, and what each has to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from deployments.guards.domain.load import PodLoad
+from deployments.models import Revision
+from deployments.rollouts.selectors.snapshots import RolloutSnapshot
+from fleet.telemetry.selectors import coverage
+from fleet.telemetry.selectors.coverage import Coverage
+
+# After a few missing readings the last known numbers are no longer current.
+STALE: Final = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPods:
+    """`stable` None: it gets no requests, so nothing is compared with it. `load` None as well."""
+
+    candidate: Coverage
+    stable: Coverage | None
+    load: PodLoad | None
+
+
+def read(snapshot: RolloutSnapshot) -> RolloutPods:
+    rollout, progress = snapshot.rollout, snapshot.progress
+    candidate = _covered(snapshot, rollout.candidate_revision)
+    if progress.is_alone:
+        return RolloutPods(candidate, None, None)
+    stable = _covered(snapshot, rollout.stable_revision)
+    weight = progress.step.weight
+    load = PodLoad(
+        # Stable answers all requests of which a shadow gets copies.
+        stable=100 if progress.is_shadow else 100 - weight,
+        candidate=weight,
+        stable_pods=stable.serving,
+        candidate_pods=candidate.serving,
+    )
+    return RolloutPods(candidate, stable, load)
+
+
+def _covered(snapshot: RolloutSnapshot, revision: Revision) -> Coverage:
+    deployment = snapshot.rollout.deployment
+    return coverage.of_workload(
+        cluster_id=deployment.cluster_id,
+        namespace=deployment.namespace,
+        name=revision.workload_name,
+        within=STALE,
+    )
