@@ -57,6 +57,7 @@ beat_schedule = {
     "sweep advice": _every("deployments.sweep_advice", 900),
     "sweep prometheus": _every("deployments.sweep_prometheus", 3),
     "sweep notifications": _every("notifications.sweep", 5),
+    "mail links": _every("notifications.mail_links", 30),
     "observe clusters": _every("fleet.observe_clusters", 5),
     "poll metrics": _every("fleet.poll_metrics", 5),
     "meter and seal": _every("fleet.meter", 30),

@@ -34,6 +34,7 @@ urlpatterns = [
     path("sign-out", auth_views.LogoutView.as_view(), name="sign-out"),
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
+    path("", include("portal.dashboard.accounts.urls")),
     path("", include("portal.dashboard.urls")),
     path("", include("deployments.urls")),
     path("", include("fleet.urls")),

@@ -10,6 +10,8 @@ from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.core.validators import RegexValidator
 from django.db import models
 
+from portal.accounts.local import models as _local_models  # noqa: F401  for its tables
+
 SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
 

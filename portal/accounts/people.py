@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from portal.accounts import policy
+from portal.accounts.local import invitations
 from portal.accounts.models import ApiToken, Delegation, Identity, User
 from portal.accounts.oidc.gateway import provider_named
 from portal.accounts.policy import Action, Actor
@@ -47,7 +48,7 @@ def get(*, actor: Actor, username: str) -> User:
 
 
 def deactivate(*, actor: Actor, username: str, reason: str = "") -> User:
-    """End sessions, API tokens and delegations at once. Roles stay, for the day the person comes back."""
+    """End sessions, API tokens, delegations and invitations at once. Roles stay, for the day the person comes back."""
     person = get(actor=actor, username=username)
     if isinstance(actor, User) and actor.pk == person.pk:
         raise Invalid("You can't deactivate your own account. Another platform admin can.")
@@ -60,12 +61,18 @@ def deactivate(*, actor: Actor, username: str, reason: str = "") -> User:
         delegations = open_delegations.filter(delegate=person).update(ended_at=at)
         delegations += open_delegations.filter(lead=person).update(ended_at=at)
         sessions = _end_sessions(person)
+        invited = invitations.revoke_of(person)
         trail.record(
             actor=actor,
             action=DEACTIVATED,
             obj=person,
             label=username,
-            after={"tokens": tokens, "delegations": delegations, "sessions": sessions},
+            after={
+                "tokens": tokens,
+                "delegations": delegations,
+                "sessions": sessions,
+                "invitations": invited,
+            },
             reason=reason,
         )
     person.is_active = False

@@ -1,4 +1,4 @@
-"""Redact the tokens of decision links and the codes of sign-ins in logs, which many people can read."""
+"""Redact the tokens of links and the codes of sign-ins in logs, which many people can read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import logging
 import re
 from typing import Any, Final
 
-_SECRET: Final = re.compile(r"(/decide/|/sign-in/with/[\w%-]+/callback\?)[^\s\"']+")
-_MARKS: Final = ("/decide/", "/callback?")
+_SECRET: Final = re.compile(
+    r"(/decide/|/invitation/|/password-link/|/sign-in/with/[\w%-]+/callback\?)[^\s\"']+"
+)
+_MARKS: Final = ("/decide/", "/invitation/", "/password-link/", "/callback?")
 
 
 def redact(text: str) -> str:

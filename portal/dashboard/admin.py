@@ -10,9 +10,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from portal.accounts import delegations, teams
+from portal.accounts.local import invitations
 from portal.accounts.models import Role, User
 from portal.core.errors import DomainError
 from portal.dashboard import admin_overview
+from portal.dashboard.accounts.invite_forms import InviteForm
+from portal.dashboard.accounts.shown_links import ShownLink
 from portal.dashboard.admin_forms import DelegateForm, LimitsForm, MemberForm, TeamForm
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
@@ -88,6 +91,8 @@ def team_page(
     limits: LimitsForm | None = None,
     member: MemberForm | None = None,
     delegate: DelegateForm | None = None,
+    invite: InviteForm | None = None,
+    invited: ShownLink | None = None,
 ) -> HttpResponse:
     """Render the page; a refused form keeps its input and errors."""
     overview = admin_overview.team_of(actor=user, slug=slug)
@@ -97,10 +102,13 @@ def team_page(
         "member": member or MemberForm(),
         "delegations": delegations.list_open(actor=user, team=overview.team),
         "delegate": delegate or DelegateForm(),
+        "invite": invite or InviteForm(),
+        "invited": invited,
+        "invitations": invitations.list_open(actor=user, team=overview.team),
         "is_lead": any(
             membership.user_id == user.pk and membership.role == Role.LEAD
             for membership in overview.members
         ),
     }
-    has_errors = any(form and form.errors for form in (limits, member, delegate))
+    has_errors = any(form and form.errors for form in (limits, member, delegate, invite))
     return render(request, "dashboard/admin_team.html", context, status=422 if has_errors else 200)

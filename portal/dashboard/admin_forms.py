@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Final, TypedDict
 
 from django import forms
 
@@ -85,6 +85,13 @@ class TeamForm(LimitsForm):
         return NewTeam(slug=self.cleaned_data["slug"], name=self.cleaned_data["name"], **limits)
 
 
+ROLE_CHOICES: Final = (
+    (Role.VIEWER, "Viewer: sees everything in the team"),
+    (Role.MEMBER, "Member: uploads versions and requests changes"),
+    (Role.LEAD, "Lead: approves, promotes and manages members"),
+)
+
+
 class MemberForm(forms.Form):
     username = forms.CharField(
         label="Username",
@@ -92,11 +99,7 @@ class MemberForm(forms.Form):
         help_text="The name they sign in with. For an existing member, this changes the role.",
     )
     role = forms.ChoiceField(
-        choices=[
-            (Role.VIEWER, "Viewer: sees everything in the team"),
-            (Role.MEMBER, "Member: uploads versions and requests changes"),
-            (Role.LEAD, "Lead: approves, promotes and manages members"),
-        ],
+        choices=ROLE_CHOICES,
         initial=Role.MEMBER,
     )
 

@@ -13,8 +13,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts import people
+from portal.accounts.local import invitations
 from portal.accounts.models import User
 from portal.core.errors import DomainError
+from portal.dashboard.accounts.invite_forms import InviteToTeamForm
+from portal.dashboard.accounts.shown_links import ShownLink
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 from portal.ui.lists import FilterForm, plain_input
@@ -51,10 +54,28 @@ class ConnectForm(forms.Form):
 @require_GET
 @people_only
 def people_list(request: HttpRequest, user: User) -> HttpResponse:
+    return render_list(request, user)
+
+
+def render_list(
+    request: HttpRequest,
+    user: User,
+    *,
+    invite: InviteToTeamForm | None = None,
+    invited: ShownLink | None = None,
+    status: int = HTTPStatus.OK,
+) -> HttpResponse:
+    """A refused form keeps its input and errors."""
     chosen = PeopleFilter(request)
     rows = people.list_matching(actor=user, text=chosen.cleaned_data.get("q", ""))
-    page = Paginator(rows, _ROWS).get_page(request.GET.get("page"))
-    return render(request, "dashboard/people.html", {"page": page, "filter": chosen})
+    context = {
+        "page": Paginator(rows, _ROWS).get_page(request.GET.get("page")),
+        "filter": chosen,
+        "invite": invite or InviteToTeamForm(user),
+        "invited": invited,
+        "invitations": invitations.list_open(actor=user),
+    }
+    return render(request, "dashboard/people.html", context, status=status)
 
 
 @require_GET

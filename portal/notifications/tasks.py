@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from portal.notifications import sending
+from portal.notifications import account_mail, sending
 
 
 @shared_task(name="notifications.sweep", time_limit=120)
@@ -15,3 +15,8 @@ def sweep() -> None:
 @shared_task(name="notifications.send", time_limit=60)
 def send(delivery_id: int) -> None:
     sending.send(delivery_id=delivery_id)
+
+
+@shared_task(name="notifications.mail_links", time_limit=300)
+def mail_links() -> None:
+    account_mail.sweep()

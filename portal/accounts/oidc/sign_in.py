@@ -16,6 +16,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from portal.accounts.local.new_accounts import CREATED
 from portal.accounts.models import Identity, Membership, Team, User
 from portal.accounts.oidc import rules
 from portal.accounts.oidc.errors import SignInRefused
@@ -27,7 +28,6 @@ from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
 
-CREATED: Final = register("person.created", "created the account of")
 ADMIN_GIVEN: Final = register("person.admin_given", "made a platform admin of")
 ADMIN_TAKEN: Final = register("person.admin_taken", "took the platform admin role from")
 _MAX_USERNAME: Final = 150

@@ -64,7 +64,7 @@ def test_sessions_tokens_and_delegations_end_and_do_not_come_back(
     assert other.get("/models").status_code == 200
     row = AuditEvent.objects.get(action="person.deactivated")
     assert (row.actor_name, row.object_label, row.reason) == ("admin", "ana", "left")
-    assert row.after == {"tokens": 1, "delegations": 1, "sessions": 1}
+    assert row.after == {"tokens": 1, "delegations": 1, "sessions": 1, "invitations": 0}
 
     people.reactivate(actor=admin, username="ana")
 

@@ -24,6 +24,7 @@ from deployments.registry.gateways.object_store import S3Store, StoredObject
 from deployments.states import Environment
 from fleet.models import Cluster
 from portal.accounts import delegations, tokens
+from portal.accounts.local import invitations
 from portal.core import clock
 from portal.notifications import vault
 from portal.notifications.models import Channel, ChannelKind
@@ -152,7 +153,11 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         first_seen_at=clock.now(),
         computed_at=clock.now(),
     )
+    invited = invitations.invite(
+        actor=world.lead, team=world.team, name="Ben", email="ben@example.org", role="member"
+    )
     names = {
+        "invitation_id": invited.row.pk,
         "provider_id": "lab",
         "item_id": item.pk,
         "import_id": job.pk,

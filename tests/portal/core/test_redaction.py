@@ -13,6 +13,8 @@ from portal.core.redaction import redact
             '"GET /sign-in/with/my-lab/callback?code=x.y%2F~z&state=s HTTP/1.1" 302',
             '"GET /sign-in/with/my-lab/callback?[redacted] HTTP/1.1" 302',
         ),
+        ("GET /invitation/abc-_1 302", "GET /invitation/[redacted] 302"),
+        ("GET /password-link/abc-_1 302", "GET /password-link/[redacted] 302"),
         ("/sign-in/with/lab?next=/models", "/sign-in/with/lab?next=/models"),
     ],
 )

@@ -23,6 +23,8 @@ _TEMPLATES: Final = "admin/teams/<slug:slug>/rollout-templates"
 _CLUSTER: Final = "admin/clusters/<int:cluster_id>"
 _PERSON: Final = "admin/people/<str:username>"
 _POLICY: Final = "admin/policy/<int:rule_id>"
+_NEW_PERSON: Final = {"username": "ana", "password": "three grey herons"}
+_INVITED: Final = {"name": "Ana", "email": "ana@example.org", "role": "member"}
 _WHY: Final = {"comment": "tried", "reason": "tried"}
 _TENSOR: Final = '{"name": "%s", "datatype": "FP32", "shape": [1], "data": [1.0]}'
 _ANSWER: Final = {
@@ -55,6 +57,10 @@ OPEN: Final = (
     _for_anyone("POST theme", 302, body={"theme": "dark"}),
     _for_anyone("GET charts/vega-<str:version>.js", 404),
     Row("GET session", EVERYONE, others={"anonymous": 401}),
+    # Whoever has the link opens it. This one was never given out.
+    _for_anyone("GET invitation/<str:token>", 302),
+    _for_anyone("GET invitation", 410),
+    _for_anyone("POST invitation", 410, body=_NEW_PERSON),
 )
 OF_EVERYONE: Final = tuple(
     Row(f"GET {route}", EVERYONE)
@@ -223,6 +229,9 @@ TEAMS: Final = (
     Row(f"GET {_TEAM}", LEADS),
     Row(f"GET {_TEAM}/notifications", LEADS),
     Row(f"POST {_TEAM}/notifications", LEADS, ok=422),
+    Row(f"POST {_TEAM}/invitations", LEADS, body=_INVITED),
+    _of_admins("POST admin/invitations", body={**_INVITED, "team": "vision"}),
+    Row("POST admin/invitations/<int:invitation_id>/revoke", LEADS, ok=302),
     Row(f"POST {_TEAM}/members", LEADS, ok=302, body={"username": "stranger", "role": "viewer"}),
     Row(f"POST {_TEAM}/members/<str:username>/remove", LEADS, ok=302),
     Row(

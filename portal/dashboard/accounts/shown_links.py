@@ -1,0 +1,30 @@
+"""A link that is shown once, on the page that answers its making."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from portal.accounts.local.models import AccountLink
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLink:
+    """`mailed_to` is empty where no e-mail is configured."""
+
+    title: str
+    url: str
+    expires_at: datetime
+    mailed_to: str
+
+
+def of(
+    request: HttpRequest, row: AccountLink, *, path: str, title: str, email: str = ""
+) -> ShownLink:
+    base = settings.SLIPWAY_PUBLIC_URL.rstrip("/")
+    url = f"{base}{path}" if base else request.build_absolute_uri(path)
+    is_mailed = row.next_check_at is not None
+    return ShownLink(title, url, row.expires_at, email if is_mailed else "")
