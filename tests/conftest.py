@@ -6,7 +6,12 @@ from playwright.sync_api import expect
 
 from tests.waiting import PATIENCE_MS
 
-pytest_plugins = ["tests.fixtures.database", "tests.fixtures.prometheus", "tests.fixtures.s3"]
+pytest_plugins = [
+    "tests.starvation",
+    "tests.fixtures.database",
+    "tests.fixtures.prometheus",
+    "tests.fixtures.s3",
+]
 
 # How long an example takes says how busy the machine is; each test has a time limit anyway.
 settings.register_profile("slipway", deadline=None)
