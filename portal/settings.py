@@ -122,6 +122,7 @@ CACHES = {
 SLIPWAY_TRUSTED_PROXIES = env.networks("SLIPWAY_TRUSTED_PROXIES")
 SLIPWAY_API_REQUESTS_PER_MINUTE = env.integer("SLIPWAY_API_REQUESTS_PER_MINUTE", 1200)
 SLIPWAY_API_ANONYMOUS_PER_MINUTE = env.integer("SLIPWAY_API_ANONYMOUS_PER_MINUTE", 60)
+SLIPWAY_TOKEN_MAX_DAYS = env.integer("SLIPWAY_TOKEN_MAX_DAYS", 365)
 
 SLIPWAY_S3_BUCKET = env.text("SLIPWAY_S3_BUCKET", "slipway-models")
 SLIPWAY_S3_REGION = env.text("SLIPWAY_S3_REGION", "us-east-1")
@@ -258,7 +259,10 @@ REST_FRAMEWORK = {
         "portal.api.throttling.AnonymousLimit",
     ],
     "DEFAULT_THROTTLE_CLASSES": ["portal.api.throttling.CallerThrottle"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "portal.api.authentication.TokenScope",
+    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["portal.api.parsing.BoundedJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "portal.api.pagination.CursorPage",

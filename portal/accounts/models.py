@@ -11,6 +11,8 @@ from django.core.validators import RegexValidator
 from django.db import models
 
 from portal.accounts.local import models as _local_models  # noqa: F401  for its tables
+from portal.accounts.scopes import TokenGrant
+from portal.core import clock
 
 SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
@@ -37,6 +39,25 @@ class User(AbstractUser):
     is_platform_admin = models.BooleanField(default=False)
     # Chosen with the theme switch; empty follows the system.
     theme = models.CharField(max_length=5, blank=True, default="")
+    # A service account belongs to one team and never signs in; None: a person.
+    service_team = models.ForeignKey(
+        "Team", on_delete=models.CASCADE, null=True, blank=True, related_name="service_accounts"
+    )
+
+    # Set for the request that an API token makes.
+    grant: TokenGrant | None = None
+
+    class Meta(AbstractUser.Meta):
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=models.Q(service_team=None) | models.Q(is_platform_admin=False),
+                name="service_account_is_no_admin",
+            )
+        ]
+
+    @property
+    def is_service_account(self) -> bool:
+        return self.service_team_id is not None
 
     @property
     def display_name(self) -> str:
@@ -137,19 +158,31 @@ class Delegation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A personal token for notebooks and scripts, shown once. Only its SHA-256 is stored."""
+    """A token of a person or a service account, shown once. Only its SHA-256 is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
+    # Words of `scopes.Scope`, separated by spaces.
+    scopes = models.CharField(max_length=60, default="read")
+    # The only team that the token acts on; None: all of its owner.
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="+")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ["-created_at"]
+        ordering = ["-created_at", "-id"]
 
     def __str__(self) -> str:
         return f"{self.prefix}… {self.name}"
+
+    @property
+    def scope_names(self) -> list[str]:
+        return self.scopes.split()
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at <= clock.now()

@@ -6,16 +6,17 @@ object raises Forbidden and names the rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, Protocol
+from typing import Any, Protocol
 
 from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet
 
+from portal.accounts import scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
+from portal.accounts.scopes import Scope
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, M, Parameter
+from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Forbidden, NotFound
 
 
@@ -53,6 +54,23 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.MANAGE_TEAM: frozenset({_ADMIN}),
     Action.MANAGE_PLATFORM: frozenset({_ADMIN}),
 }
+# What the token of a request must have; None: no token may. Service accounts never decide or manage.
+_SCOPES: dict[Action, Scope | None] = {
+    Action.VIEW: Scope.READ,
+    Action.UPLOAD: Scope.UPLOAD,
+    Action.REQUEST_CHANGE: Scope.REQUEST,
+    Action.STOP: Scope.DECIDE,
+    Action.MOVE_ALIAS: Scope.UPLOAD,
+    Action.MOVE_PROTECTED_ALIAS: Scope.DECIDE,
+    Action.APPROVE: Scope.DECIDE,
+    Action.EMERGENCY_OVERRIDE: None,
+    Action.PROMOTE: Scope.DECIDE,
+    Action.RELEASE_QUARANTINE: None,
+    Action.MANAGE_MEMBERS: None,
+    Action.VIEW_AUDIT: None,
+    Action.MANAGE_TEAM: None,
+    Action.MANAGE_PLATFORM: None,
+}
 # Four eyes: the requester may not decide.
 _NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.EMERGENCY_OVERRIDE, Action.PROMOTE})
 # Actions that a delegate may perform for the lead.
@@ -83,7 +101,7 @@ def role_in(actor: Actor, team: Team) -> str | None:
     """The actor's role in the team: a Role, "admin", or None for a stranger."""
     if isinstance(actor, System):
         return _ADMIN
-    if not actor.is_authenticated or not actor.is_active:
+    if not actor.is_authenticated or not actor.is_active or _is_beyond_token(actor, team):
         return None
     if actor.is_platform_admin:
         return _ADMIN
@@ -101,6 +119,7 @@ def require(
     role = role_in(actor, team)
     if role is None:
         raise NotFound("Not found, or you are not in the team that owns it.")
+    require_entitled(actor, action)
     if role not in _RULES[action] and not _is_delegated(actor, action, team, requester_id):
         allowed = " or ".join(sorted(_RULES[action]))
         raise Forbidden(
@@ -113,6 +132,24 @@ def require(
             f"You requested this change, so someone else in {team.slug} must {action} (four eyes).",
             code="four_eyes",
         )
+
+
+def require_entitled(actor: Actor, action: Action) -> None:
+    """Whatever the role: a service account does only what its scopes can be, a token what its scopes are."""
+    if isinstance(actor, System):
+        return
+    needed = _SCOPES[action]
+    if actor.is_service_account and needed not in scopes.OF_SERVICE_ACCOUNTS:
+        raise Forbidden(
+            f"{actor.username} is a service account. Only a person can {action}.",
+            code="person_required",
+        )
+    if actor.grant is not None:
+        scopes.require(actor.grant, needed, what=action)
+
+
+def _is_beyond_token(actor: User, team: Team) -> bool:
+    return actor.grant is not None and actor.grant.team_id not in (None, team.pk)
 
 
 def leads_delegating_to(actor: Actor, team: Team) -> list[int]:
@@ -159,47 +196,42 @@ def is_allowed(
 def require_platform_admin(actor: Actor, action: Action = Action.MANAGE_PLATFORM) -> None:
     if isinstance(actor, User) and not actor.is_platform_admin:
         raise Forbidden(f"Only a platform admin can {action}.", code="role_required")
+    require_entitled(actor, action)
 
 
 def visible_teams(actor: Actor) -> QuerySet[Team]:
-    """The teams that the actor may see: all for admins and the system."""
-    return Team.objects.all() if _sees_all(actor) else _teams_of(actor)
+    """The teams that the actor may see: all for admins and the system; one for a token of one team."""
+    if sees_all(actor):
+        return Team.objects.all()
+    team_id = only_team(actor)
+    rows = Team.objects.all() if _is_admin(actor) else teams_of(actor)
+    return rows if team_id is None else rows.filter(pk=team_id)
 
 
-def _sees_all(actor: Actor) -> bool:
+def sees_all(actor: Actor) -> bool:
+    """Whether the actor sees every team and what belongs to none."""
+    return _is_admin(actor) and only_team(actor) is None
+
+
+def _is_admin(actor: Actor) -> bool:
     return isinstance(actor, System) or actor.is_platform_admin
 
 
-def _teams_of(member: Any) -> QuerySet[Team]:
+def only_team(actor: Actor) -> int | None:
+    """The id of the team to which the token of the request is limited."""
+    grant = None if isinstance(actor, System) else actor.grant
+    return grant.team_id if grant else None
+
+
+def teams_of(member: Any) -> QuerySet[Team]:
     return Team.objects.filter(memberships__user=member)
 
 
-_MEMBER = Parameter("member", BigIntegerField())
 _ROLE = CompiledQuery(
     lambda: Membership.objects.filter(
-        user=_MEMBER, team=Parameter("team", BigIntegerField())
+        user=Parameter("member", BigIntegerField()), team=Parameter("team", BigIntegerField())
     ).values_list("role")
 )
-
-
-class VisibleQuery(Generic[M]):
-    """A compiled query of objects in the teams that an actor may see, which `build` gets.
-
-    Roles are read with each run: a change of them counts at once.
-    """
-
-    def __init__(self, build: Callable[[QuerySet[Team]], QuerySet[M]]) -> None:
-        self._of_all = CompiledQuery(lambda: build(Team.objects.all()))
-        self._of_member = CompiledQuery(lambda: build(_teams_of(_MEMBER)))
-
-    def objects(self, actor: Actor, **values: Any) -> list[M]:
-        if isinstance(actor, System) or _sees_all(actor):
-            return self._of_all.objects(**values)
-        return self._of_member.objects(member=actor.pk, **values)
-
-    def first(self, actor: Actor, **values: Any) -> M | None:
-        """Of a query that finds at most one object."""
-        return next(iter(self.objects(actor, **values)), None)
 
 
 def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:

@@ -10,7 +10,8 @@ from django.db.models import CharField
 
 from portal.accounts import policy
 from portal.accounts.models import SLUG, Membership, Role, Team, User
-from portal.accounts.policy import Action, Actor, VisibleQuery
+from portal.accounts.policy import Action, Actor
+from portal.accounts.visible_queries import VisibleQuery
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock

@@ -1,26 +1,36 @@
-"""Personal API tokens, shown once and stored as a digest."""
+"""API tokens of people and service accounts: shown once, stored as a digest, limited by scopes."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import CharField, DateTimeField
 
-from portal.accounts.models import ApiToken, User
+from portal.accounts import scopes as token_scopes
+from portal.accounts import teams
+from portal.accounts.models import ApiToken, Team, User
+from portal.accounts.scopes import Scope, TokenGrant
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
-from portal.core.errors import Invalid, NotFound
+from portal.core.errors import Forbidden, Invalid, NotFound
 
 CREATED = register("token.made", "created an API token")
 REVOKED = register("token.revoked", "revoked an API token")
 _PREFIX = "slp_"
-_MAX_DAYS = 365
+_LONGEST_DAYS: Final = 365
+# With such a token one decides in a terminal, as in a browser session; it is not for scripts.
+DECIDE_DAYS: Final = 1
+DEFAULT_DAYS: Final = 90
+_LIFETIMES: Final = (1, 7, 30, 90, 180, 365)
 _VALID = CompiledQuery(
     lambda: (
         ApiToken.objects.select_related("user")
@@ -43,30 +53,97 @@ class NewToken:
     plain: str
 
 
-def create(*, actor: User, name: str, days: int = 90) -> NewToken:
-    """Raises Invalid for an empty name or a lifetime outside 1..365 days."""
+def max_days() -> int:
+    """The longest lifetime on this platform, at most a year."""
+    return max(1, min(settings.SLIPWAY_TOKEN_MAX_DAYS, _LONGEST_DAYS))
+
+
+def lifetimes() -> list[int]:
+    """Days that forms offer, up to the platform's maximum."""
+    return sorted({days for days in _LIFETIMES if days < max_days()} | {max_days()})
+
+
+def default_days() -> int:
+    return min(DEFAULT_DAYS, max_days())
+
+
+def create(
+    *,
+    actor: User,
+    name: str,
+    days: int | None = None,
+    scopes: Collection[str] = (Scope.READ,),
+    team_slug: str = "",
+) -> NewToken:
+    """A token of the actor, for one team or all of theirs. Raises Invalid with the field, NotFound for the
+    team, Forbidden for a request that was itself made with a token.
+    """
+    if actor.grant is not None or actor.is_service_account:
+        raise Forbidden(
+            "An API token cannot create tokens. Sign in with a browser instead.",
+            code="browser_only",
+        )
+    team = teams.get_visible(actor=actor, slug=team_slug) if team_slug else None
+    with transaction.atomic():
+        made = issue(owner=actor, name=name, days=days, scopes=scopes, team=team)
+        trail.record(
+            actor=actor,
+            action=CREATED,
+            obj=made.row,
+            label=made.row.name,
+            team_slug=team_slug,
+            after=audited(made.row),
+        )
+    return made
+
+
+def issue(
+    *, owner: User, name: str, days: int | None, scopes: Collection[str], team: Team | None
+) -> NewToken:
+    """Store a token. The caller has checked permission and writes the audit row."""
+    given = checked_scopes(scopes)
+    lifetime = _default_of(given) if days is None else days
+    _check(name, lifetime, given)
+    plain, at = _PREFIX + secrets.token_urlsafe(32), clock.now()
+    row = ApiToken.objects.create(
+        user=owner,
+        name=name.strip(),
+        prefix=plain[:12],
+        digest=_digest(plain),
+        scopes=" ".join(given),
+        team=team,
+        created_at=at,
+        expires_at=at + timedelta(days=lifetime),
+    )
+    return NewToken(row=row, plain=plain)
+
+
+def checked_scopes(scopes: Collection[str]) -> tuple[Scope, ...]:
+    try:
+        return token_scopes.with_read(scopes)
+    except ValueError as error:
+        known = ", ".join(Scope)
+        raise Invalid(f"Unknown scope. Use {known}.", fields={"scopes": f"use {known}"}) from error
+
+
+def _default_of(scopes: Collection[Scope]) -> int:
+    return DECIDE_DAYS if Scope.DECIDE in scopes else default_days()
+
+
+def _check(name: str, days: int, scopes: Collection[Scope]) -> None:
     if not name.strip():
         raise Invalid(
             "Give the token a name that says where it is used.", fields={"name": "required"}
         )
-    if not 1 <= days <= _MAX_DAYS:
+    if not 1 <= days <= max_days():
         raise Invalid(
-            f"The lifetime must be 1 to {_MAX_DAYS} days.",
-            fields={"days": f"1 to {_MAX_DAYS}"},
+            f"The lifetime must be 1 to {max_days()} days.", fields={"days": f"1 to {max_days()}"}
         )
-    plain = _PREFIX + secrets.token_urlsafe(32)
-    at = clock.now()
-    with transaction.atomic():
-        row = ApiToken.objects.create(
-            user=actor,
-            name=name.strip(),
-            prefix=plain[:12],
-            digest=_digest(plain),
-            created_at=at,
-            expires_at=at + timedelta(days=days),
+    if Scope.DECIDE in scopes and days > DECIDE_DAYS:
+        raise Invalid(
+            "A token that decides lives 1 day. Choose 1 day, or leave out the scope decide.",
+            fields={"days": "1 day with the scope decide"},
         )
-        trail.record(actor=actor, action=CREATED, obj=row, label=row.name)
-    return NewToken(row=row, plain=plain)
 
 
 def revoke(*, actor: User, token_id: int) -> None:
@@ -79,18 +156,50 @@ def revoke(*, actor: User, token_id: int) -> None:
 
 
 def user_of(plain: str) -> User | None:
-    """The active owner of a valid token, or None. Updates the last use at most once a minute."""
+    """The active owner of a valid token with its grant, or None. Updates the last use at most once a minute."""
     at = clock.now()
     row = _VALID.first(digest=_digest(plain), at=at)
     if row is None:
         return None
     if row.last_used_at is None or at - row.last_used_at > timedelta(minutes=1):
         ApiToken.objects.filter(pk=row.pk).update(last_used_at=at)
+    row.user.grant = TokenGrant(
+        token_id=row.pk,
+        name=row.name,
+        scopes=frozenset(Scope(scope) for scope in row.scope_names),
+        team_id=row.team_id,
+        expires_at=row.expires_at,
+    )
     return row.user
 
 
+def refusal_of(plain: str) -> tuple[str, str]:
+    """Code and message for a token that `user_of` refused. Who holds the token may know why."""
+    row = ApiToken.objects.select_related("user").filter(digest=_digest(plain)).first()
+    if row is None:
+        return "token_unknown", "The token is unknown. Check that it was copied as a whole."
+    new = "Ask a lead of its team for a new one" if row.user.is_service_account else _NEW
+    if row.revoked_at is not None:
+        return "token_revoked", f"The token “{row.name}” was revoked. {new}."
+    if not row.user.is_active:
+        return "token_revoked", f"The token “{row.name}” ended with the account of its owner."
+    day = row.expires_at.strftime("%Y-%m-%d %H:%M UTC")
+    return "token_expired", f"The token “{row.name}” expired on {day}. {new}."
+
+
+_NEW: Final = "Create one in the user menu under API tokens"
+
+
 def list_of(user: User) -> list[ApiToken]:
-    return list(ApiToken.objects.filter(user=user))
+    return list(ApiToken.objects.filter(user=user).select_related("team"))
+
+
+def audited(row: ApiToken) -> dict[str, str | None]:
+    return {
+        "scopes": row.scopes,
+        "team": row.team.slug if row.team else None,
+        "expires_at": row.expires_at.isoformat(),
+    }
 
 
 def _digest(plain: str) -> str:

@@ -17,6 +17,7 @@ from portal.api.idempotency import MAX_KEY_LENGTH, IdempotentMixin
 from portal.api.problems import CONTENT_TYPE
 
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_DESCRIPTION = "An API token of a person or a service account. Its scopes limit what it may do."
 _ANY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _OF_NAMED_THINGS = (HTTPStatus.NOT_FOUND,)
 _OF_INPUT = (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -34,7 +35,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "A personal API token"}
+        return {"type": "http", "scheme": "bearer", "description": _DESCRIPTION}
 
 
 class ProblemSchema(AutoSchema):

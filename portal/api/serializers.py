@@ -7,6 +7,7 @@ from decimal import Decimal
 from rest_framework import serializers
 
 from portal.accounts.models import Role
+from portal.accounts.scopes import Scope
 from portal.api.base_serializer import Serializer
 
 
@@ -16,17 +17,29 @@ class MyTeamSerializer(Serializer):
     role = serializers.CharField(help_text="viewer, member, lead, or admin for platform admins")
 
 
+class GrantSerializer(Serializer):
+    name = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.CharField())
+    expires_at = serializers.DateTimeField()
+
+
 class MeSerializer(Serializer):
     username = serializers.CharField()
     display_name = serializers.CharField()
     is_platform_admin = serializers.BooleanField()
-    teams = MyTeamSerializer(many=True)
+    is_service_account = serializers.BooleanField()
+    teams = MyTeamSerializer(many=True, help_text="those that the token acts on")
+    token = GrantSerializer(allow_null=True, help_text="of this request; null for a session")
 
 
 class TokenSerializer(Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
     prefix = serializers.CharField(help_text="first characters of the token")
+    scopes = serializers.ListField(child=serializers.CharField(), source="scope_names")
+    team = serializers.CharField(
+        source="team.slug", default=None, allow_null=True, help_text="null: all teams of the owner"
+    )
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
@@ -35,7 +48,21 @@ class TokenSerializer(Serializer):
 
 class NewTokenRequestSerializer(Serializer):
     name = serializers.CharField(max_length=80, help_text="where the token is used")
-    days = serializers.IntegerField(default=90, min_value=1, max_value=365)
+    days = serializers.IntegerField(
+        min_value=1,
+        max_value=365,
+        default=None,
+        allow_null=True,
+        help_text="90 where the platform allows as many; with the scope decide 1",
+    )
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=[scope.value for scope in Scope]),
+        default=lambda: [Scope.READ.value],
+        help_text="every scope implies read",
+    )
+    team = serializers.CharField(
+        max_length=63, default="", allow_blank=True, help_text="empty: all your teams"
+    )
 
 
 class NewTokenSerializer(TokenSerializer):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 from django.conf import settings
-from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from portal.accounts.scopes import TokenGrant
 from portal.core import rate_limits
 from portal.core.client_address import client_network
 from portal.core.rate_limits import Limit
@@ -30,12 +30,22 @@ class CallerThrottle(BaseThrottle):
     """Per token, else per user, so that a runaway notebook does not block its owner's other scripts."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        header = get_authorization_header(request)
-        who = hashlib.sha256(header).hexdigest() if header else f"user {request.user.pk}"
-        return not request.user.is_authenticated or rate_limits.count(caller_limit(), who)
+        if request.user.is_authenticated:
+            count_caller(request)
+        return True
 
-    def wait(self) -> float:
-        return caller_limit().seconds_left()
+
+def count_caller(request: Request) -> None:
+    """Count a request of a token, else of a signed-in person. Raises Throttled."""
+    limit, grant = caller_limit(), request.auth
+    who, caller = f"user {request.user.pk}", "You"
+    if isinstance(grant, TokenGrant):
+        who, caller = f"token {grant.token_id}", f"The token “{grant.name}”"
+    if not rate_limits.count(limit, who):
+        raise Throttled(
+            wait=limit.seconds_left(),
+            detail=f"{caller} sent more than {limit.max_count} requests in this minute.",
+        )
 
 
 class AnonymousLimit(BaseAuthentication):

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts import policy, teams, tokens
+from portal.accounts.scopes import Scope, TokenGrant
 from portal.api.etags import ConditionalMixin
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body
@@ -41,9 +42,18 @@ class MeView(APIView):
             "username": actor.username,
             "display_name": actor.display_name,
             "is_platform_admin": actor.is_platform_admin,
+            "is_service_account": actor.is_service_account,
             "teams": own_teams,
+            "token": _described(actor.grant),
         }
         return Response(MeSerializer(body).data)
+
+
+def _described(grant: TokenGrant | None) -> dict[str, Any] | None:
+    if grant is None:
+        return None
+    held = [scope.value for scope in Scope if scope in grant.scopes]
+    return {"name": grant.name, "scopes": held, "expires_at": grant.expires_at}
 
 
 # Without Idempotency-Key: the recorded response would contain the token.
@@ -61,11 +71,18 @@ class TokensView(APIView):
         operation_id="make_token",
         tags=["account"],
         request=NewTokenRequestSerializer,
-        responses={201: NewTokenSerializer, 422: PROBLEM},
+        responses={201: NewTokenSerializer, 404: PROBLEM, 422: PROBLEM},
+        description="In a browser session only: a token cannot create tokens.",
     )
     def post(self, request: Request) -> Response:
         body = read_body(NewTokenRequestSerializer, request)
-        token = tokens.create(actor=actor_of(request), name=body["name"], days=body["days"])
+        token = tokens.create(
+            actor=actor_of(request),
+            name=body["name"],
+            days=body["days"],
+            scopes=body["scopes"],
+            team_slug=body["team"],
+        )
         created = {**TokenSerializer(token.row).data, "token": token.plain}
         return Response(created, status=status.HTTP_201_CREATED)
 

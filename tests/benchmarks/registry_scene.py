@@ -40,7 +40,7 @@ def prepare() -> Prepared:
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
     session[HASH_SESSION_KEY] = member.get_session_auth_hash()
     session.create()
-    token = tokens.create(actor=member, name="bench", days=1)
+    token = tokens.create(actor=member, name="bench", days=1, scopes=["upload"])
     return Prepared(token=token.plain, session=str(session.session_key))
 
 

@@ -15,6 +15,7 @@ from django.db import close_old_connections
 from deployments.rollouts.api import events
 from portal.accounts import tokens
 from portal.accounts.models import User
+from portal.accounts.scopes import Scope
 from slipway_client import Client, RetryPolicy
 from tests.deployments.uploading import people
 from tests.deployments.world import cluster_calls, moving_clock, world
@@ -60,7 +61,7 @@ def client_of() -> ClientOf:
     """A client with a token of `user`; `transport` stands between it and the portal."""
 
     def make(user: User, transport: httpx.BaseTransport | None = None) -> Client:
-        token = tokens.create(actor=user, name="client").plain
+        token = tokens.create(actor=user, name="client", scopes=list(Scope)).plain
         return Client(PORTAL, token, transport=transport or portal_transport(), retry=AT_ONCE)
 
     return make

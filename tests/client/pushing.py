@@ -72,7 +72,7 @@ class Recorded:
 
 
 def client_with(people: People, store: httpx.BaseTransport, **options: Any) -> Client:
-    token = tokens.create(actor=people.member, name="push").plain
+    token = tokens.create(actor=people.member, name="push", scopes=["upload"]).plain
     return Client(
         PORTAL,
         token,

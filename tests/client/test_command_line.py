@@ -15,6 +15,7 @@ import pytest
 from deployments.models import ChangeRequest, Rollout
 from portal.accounts import tokens
 from portal.accounts.models import User
+from portal.accounts.scopes import Scope
 from slipway_client import Client, login
 from slipway_client.cli import calls, exit_codes
 from slipway_client.cli.context import Context
@@ -71,7 +72,7 @@ def run(arguments: Sequence[str], stdin: io.StringIO | None = None, **fields: An
 @pytest.fixture
 def sign_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[User], str]:
     def use(user: User) -> str:
-        token = tokens.create(actor=user, name="terminal").plain
+        token = tokens.create(actor=user, name="terminal", scopes=list(Scope)).plain
         monkeypatch.setenv("SLIPWAY_URL", PORTAL)
         monkeypatch.setenv("SLIPWAY_TOKEN", token)
         return token

@@ -35,7 +35,9 @@ def terminal(people: People, live_server: LiveServer, tmp_path: Path) -> dict[st
         "HOME": str(tmp_path),
         "PYTHONPATH": str(ROOT / "client" / "src"),
         "SLIPWAY_URL": live_server.url,
-        "SLIPWAY_TOKEN": tokens.create(actor=people.member, name="terminal").plain,
+        "SLIPWAY_TOKEN": tokens.create(
+            actor=people.member, name="terminal", scopes=["upload"]
+        ).plain,
     }
 
 

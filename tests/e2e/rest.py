@@ -181,7 +181,8 @@ def _make_token(url: str, name: str, password: str) -> str:
         form = {"csrfmiddlewaretoken": match[1], "username": name, "password": password}
         browser.post("/sign-in", data=form).raise_for_status()
         headers = {"X-CSRFToken": browser.cookies["csrftoken"]}
-        body = {"name": "end-to-end test", "days": 1}
+        scopes = ["upload", "request", "decide"]
+        body = {"name": "end-to-end test", "days": 1, "scopes": scopes}
         answer = browser.post("/api/v1/me/tokens", json=body, headers=headers)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["token"])

@@ -23,7 +23,7 @@ def list_visible_to(
 ) -> QuerySet[AdviceItem]:
     """The largest saving first."""
     visible = Q(team__in=policy.visible_teams(actor))
-    if actor.is_platform_admin:
+    if policy.sees_all(actor):
         visible |= Q(team=None)
     rows = AdviceItem.objects.filter(visible)
     if team_slug:

@@ -127,8 +127,10 @@ class ApproverContext:
             self._delegating_leads.setdefault(team_id, []).append(lead_id)
 
     def approver_for(self, change: ChangeRequest) -> Approver | None:
-        """None when no rule lets the person approve it."""
+        """None when no rule lets the person approve it. A service account never may, whatever it is named in."""
         actor = self._actor
+        if actor.is_service_account:
+            return None
         if actor.is_platform_admin and actor.is_active:
             return Approver(person_id=actor.pk, role=ApproverRole.ADMIN)
         role = self._roles.get(change.team_id)
@@ -179,7 +181,8 @@ def people_still_needed(change: ChangeRequest) -> list[User]:
         leads = Membership.objects.filter(team=change.team_id, role=Role.LEAD)
         team |= Q(pk__in=leads.values("user"))
     excluded = {row.user_id for row in live_approvals(change)} | {change.requester_id}
-    others = User.objects.filter(is_active=True).exclude(pk__in=excluded).order_by("username")
+    active = User.objects.filter(is_active=True, service_team=None)
+    others = active.exclude(pk__in=excluded).order_by("username")
     people = list(others.filter(team)[:_MOST_NAMES])
     is_short = len(people) < max(row.missing for row in rows)
     if RequiredRole.ADMIN in roles or (RequiredRole.LEAD in roles and is_short):

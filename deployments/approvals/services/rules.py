@@ -166,7 +166,7 @@ def _check(draft: RuleDraft) -> tuple[Team | None, list[User]]:
     team = Team.objects.filter(slug=draft.team).first() if draft.team else None
     if draft.team and team is None:
         problems["team"] = f"there is no team {draft.team}"
-    people = list(User.objects.filter(username__in=draft.people, is_active=True))
+    people = list(User.objects.filter(username__in=draft.people, is_active=True, service_team=None))
     problem = _problem_with_people(draft, team, people)
     if problem:
         problems["people"] = problem

@@ -44,6 +44,8 @@ def require_may_approve(actor: User, change: ChangeRequest) -> Approver:
     otherwise.
     """
     policy.require(actor, Action.VIEW, change)
+    # Also of a member whom a rule names, and who needs no role.
+    policy.require_entitled(actor, Action.APPROVE)
     approver = approvals.ApproverContext(actor).approver_for(change)
     if approver is None or approver.role != ApproverRole.NAMED:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)

@@ -12,7 +12,8 @@ from deployments.spec.domain import model_names
 from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import Team
-from portal.accounts.policy import Actor, VisibleQuery
+from portal.accounts.policy import Actor
+from portal.accounts.visible_queries import VisibleQuery
 from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import NotFound
 

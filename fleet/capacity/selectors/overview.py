@@ -77,7 +77,7 @@ def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverv
 
 
 def visibility_of(actor: Actor) -> _Visibility:
-    sees_all = isinstance(actor, policy.System) or actor.is_platform_admin
+    sees_all = policy.sees_all(actor)
     teams = [] if sees_all else policy.visible_teams(actor).values_list("slug", flat=True)
     return _Visibility(frozenset(teams), sees_all)
 

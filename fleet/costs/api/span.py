@@ -54,6 +54,6 @@ def read(request: Request, actor: User) -> Span:
 def _team_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
     if team_slug:
         return [teams.get_visible(actor=actor, slug=team_slug).slug]
-    if actor.is_platform_admin:
+    if policy.sees_all(actor):
         return None
     return list(policy.visible_teams(actor).values_list("slug", flat=True))

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 
 from fleet.models import Pod
 from portal.accounts import policy
-from portal.accounts.models import User
 from portal.accounts.policy import Actor
 
 
@@ -60,7 +59,7 @@ def list_visible_to(
 ) -> QuerySet[Pod]:
     """Pods that exist now of the teams the actor may see; admins also see unregistered ones."""
     pods = Pod.objects.filter(gone_at=None).select_related("cluster", "workload__team")
-    if isinstance(actor, User) and not actor.is_platform_admin:
+    if not policy.sees_all(actor):
         pods = pods.filter(workload__team__in=policy.visible_teams(actor))
     if cluster_id is not None:
         pods = pods.filter(cluster_id=cluster_id)

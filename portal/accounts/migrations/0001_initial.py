@@ -49,6 +49,7 @@ class Migration(migrations.Migration):
                 ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
                 ('is_platform_admin', models.BooleanField(default=False)),
                 ('theme', models.CharField(blank=True, default='', max_length=5)),
+                ('service_team', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='service_accounts', to='accounts.team')),
                 ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
                 ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
             ],
@@ -56,6 +57,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'user',
                 'verbose_name_plural': 'users',
                 'abstract': False,
+                'constraints': [models.CheckConstraint(condition=models.Q(('service_team', None), ('is_platform_admin', False), _connector='OR'), name='service_account_is_no_admin')],
             },
         ),
         migrations.CreateModel(
@@ -65,14 +67,16 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=80)),
                 ('prefix', models.CharField(max_length=16)),
                 ('digest', models.CharField(max_length=64, unique=True)),
+                ('scopes', models.CharField(default='read', max_length=60)),
                 ('created_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField()),
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
+                ('team', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.team')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'ordering': ['-created_at'],
+                'ordering': ['-created_at', '-id'],
             },
         ),
         migrations.CreateModel(

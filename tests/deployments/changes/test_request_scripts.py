@@ -52,7 +52,8 @@ def test_the_copied_scripts_make_the_same_request_as_the_form(
     # A model that takes batches, so that a queue delay is valid.
     ModelVersion.objects.update(signature={"max_batch_size": 8})
     client = signed_in(world.member)
-    token = tokens.create(actor=world.member, name="notebook", days=1).plain
+    issued = tokens.create(actor=world.member, name="notebook", days=1, scopes=["request"])
+    token = issued.plain
     env = {**os.environ, "SLIPWAY_TOKEN": token}
 
     def page(name: str, go: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from portal.accounts import policy
+from portal.accounts import policy, teams
 from portal.accounts.models import Role, Team, User
 from portal.accounts.policy import SYSTEM, Action
+from portal.accounts.scopes import Scope, TokenGrant
+from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
 from tests.accounts import make_membership, make_team, make_user
 
@@ -52,6 +54,76 @@ def test_each_role_may_do_what_the_table_says(action: Action, role: str) -> None
     else:
         with pytest.raises(Forbidden, match=f"Your role in {team.slug} is {role}"):
             policy.require(actor, action, team)
+
+
+# What a token needs besides the role of its owner; absent: no token may.
+SCOPES = {
+    Action.VIEW: Scope.READ,
+    Action.UPLOAD: Scope.UPLOAD,
+    Action.MOVE_ALIAS: Scope.UPLOAD,
+    Action.REQUEST_CHANGE: Scope.REQUEST,
+    Action.STOP: Scope.DECIDE,
+    Action.APPROVE: Scope.DECIDE,
+    Action.PROMOTE: Scope.DECIDE,
+    Action.MOVE_PROTECTED_ALIAS: Scope.DECIDE,
+}
+
+
+def with_token(user: User, *scopes: Scope, team: Team | None = None) -> User:
+    user.grant = TokenGrant(1, "ci", frozenset(scopes), team.pk if team else None, clock.now())
+    return user
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_a_token_limits_what_its_owner_may_do(action: Action) -> None:
+    team, needed = make_team(), SCOPES.get(action)
+    admin = make_user(is_platform_admin=True)
+    others = [scope for scope in Scope if scope != needed]
+
+    with pytest.raises(Forbidden) as refused:
+        policy.require(with_token(admin, *others), action, team)
+    assert refused.value.code == ("missing_scope" if needed else "browser_only")
+    if needed:
+        assert f"lacks the scope {needed}" in refused.value.message
+        policy.require(with_token(admin, needed), action, team)
+
+
+@pytest.mark.parametrize("is_admin", [True, False])
+def test_outside_the_team_of_a_token_nothing_exists(is_admin: bool) -> None:
+    vision, audio = make_team(), make_team()
+    user = make_user(is_platform_admin=is_admin)
+    if not is_admin:
+        make_membership(user=user, team=vision, role=Role.LEAD)
+        make_membership(user=user, team=audio, role=Role.LEAD)
+    expected = "admin" if is_admin else "lead"
+
+    with_token(user, *Scope, team=vision)
+
+    assert list(policy.visible_teams(user)) == [vision]
+    assert policy.roles_in_visible_teams(user) == [(vision, expected)]
+    assert (policy.role_in(user, vision), policy.role_in(user, audio)) == (expected, None)
+    assert not policy.sees_all(user)
+    assert teams.get_visible(actor=user, slug=vision.slug) == vision
+    with pytest.raises(NotFound):
+        teams.get_visible(actor=user, slug=audio.slug)
+    with pytest.raises(NotFound):
+        policy.require(user, Action.VIEW, audio)
+
+
+def test_the_team_of_a_token_gives_no_role_in_it() -> None:
+    stranger, team = make_user(), make_team()
+
+    with_token(stranger, *Scope, team=team)
+
+    assert policy.role_in(stranger, team) is None
+    assert list(policy.visible_teams(stranger)) == []
+
+
+def test_no_token_administers_the_platform() -> None:
+    admin = with_token(make_user(is_platform_admin=True), *Scope)
+
+    with pytest.raises(Forbidden, match="Sign in with a browser"):
+        policy.require_platform_admin(admin)
 
 
 @pytest.mark.parametrize("action", list(Action))

@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
 
 from portal.accounts import tokens
 from portal.accounts.models import ApiToken
+from portal.accounts.scopes import Scope
 from portal.audit.models import AuditEvent
 from portal.core import clock
-from portal.core.errors import Invalid, NotFound
-from tests.accounts import make_user
+from portal.core.errors import Forbidden, Invalid, NotFound
+from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -77,3 +79,88 @@ def test_use_is_noted_at_most_once_a_minute(django_assert_num_queries: object) -
 
     with django_assert_num_queries(1):  # type: ignore[operator]  # pytest-django's fixture is untyped
         tokens.user_of(made.plain)
+
+
+def test_a_token_has_the_scopes_and_the_team_that_were_chosen_and_every_one_reads() -> None:
+    member = make_membership().user
+    team = member.memberships.get().team
+
+    made = tokens.create(actor=member, name="ci", scopes=["request"], team_slug=team.slug)
+    user = tokens.user_of(made.plain)
+
+    assert user is not None
+    assert user.grant is not None
+    assert user.grant.scopes == {Scope.READ, Scope.REQUEST}
+    assert user.grant.team_id == team.pk
+    assert made.row.expires_at - made.row.created_at == timedelta(days=90)
+    assert AuditEvent.objects.get().after == {
+        "scopes": "read request",
+        "team": team.slug,
+        "expires_at": made.row.expires_at.isoformat(),
+    }
+
+
+def test_a_token_that_decides_lives_one_day() -> None:
+    lead = make_user()
+
+    made = tokens.create(actor=lead, name="terminal", scopes=["decide"])
+    with pytest.raises(Invalid, match="lives 1 day") as refused:
+        tokens.create(actor=lead, name="ci", scopes=["decide"], days=2)
+
+    assert made.row.expires_at - made.row.created_at == timedelta(days=1)
+    assert refused.value.fields == {"days": "1 day with the scope decide"}
+    assert ApiToken.objects.count() == 1
+
+
+@pytest.mark.parametrize(("most", "offered"), [(365, 90), (30, 30), (1000, 90), (0, 1)])
+def test_the_platform_bounds_lifetimes_and_a_year_is_the_longest(
+    most: int, offered: int, settings: Any
+) -> None:
+    settings.SLIPWAY_TOKEN_MAX_DAYS = most
+    longest = {365: 365, 30: 30, 1000: 365, 0: 1}[most]
+
+    made = tokens.create(actor=make_user(), name="notebook")
+
+    assert made.row.expires_at - made.row.created_at == timedelta(days=offered)
+    assert tokens.lifetimes()[-1] == longest
+    with pytest.raises(Invalid, match=f"1 to {longest} days"):
+        tokens.create(actor=make_user(), name="notebook", days=longest + 1)
+
+
+def test_scopes_and_teams_that_are_not_there_are_refused() -> None:
+    user = make_user()
+
+    with pytest.raises(Invalid, match="read, upload, request, decide"):
+        tokens.create(actor=user, name="ci", scopes=["admin"])
+    with pytest.raises(NotFound):
+        tokens.create(actor=user, name="ci", team_slug=make_team().slug)
+
+    assert not ApiToken.objects.exists()
+
+
+def test_a_token_makes_no_token() -> None:
+    user = tokens.user_of(tokens.create(actor=make_user(), name="one", scopes=list(Scope)).plain)
+
+    assert user is not None
+    with pytest.raises(Forbidden, match="Sign in with a browser"):
+        tokens.create(actor=user, name="two")
+
+    assert ApiToken.objects.count() == 1
+
+
+def test_a_refused_token_is_told_why() -> None:
+    user = make_user()
+    short = tokens.create(actor=user, name="short", days=1)
+    gone = tokens.create(actor=user, name="gone", days=30)
+    tokens.revoke(actor=user, token_id=gone.row.pk)
+    left = tokens.create(actor=make_user(is_active=False), name="left")
+
+    with time_machine.travel(clock.now() + timedelta(days=2), tick=False):
+        day = f"{short.row.expires_at:%Y-%m-%d %H:%M} UTC"
+        code, message = tokens.refusal_of(short.plain)
+
+    assert code == "token_expired"
+    assert message.startswith(f"The token “short” expired on {day}.")
+    assert tokens.refusal_of(gone.plain)[0] == "token_revoked"
+    assert "ended with the account" in tokens.refusal_of(left.plain)[1]
+    assert tokens.refusal_of("slp_made_up")[0] == "token_unknown"

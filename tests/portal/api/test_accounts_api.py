@@ -9,6 +9,7 @@ from portal.accounts import tokens
 from portal.accounts.models import ApiToken, Membership, Role, Team, User
 from portal.api.models import IdempotencyRecord
 from portal.audit.models import AuditEvent
+from portal.core import clock
 from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -143,3 +144,47 @@ def test_team_name_that_kubernetes_refuses_is_refused_here(vision: Team) -> None
 
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "slug"
+
+
+def test_a_token_of_one_team_shows_that_team_only(vision: Team) -> None:
+    client = client_as("admin", vision)
+    make_team(slug="audio")
+    body = {"name": "ci", "scopes": ["upload"], "team": "vision", "days": 7}
+    made = client.post("/api/v1/me/tokens", body, format="json").json()
+    headers = {"Authorization": f"Bearer {made['token']}"}
+
+    me = APIClient().get("/api/v1/me", headers=headers).json()
+    hidden = APIClient().get("/api/v1/teams/audio", headers=headers)
+    model = {"team": "audio", "name": "x"}
+    refused = APIClient().post("/api/v1/models", model, format="json", headers=headers)
+
+    assert (made["scopes"], made["team"]) == (["read", "upload"], "vision")
+    assert [team["slug"] for team in me["teams"]] == ["vision"]
+    assert me["token"] == {
+        "name": "ci",
+        "scopes": ["read", "upload"],
+        "expires_at": made["expires_at"],
+    }
+    assert hidden.status_code == 404
+    assert refused.status_code == 404
+    listed = APIClient().get("/api/v1/teams", headers=headers).json()
+    assert [team["slug"] for team in listed] == ["vision"]
+
+
+def test_a_missing_scope_and_an_ended_token_are_problems_that_say_the_fix(vision: Team) -> None:
+    client = client_as("lead", vision)
+    made = client.post("/api/v1/me/tokens", {"name": "notebook"}, format="json").json()
+    headers = {"Authorization": f"Bearer {made['token']}"}
+
+    refused = APIClient().post("/api/v1/models", {"team": "vision", "name": "x"}, headers=headers)
+    browser = APIClient().post("/api/v1/me/tokens", {"name": "more"}, headers=headers)
+    ApiToken.objects.update(expires_at=clock.now())
+    ended = APIClient().get("/api/v1/me", headers=headers)
+
+    assert (refused.status_code, refused.json()["code"]) == (403, "missing_scope")
+    assert "lacks the scope upload" in refused.json()["detail"]
+    assert (browser.status_code, browser.json()["code"]) == (403, "browser_only")
+    assert (ended.status_code, ended.json()["code"]) == (401, "token_expired")
+    assert ended["Content-Type"] == "application/problem+json"
+    assert "expired on" in ended.json()["detail"]
+    assert ApiToken.objects.count() == 1

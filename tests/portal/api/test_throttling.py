@@ -56,6 +56,30 @@ def test_a_token_gets_a_retry_time(at: list[datetime]) -> None:
     assert send(token).status_code == 200
 
 
+@pytest.mark.parametrize("prefix", ["bearer", "BEARER ", "Bearer \t"])
+def test_another_spelling_of_the_header_is_the_same_token(prefix: str) -> None:
+    token = tokens.create(actor=make_user(), name="loop", days=1).plain
+    for _ in range(3):
+        send(token)
+
+    refused = Client().get("/api/v1/me", headers={"Authorization": f"{prefix} {token}"})
+
+    assert refused.status_code == 429
+    assert refused.json()["detail"] == (
+        "The token “loop” sent more than 3 requests in this minute. Expected available in 40 seconds."
+    )
+
+
+def test_what_lacks_a_scope_is_counted_too() -> None:
+    token = tokens.create(actor=make_user(), name="loop", days=1).plain
+    headers = {"Authorization": f"Bearer {token}"}
+
+    answers = [Client().post("/api/v1/teams", headers=headers) for _ in range(4)]
+
+    assert [answer.status_code for answer in answers] == [403, 403, 403, 429]
+    assert answers[-1]["Retry-After"] == "40"
+
+
 def test_another_token_of_the_same_person_is_not_held_up() -> None:
     user = make_user()
     loop, other = (tokens.create(actor=user, name=name, days=1).plain for name in "ab")

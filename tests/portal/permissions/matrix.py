@@ -14,6 +14,7 @@ gets 401 (of a page: the sign-in form, which keeps what was typed); a stranger g
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from portal.accounts.models import User
+from portal.api.problems import CONTENT_TYPE as PROBLEM
 from tests.portal import addresses
 from tests.portal.api.conftest import FullWorld
 
@@ -74,6 +76,7 @@ class Answer:
     status: int
     location: str
     writes: tuple[str, ...]
+    code: str = ""
 
 
 def pages(client: Client) -> set[str]:
@@ -104,13 +107,17 @@ def sign_in(user: User | None) -> SimpleCookie:
     return client.cookies
 
 
-def send(row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld) -> Answer:
-    """The response; its changes are rolled back."""
+def send(
+    row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld, *, token: str = ""
+) -> Answer:
+    """The response to a person, or to the token; its changes are rolled back."""
     method, _, route = row.key.partition(" ")
     names = {**full.names, **row.named}
     body = {k: names.get(v, v) if isinstance(v, str) else v for k, v in row.body.items()}
     client: Any = APIClient() if row.is_api else Client()
-    if user is not None and row.is_api:
+    if token:
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    elif user is not None and row.is_api:
         client.force_authenticate(user)
     else:
         client.cookies = copy.deepcopy(cookies)
@@ -126,7 +133,9 @@ def send(row: Row, user: User | None, cookies: SimpleCookie, full: FullWorld) ->
         if answer.streaming:
             b"".join(answer.streaming_content)
         transaction.set_rollback(True)
-    return Answer(answer.status_code, answer.get("Location", ""), tuple(writes))
+    is_problem = answer.get("Content-Type") == PROBLEM
+    code = str(json.loads(answer.content)["code"]) if is_problem else ""
+    return Answer(answer.status_code, answer.get("Location", ""), tuple(writes), code)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ class with docs/openapi.yaml (existence, type, null), so the two cannot drift ap
 whole answer, with fields that this client does not name.
 """
 
-from slipway_client.types.account import Cluster, Me, MyTeam
+from slipway_client.types.account import Cluster, Grant, Me, MyTeam
 from slipway_client.types.changes import (
     Change,
     ChangePreflight,
@@ -59,6 +59,7 @@ __all__ = [
     "DeploymentEvent",
     "DeploymentStats",
     "Desired",
+    "Grant",
     "Guard",
     "Import",
     "ListedVersion",

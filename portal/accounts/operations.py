@@ -1,0 +1,193 @@
+"""What an API token needs for each operation of the REST API: a scope, or a person in a browser.
+
+An operation that is missing here is refused to tokens. The role of the token's owner is checked by `policy`
+all the same, as on pages.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from portal.accounts.scopes import Scope
+
+_PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
+_PREFIX: Final = "api/v1/"
+BROWSER: Final = None
+
+_READ: Final = """
+    get advice
+    get approval-rules
+    get changes
+    get changes/{change_id}
+    get changes/{change_id}/checks
+    get clusters
+    get clusters/{cluster_id}
+    get clusters/{cluster_id}/shares
+    get costs
+    get costs.csv
+    get costs/ledger.csv
+    get costs/series
+    get deployments
+    get deployments/{deployment_id}
+    get deployments/{deployment_id}/drift
+    get deployments/{deployment_id}/events
+    get deployments/{deployment_id}/logs
+    get deployments/{deployment_id}/revisions
+    get deployments/{deployment_id}/stats
+    get emergency-reviews
+    get golden-requests/{golden_id}
+    get imports
+    get imports/{import_id}
+    get me
+    get mlflow-servers
+    get models
+    get models/{team}/{name}
+    get models/{team}/{name}/aliases
+    get models/{team}/{name}/aliases/{alias}
+    get models/{team}/{name}/golden-requests
+    get models/{team}/{name}/versions
+    get models/{team}/{name}/versions/{number}
+    get nodes
+    get pipeline-changes
+    get pipeline-changes/{pipeline_change_id}
+    get pipeline-changes/{pipeline_change_id}/checks
+    get pipelines
+    get pipelines/{pipeline_id}
+    get pods
+    get prices
+    get rollouts/{rollout_id}
+    get rollouts/{rollout_id}/before-traffic
+    get rollouts/{rollout_id}/events
+    get teams
+    get teams/{slug}
+    get teams/{slug}/delegations
+    get teams/{slug}/members
+    get teams/{slug}/rollout-limit
+    get teams/{slug}/rollout-templates
+    get usage
+    get versions
+    get versions/facets
+    get versions/quarantined-in-use
+    get versions/{version_id}
+    get versions/{version_id}/files
+    get versions/{version_id}/starts
+    post versions/{version_id}/triton-config
+"""
+_UPLOAD: Final = """
+    delete golden-requests/{golden_id}
+    delete models/{team}/{name}/aliases/{alias}
+    get mlflow-servers/{server}/models
+    get mlflow-servers/{server}/versions
+    get versions/{version_id}/parts
+    patch models/{team}/{name}
+    patch versions/{version_id}
+    post imports/{import_id}/cancel
+    post imports/{import_id}/resume
+    post models
+    post models/{team}/{name}/golden-requests
+    post models/{team}/{name}/imports
+    post models/{team}/{name}/references
+    post models/{team}/{name}/versions
+    post versions/preview
+    post versions/{version_id}/abandon
+    post versions/{version_id}/archive
+    post versions/{version_id}/complete
+    post versions/{version_id}/declare
+    post versions/{version_id}/discard
+    post versions/{version_id}/files/complete
+    post versions/{version_id}/parts
+    post versions/{version_id}/restore
+    post versions/{version_id}/stop
+    put models/{team}/{name}/aliases/{alias}
+"""
+_REQUEST: Final = """
+    delete teams/{slug}/rollout-templates/{template_id}
+    post advice/{item_id}/dismiss
+    post advice/{item_id}/reopen
+    post advice/{item_id}/request
+    post advice/{item_id}/snooze
+    post changes/{change_id}/withdraw
+    post deployments
+    post deployments/preflight
+    post deployments/{deployment_id}/changes
+    post deployments/{deployment_id}/changes/preflight
+    post deployments/{deployment_id}/drift/adopt
+    post deployments/{deployment_id}/drift/re-apply
+    post deployments/{deployment_id}/observations
+    post deployments/{deployment_id}/rollout-figures
+    post pipeline-changes/{pipeline_change_id}/withdraw
+    post pipelines
+    post pipelines/preview
+    post pipelines/{pipeline_id}/request-stop
+    post pipelines/{pipeline_id}/retire
+    post pipelines/{pipeline_id}/start
+    post sizing
+    post teams/{slug}/rollout-templates
+    put deployments/{deployment_id}/drift
+    put pipelines/{pipeline_id}
+"""
+_DECIDE: Final = """
+    post changes/{change_id}/approve
+    post changes/{change_id}/reject
+    post deployments/{deployment_id}/stop
+    post pipeline-changes/{pipeline_change_id}/approve
+    post pipeline-changes/{pipeline_change_id}/reject
+    post pipelines/{pipeline_id}/stop
+    post rollouts/{rollout_id}/abort
+    post rollouts/{rollout_id}/finish-watch
+    post rollouts/{rollout_id}/pause
+    post rollouts/{rollout_id}/promote
+    post rollouts/{rollout_id}/promote-fully
+    post rollouts/{rollout_id}/unpause
+"""
+# Administration, tokens themselves, and what bypasses the rules.
+_BROWSER: Final = """
+    delete approval-rules/{rule_id}
+    delete clusters/{cluster_id}
+    delete me/tokens/{token_id}
+    delete teams/{slug}/delegations/{delegation_id}
+    delete teams/{slug}/members/{username}
+    get clusters/{cluster_id}/serving
+    get me/tokens
+    patch teams/{slug}
+    post approval-rules
+    post changes/{change_id}/approve-in-emergency
+    post clusters
+    post clusters/{cluster_id}/test
+    post emergency-reviews/{review_id}/close
+    post me/tokens
+    post pipeline-changes/{pipeline_change_id}/approve-in-emergency
+    post prices
+    post teams
+    post teams/{slug}/delegations
+    post versions/{version_id}/release
+    put approval-rules/{rule_id}
+    put clusters/{cluster_id}/serving
+    put teams/{slug}/members/{username}
+    put teams/{slug}/rollout-limit
+"""
+
+
+def _keys(text: str, scope: Scope | None) -> dict[str, Scope | None]:
+    return dict.fromkeys((line.strip() for line in text.strip().splitlines()), scope)
+
+
+OPERATIONS: Final[dict[str, Scope | None]] = {
+    **_keys(_READ, Scope.READ),
+    **_keys(_UPLOAD, Scope.UPLOAD),
+    **_keys(_REQUEST, Scope.REQUEST),
+    **_keys(_DECIDE, Scope.DECIDE),
+    **_keys(_BROWSER, BROWSER),
+}
+
+
+@lru_cache(maxsize=512)
+def scope_of(method: str, route: str) -> Scope | None:
+    """The scope for a method of a route as the URL resolver has it; None: no token may."""
+    if method == "OPTIONS":
+        return Scope.READ
+    name = "get" if method == "HEAD" else method.lower()
+    path = _PARAMETER.sub(r"{\1}", route.removeprefix(_PREFIX))
+    return OPERATIONS.get(f"{name} {path}", BROWSER)

@@ -1,0 +1,82 @@
+"""Forms of API tokens and service accounts. They parse input; the services validate it."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from django import forms
+
+from portal.accounts import policy, tokens
+from portal.accounts.models import User
+from portal.accounts.scopes import DESCRIPTIONS, OF_SERVICE_ACCOUNTS, Scope
+
+
+class NewToken(TypedDict):
+    name: str
+    scopes: list[str]
+    days: int
+
+
+class NewPersonalToken(NewToken):
+    team_slug: str
+
+
+class _LifetimeForm(forms.Form):
+    name = forms.CharField(max_length=80)
+    scopes = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
+    days = forms.TypedChoiceField(label="Expires after", coerce=int)
+
+    def __init__(self, scopes: tuple[Scope, ...], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choosable = [scope for scope in scopes if scope != Scope.READ]
+        self.fields["scopes"].choices = [(scope.value, DESCRIPTIONS[scope]) for scope in choosable]  # type: ignore[attr-defined]  # a choice field
+        self.fields["scopes"].help_text = "Reading is always included."
+        self.fields["days"].choices = [(days, _days(days)) for days in tokens.lifetimes()]  # type: ignore[attr-defined]  # a choice field
+        self.fields["days"].initial = tokens.default_days()
+
+    def select_scopes(self, text: str) -> None:
+        """Tick the scopes of a comma-separated list; others are ignored."""
+        known = [value for value, _ in self.fields["scopes"].choices]  # type: ignore[attr-defined]  # a choice field
+        given = [name for name in text.split(",") if name in known]
+        self.fields["scopes"].initial = given
+        if Scope.DECIDE in given:
+            self.fields["days"].initial = tokens.DECIDE_DAYS
+
+
+class TokenForm(_LifetimeForm):
+    team = forms.ChoiceField(
+        required=False, help_text="With a team, everything else is hidden from the token."
+    )
+    field_order = ("name", "scopes", "team", "days")
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(tuple(Scope), *args, **kwargs)
+        slugs = [(team.slug, team.slug) for team in policy.visible_teams(user)]
+        self.fields["team"].choices = [("", "All my teams"), *slugs]  # type: ignore[attr-defined]  # a choice field
+        self.fields[
+            "name"
+        ].help_text = "Where the token is used, so that you know what stops when you revoke it."
+        self.fields["days"].help_text = "A token that decides lives 1 day."
+
+    def values(self) -> NewPersonalToken:
+        data = self.cleaned_data
+        return NewPersonalToken(
+            name=data["name"], scopes=data["scopes"], days=data["days"], team_slug=data["team"]
+        )
+
+
+class ServiceAccountForm(_LifetimeForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # The page has other forms with a name.
+        super().__init__(OF_SERVICE_ACCOUNTS, *args, **{"auto_id": "service_%s", **kwargs})
+        self.fields[
+            "name"
+        ].help_text = "What uses it, for example: ci. Lowercase letters, digits and '-'."
+
+    def values(self) -> NewToken:
+        data = self.cleaned_data
+        return NewToken(name=data["name"], scopes=data["scopes"], days=data["days"])
+
+
+def _days(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"
