@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from portal.accounts import policy
-from portal.accounts.local import invitations
+from portal.accounts.local import invitations, links, sessions
+from portal.accounts.local.models import PasswordLink
 from portal.accounts.models import ApiToken, Delegation, Identity, User
 from portal.accounts.oidc.gateway import provider_named
 from portal.accounts.policy import Action, Actor
@@ -60,8 +60,9 @@ def deactivate(*, actor: Actor, username: str, reason: str = "") -> User:
         open_delegations = Delegation.objects.filter(ended_at=None)
         delegations = open_delegations.filter(delegate=person).update(ended_at=at)
         delegations += open_delegations.filter(lead=person).update(ended_at=at)
-        sessions = _end_sessions(person)
+        ended = sessions.end_all(person)
         invited = invitations.revoke_of(person)
+        links.revoke(PasswordLink, user=person)
         trail.record(
             actor=actor,
             action=DEACTIVATED,
@@ -70,7 +71,7 @@ def deactivate(*, actor: Actor, username: str, reason: str = "") -> User:
             after={
                 "tokens": tokens,
                 "delegations": delegations,
-                "sessions": sessions,
+                "sessions": ended,
                 "invitations": invited,
             },
             reason=reason,
@@ -121,15 +122,3 @@ def connect(*, actor: Actor, username: str, provider_name: str, subject: str) ->
             code="connected_already",
         ) from error
     return identity
-
-
-def _end_sessions(person: User) -> int:
-    """Sessions do not name their person in a column, so all that are valid are read."""
-    key = str(person.pk)
-    theirs = [
-        session.pk
-        for session in Session.objects.filter(expire_date__gt=clock.now()).iterator()
-        if session.get_decoded().get("_auth_user_id") == key
-    ]
-    Session.objects.filter(pk__in=theirs).delete()
-    return len(theirs)

@@ -31,6 +31,7 @@ _PAGES = (
     ("What-if", "/what-if", "trending-down"),
     ("Audit", "/audit", "scroll-text"),
     ("Admin", "/admin", "settings"),
+    ("Sign-in and sessions", "/account/security", "shield-check"),
     ("API tokens", "/account/tokens", "key-round"),
     ("API reference", "/api/docs", "file-code"),
 )

@@ -81,7 +81,7 @@ def render_list(
 @require_GET
 @people_only
 def person_page(request: HttpRequest, user: User, username: str) -> HttpResponse:
-    return _render_person(request, user, username)
+    return render_person(request, user, username)
 
 
 @require_POST
@@ -89,7 +89,7 @@ def person_page(request: HttpRequest, user: User, username: str) -> HttpResponse
 def deactivate(request: HttpRequest, user: User, username: str) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        return _render_person(request, user, username, reason=form)
+        return render_person(request, user, username, reason=form)
     people.deactivate(actor=user, username=username, reason=form.cleaned_data["reason"])
     messages.success(
         request, f"Deactivated {username}. Sessions, API tokens and delegations have ended."
@@ -111,7 +111,7 @@ def connect(request: HttpRequest, user: User, username: str) -> HttpResponse:
     people.get(actor=user, username=username)
     form = ConnectForm(request.POST)
     if not form.is_valid():
-        return _render_person(request, user, username, connection=form)
+        return render_person(request, user, username, connection=form)
     chosen = form.cleaned_data
     try:
         people.connect(
@@ -122,18 +122,19 @@ def connect(request: HttpRequest, user: User, username: str) -> HttpResponse:
         )
     except DomainError as error:
         add_to(form, error)
-        return _render_person(request, user, username, connection=form, status=error.status)
+        return render_person(request, user, username, connection=form, status=error.status)
     messages.success(request, f"{username} can sign in with {chosen['provider']} now.")
     return redirect("admin-person", username=username)
 
 
-def _render_person(
+def render_person(
     request: HttpRequest,
     user: User,
     username: str,
     *,
     reason: ReasonForm | None = None,
     connection: ConnectForm | None = None,
+    link: ShownLink | None = None,
     status: int = HTTPStatus.OK,
 ) -> HttpResponse:
     """A refused form keeps its input and errors."""
@@ -146,6 +147,8 @@ def _render_person(
         "reason": reason or ReasonForm(),
         "connection": connection or ConnectForm(),
         "providers": settings.SLIPWAY_OIDC,
+        "link": link,
+        "has_password": person.has_usable_password(),
     }
     has_errors = any(form and form.errors for form in (reason, connection))
     if has_errors and status == HTTPStatus.OK:

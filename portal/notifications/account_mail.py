@@ -9,7 +9,7 @@ from typing import Final
 from django.conf import settings
 
 from portal.accounts.local import links
-from portal.accounts.local.models import AccountLink, Invitation
+from portal.accounts.local.models import AccountLink, Invitation, PasswordLink
 from portal.core import clock, leases
 from portal.core.leases import Lease
 from portal.notifications import addresses, gateway
@@ -18,7 +18,7 @@ from portal.notifications.models import ChannelKind
 
 logger = logging.getLogger(__name__)
 _LEASE_SECONDS: Final = 60
-_MODELS: Final[tuple[type[AccountLink], ...]] = (Invitation,)
+_MODELS: Final[tuple[type[AccountLink], ...]] = (Invitation, PasswordLink)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ def mail_of(link: AccountLink) -> Mail:
     """Raises TypeError for a link of another kind."""
     if isinstance(link, Invitation):
         return _invitation(link)
+    if isinstance(link, PasswordLink):
+        return _password_link(link)
     raise TypeError(type(link).__name__)
 
 
@@ -77,6 +79,15 @@ def _invitation(link: Invitation) -> Mail:
         f"The link works once, until {_end(link)}."
     )
     return Mail(link.email, Message(f"Join {link.team.name} in Slipway", body))
+
+
+def _password_link(link: PasswordLink) -> Mail:
+    body = (
+        f"Somebody, hopefully you, asked for a new password of {link.user.username} in Slipway.\n\n"
+        f"Choose it: {_address('password-link', link)}\n\n"
+        f"The link works once, until {_end(link)}. If it was not you, do nothing: your password stays."
+    )
+    return Mail(link.user.email, Message("Your new password in Slipway", body))
 
 
 def _address(page: str, link: AccountLink) -> str:

@@ -1,4 +1,4 @@
-"""Middleware of pages: current team, caching of fragments, domain errors."""
+"""Middleware of pages: current team, last use of a session, caching of fragments, domain errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
+from portal.accounts.local import sessions
 from portal.core.errors import DomainError
 from portal.ui import htmx, teams
 
@@ -25,6 +26,19 @@ class CurrentTeamMiddleware:
         if not request.path.startswith(_WITHOUT_TEAM):
             teams.choose(request)
         return self.get_response(request)
+
+
+class LastSeenMiddleware:
+    """Keep the last use of a session that this request has read."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        store = request.session
+        sessions.touch(store.session_key, seen_at=getattr(store, "seen_at", None))
+        return response
 
 
 class FragmentCacheMiddleware:

@@ -13,21 +13,33 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 
 from portal.accounts import sign_ins
+from portal.accounts.local.session_store import BEGAN
 from portal.accounts.sign_ins import Attempt
 from portal.core import clock
-from portal.core.client_address import client_network
+from portal.core.client_address import client_address, client_network
 from portal.ui import kept_input
 
 _TOO_MANY = "too_many_failures"
 _BUSY_SECONDS = 10
 
 
-def limit_session(request: HttpRequest) -> None:
-    """End the new session a fixed time after the sign-in, whatever is kept in it meanwhile: a session that
-    grew older with each use would keep roles that claims gave long ago.
+def begin_session(request: HttpRequest, *, method: str) -> None:
+    """Say how the new session began, and end it a fixed time after the sign-in, whatever is kept in it
+    meanwhile: a session that grew older with each use would keep roles that claims gave long ago.
     """
-    lifetime = timedelta(seconds=settings.SESSION_COOKIE_AGE)
-    request.session.set_expiry(clock.now() + lifetime)
+    at = clock.now()
+    request.session[BEGAN] = {
+        "at": at.isoformat(),
+        "address": client_address(request)[:64],
+        "user_agent": request.headers.get("User-Agent", "").replace("\0", "")[:300],
+        "method": method[:80],
+    }
+    request.session.set_expiry(at + timedelta(seconds=settings.SESSION_COOKIE_AGE))
+
+
+def attempt_of(request: HttpRequest, username: str) -> Attempt:
+    device = request.COOKIES.get(sign_ins.COOKIE, "")
+    return Attempt(username, client_network(request), device)
 
 
 class SignInForm(AuthenticationForm):
@@ -37,8 +49,7 @@ class SignInForm(AuthenticationForm):
         username = str(self.cleaned_data.get("username") or "")
         if self.request is None:
             return Attempt(username, "")
-        device = self.request.COOKIES.get(sign_ins.COOKIE, "")
-        return Attempt(username, client_network(self.request), device)
+        return attempt_of(self.request, username)
 
     def clean(self) -> dict[str, Any]:
         if not self.cleaned_data.get("username") or not self.cleaned_data.get("password"):
@@ -81,7 +92,7 @@ class SignIn(LoginView):
         """Restore kept form input. The form's own page checks that this user may see it."""
         kept = kept_input.opened(self.request.POST.get("kept", ""))
         response = super().form_valid(form)
-        limit_session(self.request)
+        begin_session(self.request, method="password")
         if kept is not None:
             kept_input.store(self.request, kept)
         if isinstance(form, SignInForm):

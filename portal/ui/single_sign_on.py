@@ -19,7 +19,7 @@ from portal.core import rate_limits
 from portal.core.client_address import client_network
 from portal.core.errors import DomainError, NotFound
 from portal.core.rate_limits import Limit
-from portal.ui.sign_in import limit_session
+from portal.ui.sign_in import begin_session
 
 # A whole office may have one address. A sign-in counts twice and costs the provider five requests.
 _OF_ADDRESS: Final = Limit("single sign-on from an address", 600, 15 * 60)
@@ -53,7 +53,7 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     except DomainError as error:
         return _problem(request, error, provider_id)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    limit_session(request)
+    begin_session(request, method=provider.label)
     path = _safe_path(request, answer.next_path)
     return redirect(path or resolve_url(settings.LOGIN_REDIRECT_URL))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from http import HTTPStatus
 from typing import Final
 
 from django.conf import settings
@@ -15,6 +14,7 @@ from django.db.models import QuerySet
 
 from portal.accounts import policy, roles
 from portal.accounts.local import links, new_accounts
+from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import Invitation
 from portal.accounts.models import Membership, Role, Team, User
 from portal.accounts.policy import SYSTEM, Action
@@ -22,7 +22,7 @@ from portal.accounts.teams import MEMBER_SET
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock, rate_limits
-from portal.core.errors import Conflict, DomainError, Invalid, NotFound
+from portal.core.errors import Conflict, Invalid, NotFound
 from portal.core.rate_limits import Limit
 from portal.core.wakeups import wake
 
@@ -45,12 +45,6 @@ class NewInvitation:
 
     row: Invitation
     path: str
-
-
-class LinkDead(DomainError):
-    code = "link_dead"
-    status = HTTPStatus.GONE
-    title = "This link no longer works"
 
 
 def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewInvitation:

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 from portal.accounts.local.models import AccountLink
 from portal.core import clock, sealing
+from portal.core.errors import DomainError
+
+
+class LinkDead(DomainError):
+    """The message says what to do."""
+
+    code = "link_dead"
+    status = HTTPStatus.GONE
+    title = "This link no longer works"
+
 
 LinkT = TypeVar("LinkT", bound=AccountLink)
 _PURPOSE: Final = "account links"

@@ -4,8 +4,10 @@ portal.accounts.models can import them.
 
 from __future__ import annotations
 
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
+from portal.accounts.local import session_store
 from portal.core import clock
 from portal.core.leases import Leased
 
@@ -59,3 +61,34 @@ class Invitation(AccountLink):
 
     def __str__(self) -> str:
         return f"{self.email} to {self.team_id}"
+
+
+class PasswordLink(AccountLink):
+    """Lets a person choose a new password. Without `created_by` it was requested on the sign-in page."""
+
+    user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="+")
+
+    def __str__(self) -> str:
+        return f"{self.user_id}"
+
+
+class BrowserSession(AbstractBaseSession):
+    """A session that names its person, so that they are listed and ended without reading all of them."""
+
+    user = models.ForeignKey(
+        "accounts.User", on_delete=models.CASCADE, related_name="browser_sessions", null=True
+    )
+    began_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    address = models.CharField(max_length=64, blank=True, default="")
+    user_agent = models.CharField(max_length=300, blank=True, default="")
+    # How the person signed in: "password", or a provider's label.
+    method = models.CharField(max_length=80, blank=True, default="")
+
+    @classmethod
+    def get_session_store_class(cls) -> type[session_store.SessionStore]:
+        return session_store.SessionStore
+
+    def __str__(self) -> str:
+        """Not the key, with which anyone is signed in."""
+        return f"session of {self.user_id}"

@@ -13,11 +13,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.accounts.local import invitations, links
-from portal.accounts.local.invitations import LinkDead
+from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import Invitation
 from portal.accounts.models import User
 from portal.dashboard.accounts.password_fields import NewPasswordForm
-from portal.ui.sign_in import limit_session
+from portal.ui.sign_in import begin_session
 
 _SESSION_KEY: Final = "opened_invitation"
 
@@ -73,5 +73,5 @@ def _answer(request: HttpRequest, found: Invitation, form: AcceptForm) -> HttpRe
         context = {"invitation": found, "form": form}
         return render(request, "accounts/invitation.html", context, status=form.status)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    limit_session(request)
+    begin_session(request, method="password")
     return redirect("home")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from portal.dashboard.accounts import invitation, invitations
+from portal.dashboard.accounts import invitation, invitations, password_links, security
 
 urlpatterns = [
     path("invitation/<str:token>", invitation.open_link, name="invitation-open"),
@@ -20,4 +20,16 @@ urlpatterns = [
         invitations.invite_to_team,
         name="admin-team-invite",
     ),
+    path("sign-in/forgotten", password_links.forgotten, name="forgotten"),
+    path("password-link/<str:token>", password_links.open_link, name="password-link-open"),
+    path("password-link", password_links.choose, name="password-link"),
+    path(
+        "admin/people/<str:username>/password-link",
+        password_links.make,
+        name="admin-person-password",
+    ),
+    path("account/security", security.security_page, name="security"),
+    path("account/password", security.change_password, name="password"),
+    path("account/sessions/end-others", security.end_other_sessions, name="sessions-end-others"),
+    path("account/sessions/<slug:name>/end", security.end_session, name="session-end"),
 ]

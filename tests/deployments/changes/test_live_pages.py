@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from django.contrib.sessions.models import Session
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from fleet.models import Workload, WorkloadMinute
+from portal.accounts.local.models import BrowserSession
 from tests import screenshots
 from tests.deployments.browsing import chromium_for_tests, polled, signed_in_context
 from tests.deployments.signed_in import STEPS
@@ -148,7 +148,7 @@ def start_canary_on(world: World) -> None:
 
 def end_session(page: Page) -> None:
     session = next(cookie for cookie in page.context.cookies() if cookie["name"] == "sessionid")
-    Session.objects.get(session_key=session["value"]).delete()
+    BrowserSession.objects.get(session_key=session["value"]).delete()
 
 
 def sign_in_again(page: Page, world: World) -> None:

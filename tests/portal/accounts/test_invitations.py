@@ -11,7 +11,7 @@ from django.test import Client
 
 from portal.accounts import people
 from portal.accounts.local import invitations, links
-from portal.accounts.local.invitations import LinkDead
+from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import Invitation
 from portal.accounts.models import Membership, Role, Team, User
 from portal.audit.models import AuditEvent

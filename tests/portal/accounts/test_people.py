@@ -7,11 +7,11 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from portal.accounts import delegations, people, tokens
+from portal.accounts.local.models import BrowserSession
 from portal.accounts.models import Delegation, Identity, Role, User
 from portal.accounts.oidc.providers import Provider
 from portal.audit.models import AuditEvent
@@ -87,7 +87,7 @@ def test_only_platform_admins_and_never_oneself(admin: User, ana: User) -> None:
         people.connect(actor=ana, username="admin", provider_name="lab", subject="x")
 
     assert set(User.objects.values_list("is_active", flat=True)) == {True}
-    assert (AuditEvent.objects.count(), Session.objects.count()) == (0, 1)
+    assert (AuditEvent.objects.count(), BrowserSession.objects.count()) == (0, 1)
 
 
 def test_twice_is_a_conflict_that_writes_nothing(admin: User, ana: User) -> None:

@@ -41,7 +41,7 @@ DECIDERS = "delegate lead admin"
 METHODS = ("get", "post", "put", "patch", "delete")
 _WRITES = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "MERGE")
 # The team of the switcher is kept in the session; nothing else may be written by a refusal.
-_UNRELATED = ('"django_session"',)
+_UNRELATED = ('"accounts_browsersession"',)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,11 @@ OPEN: Final = (
     Row("GET session", EVERYONE, others={"anonymous": 401}),
     # Whoever has the link opens it. This one was never given out.
     _for_anyone("GET invitation/<str:token>", 302),
+    _for_anyone("GET password-link/<str:token>", 302),
+    _for_anyone("GET password-link", 410),
+    _for_anyone("POST password-link", 410, body=_NEW_PERSON),
+    _for_anyone("GET sign-in/forgotten"),
+    _for_anyone("POST sign-in/forgotten", body={"email": "ana@example.org"}),
     _for_anyone("GET invitation", 410),
     _for_anyone("POST invitation", 410, body=_NEW_PERSON),
 )
@@ -67,6 +72,7 @@ OF_EVERYONE: Final = tuple(
     for route in (
         "",
         "account/notifications",
+        "account/security",
         "account/tokens",
         "advice",
         "approvals",
@@ -88,6 +94,10 @@ OF_EVERYONE: Final = tuple(
 )
 OF_ONESELF: Final = (
     Row("POST account/notifications", EVERYONE, ok=422),
+    Row("POST account/password", EVERYONE, ok=422),
+    Row("POST account/sessions/end-others", EVERYONE, ok=302),
+    # Of nobody.
+    Row("POST account/sessions/<slug:name>/end", EVERYONE, ok=404),
     Row("POST account/tokens", EVERYONE, body={"name": "x", "days": "7"}),
     # The token is the admin's: of everybody else's tokens it is none.
     Row(
@@ -255,6 +265,7 @@ TEAMS: Final = (
 PLATFORM: Final = (
     _of_admins("GET admin/people"),
     _of_admins(f"GET {_PERSON}"),
+    _of_admins(f"POST {_PERSON}/password-link"),
     _of_admins(f"POST {_PERSON}/connect", 422),
     _of_admins(f"POST {_PERSON}/deactivate", 302),
     _of_admins(f"POST {_PERSON}/reactivate", 409),

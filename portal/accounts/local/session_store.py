@@ -1,0 +1,49 @@
+"""Django's sessions in the database, with the person, the device and the last use in columns."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+
+from portal.core import clock
+
+if TYPE_CHECKING:
+    from portal.accounts.local.models import BrowserSession
+
+# What a sign-in puts into the session.
+BEGAN: Final = "began"
+_PERSON: Final = "_auth_user_id"
+
+
+class SessionStore(DatabaseStore):
+    """`seen_at` is the last use as stored; None for a session that was not read."""
+
+    seen_at: datetime | None = None
+
+    @classmethod
+    def get_model_class(cls) -> type[BrowserSession]:
+        # Named here, because Django loads models before this module's users.
+        from portal.accounts.local.models import BrowserSession  # noqa: PLC0415  circular
+
+        return BrowserSession
+
+    def load(self) -> dict[str, Any]:
+        row: BrowserSession | None = self._get_session_from_db()  # type: ignore[attr-defined]  # Django's own
+        if row is None:
+            return {}
+        self.seen_at = row.last_seen_at
+        data: dict[str, Any] = self.decode(row.session_data)
+        return data
+
+    def create_model_instance(self, data: dict[str, Any]) -> BrowserSession:
+        row: Any = super().create_model_instance(data)
+        at, began = clock.now(), data.get(BEGAN, {})
+        row.user_id = data.get(_PERSON)
+        row.began_at = datetime.fromisoformat(began["at"]) if began else at
+        row.last_seen_at = at
+        row.address = began.get("address", "")
+        row.user_agent = began.get("user_agent", "")
+        row.method = began.get("method", "")
+        return row  # type: ignore[no-any-return]  # the class of get_model_class
