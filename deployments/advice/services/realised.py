@@ -14,6 +14,8 @@ from portal.core import clock
 from portal.core.money import HOURS_PER_MONTH
 
 CHECK_AFTER: Final = timedelta(days=30)
+# A cluster that was not reached leaves hours that are never sealed; the others are then the result.
+WAIT_FOR_HOURS: Final = timedelta(days=7)
 
 
 def follow() -> None:
@@ -45,15 +47,15 @@ def _measure(item: AdviceItem, now: datetime) -> None:
     end = start + CHECK_AFTER
     deployment = item.deployment
     sealed = hours.count_sealed(cluster_id=deployment.cluster_id, start=start, end=end)
+    is_whole = sealed >= CHECK_AFTER // HOUR
+    is_over = now >= end and (is_whole or now >= end + WAIT_FOR_HOURS)
+    rows = AdviceItem.objects.filter(pk=item.pk, state=AdviceState.APPLIED)
+    state = AdviceState.CHECKED if is_over else AdviceState.APPLIED
     if not sealed:
+        rows.update(state=state)
         return
     spent = hours.spent(
         team_slug=deployment.team.slug, deployment=deployment.name, start=start, end=end
     )
     month = (spent * HOURS_PER_MONTH / sealed).quantize(CENT)
-    is_over = now >= end and sealed >= CHECK_AFTER // HOUR
-    AdviceItem.objects.filter(pk=item.pk, state=AdviceState.APPLIED).update(
-        realised_amount=item.cost_amount - month,
-        realised_hours=sealed,
-        state=AdviceState.CHECKED if is_over else AdviceState.APPLIED,
-    )
+    rows.update(realised_amount=item.cost_amount - month, realised_hours=sealed, state=state)

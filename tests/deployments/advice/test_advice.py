@@ -92,6 +92,26 @@ def test_a_change_that_saved_less_says_so(world: World) -> None:
     assert item.realised_amount == item.saving_amount / 2
 
 
+@pytest.mark.parametrize(("hours", "realised"), [(0, None), (10 * 24, "whole")])
+def test_hours_that_are_never_sealed_do_not_keep_it_open(
+    world: World, hours: int, realised: str | None
+) -> None:
+    item, deployment = _applied(world)
+    world.clock.move((hours + 1) * 3600)
+    history.write(world, deployment, replicas=1, hours=hours)
+
+    world.clock.move((32 * 24 - hours) * 3600)
+    refresh.sweep()
+    item.refresh_from_db()
+    assert item.state == AdviceState.APPLIED
+    world.clock.move(7 * 24 * 3600)
+    refresh.sweep()
+
+    item.refresh_from_db()
+    assert (item.state, item.realised_hours) == (AdviceState.CHECKED, hours)
+    assert item.realised_amount == (item.saving_amount if realised else None)
+
+
 @pytest.mark.parametrize(
     "gap",
     [
