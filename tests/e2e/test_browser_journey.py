@@ -3,57 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
+from tests.e2e import browsers
+from tests.e2e.browsers import Pages, browser, page_of
 from tests.e2e.demo_process import ROOT, DemoProcess
 from tests.e2e.rest import Classifier, Person
-from tests.waiting import PATIENCE_MS
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed"),
-]
+__all__ = ["browser", "page_of"]
+pytestmark = browsers.marks
 NAME = "filetype-web"
-Pages = Callable[[str], Page]
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def page_of(demo: DemoProcess, browser: Browser, tmp_path: Path) -> Iterator[Pages]:
-    """Signs a person in, in a browser context of their own; fails on what the console complains of."""
-    pages: dict[str, Page] = {}
-    complaints: list[str] = []
-
-    def sign_in(name: str) -> Page:
-        context = browser.new_context(base_url=demo.url)
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(f"{name}: {error}"))
-        page.goto("/sign-in")
-        page.get_by_label("Username").fill(name)
-        page.get_by_label("Password").fill(demo.password(name))
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(re.compile(r"/$"))
-        pages[name] = page
-        return page
-
-    yield sign_in
-    for name, page in pages.items():
-        page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
-    assert complaints == []
 
 
 def upload(page: Page, demo: DemoProcess) -> None:

@@ -1,0 +1,54 @@
+"""Real browsers of people who are signed in to the demo."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.e2e.demo_process import DemoProcess
+from tests.waiting import PATIENCE_MS
+
+CHROMIUM = shutil.which("chromium")
+marks = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed"),
+]
+Pages = Callable[[str], Page]
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page_of(demo: DemoProcess, browser: Browser, tmp_path: Path) -> Iterator[Pages]:
+    """Signs a person in, in a browser context of their own; fails on what the console complains of."""
+    pages: dict[str, Page] = {}
+    complaints: list[str] = []
+
+    def sign_in(name: str) -> Page:
+        context = browser.new_context(base_url=demo.url)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(f"{name}: {error}"))
+        page.goto("/sign-in")
+        page.get_by_label("Username").fill(name)
+        page.get_by_label("Password").fill(demo.password(name))
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(re.compile(r"/$"))
+        pages[name] = page
+        return page
+
+    yield sign_in
+    for name, page in pages.items():
+        page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+    assert complaints == []
