@@ -102,9 +102,9 @@ def _rows(team: Team) -> QuerySet[Delegation]:
 
 
 def _delegate(team: Team, actor: User, username: str) -> User:
-    memberships = Membership.objects.filter(team=team, user__username=username).select_related(
-        "user"
-    )
+    memberships = Membership.objects.filter(
+        team=team, user__username=username, user__service_team=None
+    ).select_related("user")
     membership = memberships.first()
     if membership is None:
         raise Invalid(

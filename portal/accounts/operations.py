@@ -149,8 +149,10 @@ _BROWSER: Final = """
     delete me/tokens/{token_id}
     delete teams/{slug}/delegations/{delegation_id}
     delete teams/{slug}/members/{username}
+    delete teams/{slug}/service-accounts/{account}
     get clusters/{cluster_id}/serving
     get me/tokens
+    get teams/{slug}/service-accounts
     patch teams/{slug}
     post approval-rules
     post changes/{change_id}/approve-in-emergency
@@ -162,6 +164,8 @@ _BROWSER: Final = """
     post prices
     post teams
     post teams/{slug}/delegations
+    post teams/{slug}/service-accounts
+    post teams/{slug}/service-accounts/{account}/rotate
     post versions/{version_id}/release
     put approval-rules/{rule_id}
     put clusters/{cluster_id}/serving

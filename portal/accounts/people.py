@@ -27,7 +27,11 @@ _MAX_SUBJECT: Final = 255
 def list_matching(*, actor: Actor, text: str = "") -> QuerySet[User]:
     """People whose username, name or address contains the text, by username."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
-    rows = User.objects.order_by("username").prefetch_related("memberships__team", "identities")
+    rows = (
+        User.objects.filter(service_team=None)
+        .order_by("username")
+        .prefetch_related("memberships__team", "identities")
+    )
     words = text.replace("\0", "").split()
     for word in words:
         rows = rows.filter(
@@ -41,7 +45,7 @@ def list_matching(*, actor: Actor, text: str = "") -> QuerySet[User]:
 
 def get(*, actor: Actor, username: str) -> User:
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
-    person = User.objects.filter(username=username).first()
+    person = User.objects.filter(username=username, service_team=None).first()
     if person is None:
         raise NotFound(f"User {username} does not exist.")
     return person

@@ -14,6 +14,7 @@ from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet
 
 from portal.accounts import scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
+from portal.accounts.requesters import requesters
 from portal.accounts.scopes import Scope
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
@@ -126,10 +127,21 @@ def require(
             f"Your role in {team.slug} is {role}. To {action}, you need the role {allowed}.",
             code="role_required",
         )
-    is_own = isinstance(actor, User) and requester_id is not None and actor.pk == requester_id
-    if is_own and action in _NOT_THE_REQUESTER:
+    if action in _NOT_THE_REQUESTER and isinstance(actor, User):
+        require_another(actor, action, team, requester_id)
+
+
+def require_another(actor: User, action: Action, team: Team, requester_id: int | None) -> None:
+    """Four eyes. Raises Forbidden for the requester, and for who held a token of the requesting account."""
+    if actor.pk == requester_id:
         raise Forbidden(
             f"You requested this change, so someone else in {team.slug} must {action} (four eyes).",
+            code="four_eyes",
+        )
+    if actor.pk in requesters(requester_id):
+        raise Forbidden(
+            "You created or rotated a token of the service account that requested this, so someone else in "
+            f"{team.slug} must {action} (four eyes).",
             code="four_eyes",
         )
 
@@ -180,7 +192,8 @@ def _is_delegated(actor: Actor, action: Action, team: Team, requester_id: int | 
     """
     if action not in _DELEGABLE:
         return False
-    return any(lead_id != requester_id for lead_id in leads_delegating_to(actor, team))
+    excluded = requesters(requester_id)
+    return any(lead_id not in excluded for lead_id in leads_delegating_to(actor, team))
 
 
 def is_allowed(

@@ -20,9 +20,9 @@ class Scope(StrEnum):
 
 DESCRIPTIONS: Final = {
     Scope.READ: "Read: everything that you see",
-    Scope.UPLOAD: "Upload: models, versions, aliases and golden requests",
-    Scope.REQUEST: "Request: change requests and their checks",
-    Scope.DECIDE: "Decide: approve, reject, promote, pause, abort and stop",
+    Scope.UPLOAD: "Upload: models and versions",
+    Scope.REQUEST: "Request: changes",
+    Scope.DECIDE: "Decide: approve, promote, abort",
 }
 # What a service account can have: a person decides.
 OF_SERVICE_ACCOUNTS: Final = (Scope.READ, Scope.UPLOAD, Scope.REQUEST)

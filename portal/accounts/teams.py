@@ -123,6 +123,11 @@ def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Members
             f"User {username} does not exist. A person must sign in once before you can add them.",
             fields={"username": "unknown"},
         )
+    if user.is_service_account:
+        raise Invalid(
+            f"{username} is a service account. It stays a member of its own team and never leads.",
+            fields={"username": "choose a person"},
+        )
     if role not in Role.values:
         raise Invalid(
             f"Unknown role. Use one of: {', '.join(Role.values)}.", fields={"role": "unknown"}
@@ -152,7 +157,9 @@ def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Members
 def remove_member(*, actor: Actor, team: Team, username: str) -> None:
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     with transaction.atomic():
-        membership = Membership.objects.filter(user__username=username, team=team).first()
+        membership = Membership.objects.filter(
+            user__username=username, user__service_team=None, team=team
+        ).first()
         if membership is None:
             raise NotFound(f"{username} is not a member of {team.slug}.")
         membership.delete()
@@ -174,4 +181,5 @@ def get_visible(*, actor: Actor, slug: str) -> Team:
 
 def list_members(*, actor: Actor, team: Team) -> list[Membership]:
     policy.require(actor, Action.VIEW, team)
-    return list(team.memberships.select_related("user").order_by("user__username"))
+    people = team.memberships.filter(user__service_team=None)
+    return list(people.select_related("user").order_by("user__username"))

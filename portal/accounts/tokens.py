@@ -98,7 +98,13 @@ def create(
 
 
 def issue(
-    *, owner: User, name: str, days: int | None, scopes: Collection[str], team: Team | None
+    *,
+    owner: User,
+    name: str,
+    days: int | None,
+    scopes: Collection[str],
+    team: Team | None,
+    made_by: User | None = None,
 ) -> NewToken:
     """Store a token. The caller has checked permission and writes the audit row."""
     given = checked_scopes(scopes)
@@ -112,6 +118,7 @@ def issue(
         digest=_digest(plain),
         scopes=" ".join(given),
         team=team,
+        made_by=made_by,
         created_at=at,
         expires_at=at + timedelta(days=lifetime),
     )

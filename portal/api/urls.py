@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from portal.api import delegations, views
+from portal.api import delegations, service_accounts, views
 
 urlpatterns: list[URLPattern] = [
     path("me", views.MeView.as_view(), name="me"),
@@ -15,6 +15,21 @@ urlpatterns: list[URLPattern] = [
     path("teams/<slug:slug>/members", views.MembersView.as_view(), name="members"),
     path(
         "teams/<slug:slug>/members/<str:username>", views.MemberView.as_view(), name="team-member"
+    ),
+    path(
+        "teams/<slug:slug>/service-accounts",
+        service_accounts.ServiceAccountsView.as_view(),
+        name="service-accounts",
+    ),
+    path(
+        "teams/<slug:slug>/service-accounts/<str:account>",
+        service_accounts.ServiceAccountView.as_view(),
+        name="service-account",
+    ),
+    path(
+        "teams/<slug:slug>/service-accounts/<str:account>/rotate",
+        service_accounts.RotationView.as_view(),
+        name="rotate-service-account",
     ),
     path(
         "teams/<slug:slug>/delegations", delegations.DelegationsView.as_view(), name="delegations"

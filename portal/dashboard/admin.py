@@ -9,14 +9,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from portal.accounts import delegations, teams
+from portal.accounts import delegations, service_accounts, teams
 from portal.accounts.local import invitations
 from portal.accounts.models import Role, User
+from portal.accounts.tokens import NewToken
 from portal.core.errors import DomainError
 from portal.dashboard import admin_overview
 from portal.dashboard.accounts.invite_forms import InviteForm
 from portal.dashboard.accounts.shown_links import ShownLink
 from portal.dashboard.admin_forms import DelegateForm, LimitsForm, MemberForm, TeamForm
+from portal.dashboard.token_forms import OVERLAP_CHOICES, ServiceAccountForm
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
@@ -93,6 +95,8 @@ def team_page(
     delegate: DelegateForm | None = None,
     invite: InviteForm | None = None,
     invited: ShownLink | None = None,
+    service: ServiceAccountForm | None = None,
+    made: NewToken | None = None,
 ) -> HttpResponse:
     """Render the page; a refused form keeps its input and errors."""
     overview = admin_overview.team_of(actor=user, slug=slug)
@@ -105,10 +109,15 @@ def team_page(
         "invite": invite or InviteForm(),
         "invited": invited,
         "invitations": invitations.list_open(actor=user, team=overview.team),
+        "service_accounts": service_accounts.list_of(actor=user, team=overview.team),
+        "service": service or ServiceAccountForm(),
+        "overlaps": OVERLAP_CHOICES,
+        "made": made,
         "is_lead": any(
             membership.user_id == user.pk and membership.role == Role.LEAD
             for membership in overview.members
         ),
     }
-    has_errors = any(form and form.errors for form in (limits, member, delegate, invite))
+    forms = (limits, member, delegate, invite, service)
+    has_errors = any(form and form.errors for form in forms)
     return render(request, "dashboard/admin_team.html", context, status=422 if has_errors else 200)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from fleet.costs.domain.results import Spend
 from fleet.costs.selectors import costs
@@ -43,7 +43,13 @@ class TeamOverview:
 
 def teams_of(*, actor: User) -> Sequence[TeamRow]:
     """Raises Forbidden for users who manage no team."""
-    led = roles.led_teams(actor).annotate(members=Count("memberships", distinct=True))
+    led = roles.led_teams(actor).annotate(
+        members=Count(
+            "memberships",
+            filter=Q(memberships__user__service_team=None),
+            distinct=True,
+        )
+    )
     rows = list(led.order_by("slug"))
     if not rows and not actor.is_platform_admin:
         raise Forbidden(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from django import forms
 
@@ -19,6 +19,19 @@ class NewToken(TypedDict):
 
 class NewPersonalToken(NewToken):
     team_slug: str
+
+
+class Rotation(TypedDict):
+    token_id: int
+    overlap_hours: int
+
+
+OVERLAP_CHOICES: Final = (
+    (0, "end old now"),
+    (1, "keep old 1 hour"),
+    (24, "keep old 1 day"),
+    (168, "keep old 7 days"),
+)
 
 
 class _LifetimeForm(forms.Form):
@@ -76,6 +89,15 @@ class ServiceAccountForm(_LifetimeForm):
     def values(self) -> NewToken:
         data = self.cleaned_data
         return NewToken(name=data["name"], scopes=data["scopes"], days=data["days"])
+
+
+class RotationForm(forms.Form):
+    token_id = forms.IntegerField(min_value=1)
+    overlap_hours = forms.TypedChoiceField(choices=OVERLAP_CHOICES, coerce=int)
+
+    def values(self) -> Rotation:
+        data = self.cleaned_data
+        return Rotation(token_id=data["token_id"], overlap_hours=data["overlap_hours"])
 
 
 def _days(count: int) -> str:

@@ -7,7 +7,18 @@ from django.urls import URLPattern, URLResolver, include, path
 from deployments.delivery.web import admin_git
 from fleet.clusters.web import admin_clusters, admin_serving
 from fleet.prices.web import admin_prices
-from portal.dashboard import account, admin, audit, channels, delegates, frame, jump, people, slots
+from portal.dashboard import (
+    account,
+    admin,
+    audit,
+    channels,
+    delegates,
+    frame,
+    jump,
+    people,
+    service_accounts,
+    slots,
+)
 
 slots.fill()
 
@@ -25,6 +36,17 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "admin/teams/<str:slug>/members/<str:username>/remove",
         admin.remove_member,
         name="admin-team-remove",
+    ),
+    path("admin/teams/<str:slug>/service-accounts", service_accounts.create, name="admin-services"),
+    path(
+        "admin/teams/<str:slug>/service-accounts/<str:account>/rotate",
+        service_accounts.rotate,
+        name="admin-service-rotate",
+    ),
+    path(
+        "admin/teams/<str:slug>/service-accounts/<str:account>/revoke",
+        service_accounts.revoke,
+        name="admin-service-revoke",
     ),
     path("admin/teams/<str:slug>/delivery", admin_git.set_delivery, name="admin-team-delivery"),
     path(

@@ -106,6 +106,35 @@ def test_login_stores_nothing_that_the_portal_refuses(world: World) -> None:
     assert run(["login", PORTAL], io.StringIO("\n")).code == 2
 
 
+def test_login_says_what_the_token_can_do_and_a_refusal_which_scope_it_lacks(
+    world: World,
+) -> None:
+    made = tokens.create(actor=world.member, name="terminal", scopes=["upload"])
+    limits = f"can read, upload, until {made.row.expires_at:%Y-%m-%d %H:%M} UTC"
+
+    done = run(["login", PORTAL], io.StringIO(f"{made.plain}\n"))
+    me = run(["whoami"])
+    refused = run(["deploy", "vision/detector:1", "--instance-type", "g5.xlarge"])
+
+    assert limits in done.out
+    assert limits in me.out
+    assert refused.code == 3
+    assert "The token “terminal” lacks the scope request" in refused.err
+    assert not ChangeRequest.objects.exists()
+
+
+def test_login_links_to_the_page_with_the_scopes_ticked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "")
+
+    asked = run(["login", PORTAL, "--scopes", "upload, decide"], Terminal(""))
+    wrong = run(["login", PORTAL, "--scopes", "admin"], Terminal(""))
+
+    assert asked.err.startswith(f"Create a token at {PORTAL}/account/tokens?scopes=upload,decide\n")
+    assert wrong.code == 2
+    assert "Unknown scope 'admin'. Use read, upload, request, decide." in wrong.err
+    assert not login.path().exists()
+
+
 def test_the_environment_wins_and_a_stored_token_stays_with_its_portal(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import Membership, Role, User
 from portal.accounts.policy import Actor
+from portal.accounts.requesters import requesters
 from portal.core import clock
 
 _MOST_NAMES = 6
@@ -122,6 +123,7 @@ class ApproverContext:
         )
         self._roles = dict(memberships.values_list("team_id", "role"))
         self._delegating_leads: dict[int, list[int]] = {}
+        self._requesters: dict[int, frozenset[int]] = {}
         rows = policy.running_delegations().filter(delegate=actor, team__in=list(self._roles))
         for team_id, lead_id in rows.values_list("team_id", "lead_id"):
             self._delegating_leads.setdefault(team_id, []).append(lead_id)
@@ -147,15 +149,21 @@ class ApproverContext:
     def is_waiting_for_actor(self, change: ChangeRequest) -> bool:
         """Whether an approval by this person is missing."""
         approver = self.approver_for(change)
-        if approver is None or self._actor.pk == change.requester_id:
+        if approver is None or self._actor.pk in self._requesters_of(change):
             return False
         has_approved = any(row.user_id == self._actor.pk for row in live_approvals(change))
         return not has_approved and is_counting(change, approver)
 
+    def _requesters_of(self, change: ChangeRequest) -> frozenset[int]:
+        """Read once for each requester."""
+        if change.requester_id not in self._requesters:
+            self._requesters[change.requester_id] = requesters(change.requester_id)
+        return self._requesters[change.requester_id]
+
     def _lead_for(self, change: ChangeRequest) -> int | None:
         """A delegating lead who did not request the change; first those who have not approved."""
         delegating = self._delegating_leads.get(change.team_id, [])
-        leads = [lead_id for lead_id in delegating if lead_id != change.requester_id]
+        leads = [lead_id for lead_id in delegating if lead_id not in self._requesters_of(change)]
         used = {row.stands_for_id or row.user_id for row in live_approvals(change)}
         return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
 
@@ -180,7 +188,7 @@ def people_still_needed(change: ChangeRequest) -> list[User]:
     if RequiredRole.LEAD in roles:
         leads = Membership.objects.filter(team=change.team_id, role=Role.LEAD)
         team |= Q(pk__in=leads.values("user"))
-    excluded = {row.user_id for row in live_approvals(change)} | {change.requester_id}
+    excluded = {row.user_id for row in live_approvals(change)} | requesters(change.requester_id)
     active = User.objects.filter(is_active=True, service_team=None)
     others = active.exclude(pk__in=excluded).order_by("username")
     people = list(others.filter(team)[:_MOST_NAMES])

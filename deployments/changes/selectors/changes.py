@@ -14,6 +14,7 @@ from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
+from portal.accounts.requesters import requesters
 from portal.core.errors import Forbidden, NotFound
 
 OPEN_STATES: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
@@ -77,7 +78,7 @@ def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
         return True, ""
     approver = approvals.ApproverContext(actor).approver_for(change)
     if approver is not None and approver.role == ApproverRole.NAMED:
-        is_own = actor.pk == change.requester_id
+        is_own = actor.pk in requesters(change.requester_id)
         return not is_own, "You requested this change." if is_own else ""
     try:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)

@@ -8,6 +8,7 @@ from deployments.models import EmergencyReview
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action, Actor
+from portal.accounts.requesters import requesters
 from portal.accounts.roles import led_teams
 from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
@@ -68,6 +69,6 @@ def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
         return False, refusal.message
     if actor.pk == review.opened_by_id:
         return False, _FOUR_EYES.format("approved")
-    if actor.pk == review.change.requester_id:
+    if actor.pk in requesters(review.change.requester_id):
         return False, _FOUR_EYES.format("requested")
     return True, ""

@@ -49,12 +49,10 @@ def require_may_approve(actor: User, change: ChangeRequest) -> Approver:
     approver = approvals.ApproverContext(actor).approver_for(change)
     if approver is None or approver.role != ApproverRole.NAMED:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
-    if approver is None or actor.pk == change.requester_id:
-        raise Forbidden(
-            f"You requested this change, so someone else in {change.team.slug} must approve it "
-            "(four eyes).",
-            code="four_eyes",
-        )
+    # Also of a member whom a rule names.
+    policy.require_another(actor, Action.APPROVE, change.team, change.requester_id)
+    if approver is None:
+        raise Forbidden("No approval rule lets you approve this change.", code="role_required")
     return approver
 
 

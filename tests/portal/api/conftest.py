@@ -23,7 +23,7 @@ from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store, StoredObject
 from deployments.states import Environment
 from fleet.models import Cluster
-from portal.accounts import delegations, tokens
+from portal.accounts import delegations, service_accounts, tokens
 from portal.accounts.local import invitations
 from portal.core import clock
 from portal.notifications import vault
@@ -138,6 +138,9 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         model_name="imported",
         draft=ImportDraft("https://models.example/m.onnx"),
     )
+    service = service_accounts.create(
+        actor=world.admin, team=world.team, name="ci", scopes=["request"]
+    )
     item = AdviceItem.objects.create(
         team=world.team,
         deployment=deployment,
@@ -176,6 +179,8 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         "rule_id": rule.pk,
         "review_id": review.pk,
         "token_id": token.row.pk,
+        "account": "ci",
+        "service_token_id": service.row.pk,
         "golden_id": golden.pk,
         "pipeline": "both",
         "pipeline_id": pipeline_change.pipeline_id,

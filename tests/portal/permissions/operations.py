@@ -194,6 +194,14 @@ BY_LEADS: Final = (
     *_rows(LEADS, 204, "delete teams/{slug}/members/{username}"),
     *_rows(LEADS, 204, "delete teams/{slug}/delegations/{delegation_id}"),
     *_rows(LEADS, 200, "put teams/{slug}/members/{username}", "put teams/{slug}/rollout-limit"),
+    *_rows(LEADS, 200, "get teams/{slug}/service-accounts"),
+    *_rows(
+        LEADS,
+        201,
+        "post teams/{slug}/service-accounts",
+        "post teams/{slug}/service-accounts/{account}/rotate",
+    ),
+    *_rows(LEADS, 204, "delete teams/{slug}/service-accounts/{account}"),
     # An admin has no place of a lead to hand over.
     *_rows("lead", 201, "post teams/{slug}/delegations"),
 )

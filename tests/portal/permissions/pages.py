@@ -250,6 +250,13 @@ TEAMS: Final = (
         ok=302,
         body={"quota_gpus": "2", "monthly_budget_amount": "5"},
     ),
+    Row(f"POST {_TEAM}/service-accounts", LEADS, body={"name": "deploy", "days": "90"}),
+    Row(
+        f"POST {_TEAM}/service-accounts/<str:account>/rotate",
+        LEADS,
+        body={"token_id": "service_token_id", "overlap_hours": "24"},
+    ),
+    Row(f"POST {_TEAM}/service-accounts/<str:account>/revoke", LEADS, ok=302),
     _of_admins(f"GET {_TEAM}/delivery"),
     _of_admins(f"POST {_TEAM}/delivery", 422),
     Row(f"POST {_TEAM}/delivery/test", ADMINS),

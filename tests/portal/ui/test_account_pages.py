@@ -226,3 +226,58 @@ def test_prices_are_loaded_by_a_platform_admin_only(people: dict[str, User]) -> 
     assert refused.status_code == 403
     assert "g5.xlarge" in browser.get("/admin/prices").content.decode()
     assert "loaded prices" in browser.get("/audit").content.decode()
+
+
+def test_page_of_a_team_makes_rotates_and_revokes_a_service_account(
+    people: dict[str, User], vision: Team
+) -> None:
+    browser = signed_in(people["lead"])
+    address = "/admin/teams/vision/service-accounts"
+
+    made = browser.post(address, {"name": "ci", "scopes": ["request"], "days": "30"})
+    row = ApiToken.objects.get()
+    rotated = browser.post(f"{address}/ci/rotate", {"token_id": row.pk, "overlap_hours": "24"})
+    shown = browser.get("/admin/teams/vision")
+    revoked = browser.post(f"{address}/ci/revoke")
+
+    for answer in (made, rotated):
+        assert answer.status_code == 200
+        assert answer["Cache-Control"].startswith("max-age=0, no-cache, no-store")
+    plain = [re.search(r"slp_[\w-]{20,}", answer.content.decode()) for answer in (made, rotated)]
+    assert all(plain)
+    assert len({match.group() for match in plain if match}) == 2
+    assert "slp_" not in shown.content.decode()
+    assert "old token" in page(shown).part("service-accounts").text
+    assert revoked.status_code == 302
+    (row_of_it,) = page(browser.get("/admin/teams/vision")).part("service-accounts").rows
+    assert row_of_it["Expires"].lower() == "revoked"
+
+
+def test_a_refused_service_account_keeps_what_was_typed(
+    people: dict[str, User], vision: Team
+) -> None:
+    answer = signed_in(people["lead"]).post(
+        "/admin/teams/vision/service-accounts", {"name": "Bad Name", "days": "30"}
+    )
+
+    assert answer.status_code == 422
+    assert 'value="Bad Name"' in answer.content.decode()
+    assert not ApiToken.objects.exists()
+
+
+def test_a_link_of_the_client_ticks_scopes_and_refused_input_is_kept(
+    people: dict[str, User],
+) -> None:
+    browser = signed_in(people["member"])
+
+    shown = browser.get("/account/tokens?scopes=upload,decide,nonsense").content.decode()
+    refused = browser.post(
+        "/account/tokens", {"name": "ci", "scopes": ["decide"], "days": "90", "team": "vision"}
+    )
+
+    assert re.findall(r'value="(\w+)"[^>]*checked', shown) == ["upload", "decide"]
+    assert '<option value="1" selected>1 day' in shown
+    assert refused.status_code == 422
+    assert "lives 1 day" in refused.content.decode()
+    assert '<option value="vision" selected>' in refused.content.decode()
+    assert not ApiToken.objects.exists()
