@@ -57,3 +57,14 @@ class CrashingStore:
             return result
 
         return run
+
+
+def worth_dying_at(calls: list[str]) -> list[int]:
+    """The numbers of the calls: all but those inside a row of the same read, which change nothing."""
+    return [
+        number
+        for number, call in enumerate(calls, 1)
+        if not call.startswith("read")
+        or calls[number - 2 : number - 1] != [call]
+        or calls[number : number + 1] != [call]
+    ]

@@ -25,7 +25,7 @@ from deployments.states import VersionState
 from portal.core import clock
 from portal.core.errors import Conflict
 from tests.deployments import onnx_models
-from tests.deployments.crashing_store import CrashingStore, Death
+from tests.deployments.crashing_store import CrashingStore, Death, worth_dying_at
 from tests.deployments.uploading import People, Upload, versions_in
 
 pytestmark = pytest.mark.django_db
@@ -234,7 +234,7 @@ def test_a_worker_that_dies_at_any_call_unpacks_it_in_the_end(
     with monkeypatch.context() as patched:
         patched.setattr(object_store, "store", lambda: whole)
         verification.advance(undisturbed.pk)
-    numbers = _worth_dying_at(whole.calls)
+    numbers = worth_dying_at(whole.calls)
     assert {"put", "delete_all_versions", "head", "read_range", "abort_uploads"} <= set(whole.calls)
 
     for number in numbers:
@@ -253,14 +253,3 @@ def test_a_worker_that_dies_at_any_call_unpacks_it_in_the_end(
         assert (version.state, version.state_reason) == (VersionState.READY, ""), died_at
         root = object_keys.upload_root(version.upload_prefix)
         assert s3_store.list_keys(root) == [version.files.get().key], died_at
-
-
-def _worth_dying_at(calls: list[str]) -> list[int]:
-    """The numbers of all calls, of a row of reads only the first and the last."""
-    return [
-        number
-        for number, call in enumerate(calls, 1)
-        if not call.startswith("read")
-        or calls[number - 2 : number - 1] != [call]
-        or calls[number : number + 1] != [call]
-    ]
