@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from deployments.models import ModelVersion
 from deployments.registry.domain import object_keys
 from deployments.registry.gateways.object_store import ArtifactError, ObjectMissing, StoredObject
@@ -15,6 +17,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
+        # Of what was put; what is laid out has a size only.
+        self.bodies: dict[str, bytes] = {}
         # Of what was written after it was laid out.
         self.versions: dict[str, str] = {}
         self.fail_with: ArtifactError | None = None
@@ -48,6 +52,15 @@ class MemoryStore:
             raise ObjectMissing(key)
         newest = version_id or self.versions.get(key, "v1")
         return StoredObject(key, newest, self.sizes[key], f"etag-{newest}")
+
+    def put(self, key: str, body: bytes, *, content_type: str) -> str:
+        self._answer()
+        self.bodies[key], self.sizes[key] = body, len(body)
+        return "v1"
+
+    def read(self, key: str, version_id: str) -> Iterator[bytes]:
+        self._answer()
+        yield self.bodies[key]
 
     def _answer(self) -> None:
         if self.fail_with is not None:

@@ -22,6 +22,7 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.manifests.domain.model_files import bucket_files
 from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.selectors import golden_warm_up
 from deployments.models import Deployment, ModelVersion, Pipeline, Revision
 from deployments.registry.domain import object_keys, serving_objects, signatures
 from deployments.sizing.domain.onnx import MIB
@@ -244,6 +245,7 @@ def files_for(
             PackedFiles(other.repository_prefix, signatures.from_json(other.signature), tuning)
             for other, tuning in zip(additional, spec.packed, strict=True)
         ],
+        golden=golden_warm_up.samples_of(version, spec),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deployments import rejections
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors import golden_warm_up, rendering
 from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.sizing.domain import declared_size
@@ -31,7 +31,7 @@ def complete_spec(
     that are not the version's.
     """
     with rejections.as_invalid():
-        full = _with_weights(spec, version)
+        full = golden_warm_up.pinned(_with_weights(spec, version), version)
     scaled = _autoscaled(full, serving, capabilities, is_in_place=False)
     return scaled.replace(image=rendering.image_for(scaled, serving))
 
@@ -56,6 +56,7 @@ def _autoscaled(
 
 def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> ServingSpec:
     """The spec of the version `now` for `then`, without the values that came from `now`."""
+    spec = golden_warm_up.without_pins(spec)
     llm = spec.llm
     stated = _size_of(now)
     if llm is None or not (

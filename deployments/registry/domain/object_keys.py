@@ -10,8 +10,9 @@ _UNPACKED: Final = "unpacked"
 # uploads, team, model and token.
 _ROOT_SEGMENTS: Final = 4
 CONFIG_FILE: Final = "config.pbtxt"
-# The name prefix of configurations generated from a revision's settings; a digest follows.
+# The name prefix of files generated from a revision's settings; a digest follows.
 SETTINGS_PREFIX: Final = "slipway-"
+_WARM_UP: Final = "warmup"
 
 
 def upload_prefix(*, team: str, model: str, token: str) -> str:
@@ -73,7 +74,16 @@ def settings_key(prefix: str, model: str, name: str) -> str:
     return f"{prefix}{model}/configs/{name}.pbtxt"
 
 
+def warm_up_key(prefix: str, model: str, file: str) -> str:
+    """The key of raw data that Triton's warm-up reads."""
+    return f"{prefix}{model}/{_WARM_UP}/{file}"
+
+
 def is_settings_key(prefix: str, model: str, key: str) -> bool:
-    """Whether `key` is a configuration generated from a revision's settings."""
-    head = f"{prefix}{model}/configs/{SETTINGS_PREFIX}"
-    return key.startswith(head) and key.endswith(".pbtxt") and "/" not in key[len(head) :]
+    """Whether `key` is generated from a revision's settings: a configuration, or data of its warm-up."""
+    heads = {"configs": ".pbtxt", _WARM_UP: ""}
+    for folder, ending in heads.items():
+        head = f"{prefix}{model}/{folder}/{SETTINGS_PREFIX}"
+        if key.startswith(head) and key.endswith(ending) and "/" not in key[len(head) :]:
+            return True
+    return False

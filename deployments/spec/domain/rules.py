@@ -122,6 +122,11 @@ def _packed(spec: ServingSpec) -> Iterator[Rule]:
     yield "packed", len(models) <= MAX_PACKED, f"Add at most {MAX_PACKED} more models."
     yield (
         "packed",
+        all(packed.triton.warm_up.data != "golden" for packed in spec.packed),
+        "Golden requests warm up the deployment's first model only. Use zeros for the others.",
+    )
+    yield (
+        "packed",
         spec.scaling.kind != KNATIVE,
         "Knative loads one model per pod. Use another autoscaler.",
     )

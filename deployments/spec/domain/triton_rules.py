@@ -10,7 +10,7 @@ from portal.core.definitions import Rule
 if TYPE_CHECKING:
     from deployments.spec.domain.model_settings import Batching, Precision
     from deployments.spec.domain.triton_scheduling import Queue, Sequence
-    from deployments.spec.domain.triton_settings import TritonSettings
+    from deployments.spec.domain.triton_settings import TritonSettings, WarmUpRequests
 
 _VERSION: Final = 1
 
@@ -37,6 +37,7 @@ def rules_of(settings: Settings) -> Iterator[Rule]:
         settings.warm_up or triton.warm_up == type(triton.warm_up)(),
         "These requests run with warm-up only. Turn warm_up on.",
     )
+    yield from _warm_up(triton.warm_up)
     yield (
         "triton.instances.gpus",
         triton.instances.kind == "gpu" or not triton.instances.gpus,
@@ -59,6 +60,21 @@ def rules_of(settings: Settings) -> Iterator[Rule]:
     )
     if triton.sequence is not None:
         yield from _sequence(triton.sequence, settings)
+
+
+def _warm_up(warm_up: WarmUpRequests) -> Iterator[Rule]:
+    is_golden = warm_up.data == "golden"
+    yield (
+        "triton.warm_up.golden_ids",
+        is_golden or not warm_up.golden_ids,
+        "Only golden requests have ids. Leave it empty, or set the warm-up data to golden.",
+    )
+    for name in ("batch_sizes", "shapes"):
+        yield (
+            f"triton.warm_up.{name}",
+            not (is_golden and getattr(warm_up, name)),
+            "Golden requests have their own shapes. Leave it empty.",
+        )
 
 
 def _queue(queue: Queue, batching: Batching) -> Iterator[Rule]:

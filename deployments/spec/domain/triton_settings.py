@@ -78,11 +78,27 @@ class WarmUpRequests(Definition):
     """The requests of the warm-up."""
 
     data: Annotated[
-        Literal["zeros", "random"],
+        Literal["zeros", "random", "golden"],
         setting(
-            "Warm-up data", "Zeros are valid indices for every model; random numbers may not be."
+            "Warm-up data",
+            "Zeros are valid indices for every model; random numbers may not be.",
+            choices={
+                "zeros": "Zeros",
+                "random": "Random numbers",
+                "golden": "Golden requests of the model",
+            },
         ),
     ] = "zeros"
+    golden_ids: Annotated[
+        tuple[int, ...],
+        Field(strict=False),
+        AfterValidator(triton_values.check_golden_ids),
+        setting(
+            "Golden requests",
+            "Their ids. Empty: all that the model has when this is requested; later edits change nothing.",
+            fix="Use up to 20 different ids of golden requests.",
+        ),
+    ] = ()
     batch_sizes: Annotated[
         tuple[int, ...],
         Field(strict=False),

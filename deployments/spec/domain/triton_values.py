@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Final, TypedDict
 
 MAX_PAIRS: Final = 16
+# As many as a model may have.
+MAX_GOLDEN: Final = 20
 _MAX_GPUS: Final = 16
 
 
@@ -121,6 +123,13 @@ def check_batch_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
     if not is_valid or len(set(sizes)) < len(sizes):
         raise ValueError("not batch sizes")
     return tuple(sorted(sizes))
+
+
+def check_golden_ids(keys: tuple[int, ...]) -> tuple[int, ...]:
+    is_valid = len(keys) <= MAX_GOLDEN and all(1 <= key < 2**63 for key in keys)
+    if not is_valid or len(set(keys)) < len(keys):
+        raise ValueError("not ids of golden requests")
+    return tuple(sorted(keys))
 
 
 def check_level_values(values: tuple[int, ...]) -> tuple[int, ...]:

@@ -95,6 +95,12 @@ _IN_CONFIG: list[tuple[str, Mapping[str, str], str, str]] = [
         'resources { name: "slots" global: true count: 2 }',
     ),
     ("triton_warm_up_data", _WARM, "random", "random_data: true"),
+    (
+        "triton_warm_up_golden_ids",
+        {**_WARM, "triton_warm_up_data": "golden"},
+        "7",
+        'input_data_file: "golden"',
+    ),
     ("triton_warm_up_batch_sizes", _WARM, "1, 16", 'name: "batch-16" batch_size: 16'),
     ("triton_warm_up_count", _WARM, "3", "count: 3"),
     ("triton_warm_up_shapes", _WARM, "x=2", "dims: [2] zero_data: true"),

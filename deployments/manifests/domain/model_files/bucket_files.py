@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from deployments.registry.domain import object_keys, triton_config
 from deployments.registry.domain.signatures import Signature
-from deployments.registry.domain.triton_config import Tuning
+from deployments.registry.domain.triton_config import Tuning, warm_up_samples
+from deployments.registry.domain.triton_config.warm_up_samples import WarmUpSample
 from deployments.spec.domain.engines import ONNX_ENGINES, TRITON_VLLM
 from deployments.spec.domain.serving_spec import Llm, Packed, ServingSpec
 
@@ -48,8 +49,9 @@ def plan(
     signature: Signature,
     spec: ServingSpec,
     packed: Sequence[PackedFiles] = (),
+    golden: Sequence[WarmUpSample] = (),
 ) -> ServingFiles:
-    """`prefix` is the serving prefix of the version."""
+    """`prefix` is the serving prefix of the version; `golden` are the golden requests of its warm-up."""
     if spec.engine == TRITON_VLLM and spec.llm is not None:
         return _vllm(object_keys.number_prefix(team=team, model=model, number=number), model, spec)
     if spec.engine not in ONNX_ENGINES:
@@ -58,24 +60,31 @@ def plan(
     models += [
         (files.prefix, files.tuning.model, files.signature, files.tuning) for files in packed
     ]
-    return _with_settings(prefix, models)
+    return _with_settings(prefix, models, golden)
 
 
 def _with_settings(
-    prefix: str, models: Sequence[tuple[str, str, Signature, Tuning]]
+    prefix: str,
+    models: Sequence[tuple[str, str, Signature, Tuning]],
+    golden: Sequence[WarmUpSample],
 ) -> ServingFiles:
     """One name for all models of the process, because Triton takes one. A model with default settings
     has no configuration of that name, so Triton loads its config.pbtxt.
     """
     texts = {
-        (root, model): triton_config.render(model=model, signature=signature, spec=tuning).encode()
-        for root, model, signature, tuning in models
+        (root, model): triton_config.render(
+            model=model, signature=signature, spec=tuning, golden=() if number else golden
+        ).encode()
+        for number, (root, model, signature, tuning) in enumerate(models)
         if not triton_config.is_default(signature, tuning)
     }
     if not texts:
         return ServingFiles(prefix)
     name = f"{object_keys.SETTINGS_PREFIX}{_digest(b''.join(texts.values()))}"
     objects = {object_keys.settings_key(*path, name): text for path, text in texts.items()}
+    model = models[0][1]
+    for file, content in warm_up_samples.files_of(golden).items():
+        objects[object_keys.warm_up_key(prefix, model, file)] = content
     return ServingFiles(prefix, name, objects)
 
 

@@ -5,6 +5,7 @@ from deployments.registry.domain.triton_config.checks import (
     problems_with,
     warnings_of,
 )
+from deployments.registry.domain.triton_config.dims import serving_dims
 from deployments.registry.domain.triton_config.reading import Reading, read, signature_of
 from deployments.registry.domain.triton_config.rendering import (
     Tuning,
@@ -12,7 +13,6 @@ from deployments.registry.domain.triton_config.rendering import (
     is_default,
     render,
     render_vllm,
-    serving_dims,
 )
 from deployments.registry.domain.triton_config.text import InvalidText, Problem, parse, write
 

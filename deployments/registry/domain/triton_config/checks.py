@@ -7,11 +7,11 @@ from typing import Final
 
 from deployments.registry.domain.signatures import ANY, Signature
 from deployments.registry.domain.triton_config import own_config_checks, sequence_checks
+from deployments.registry.domain.triton_config.dims import serving_dims
 from deployments.registry.domain.triton_config.rendering import (
     CPU_BACKENDS,
     Tuning,
     is_onnx,
-    serving_dims,
 )
 from deployments.registry.domain.triton_config.text import Problem
 from deployments.spec.domain import triton_values
@@ -217,7 +217,7 @@ def _traps(signature: Signature, spec: Tuning) -> Iterator[tuple[bool, str, str]
         and tensor.name not in shaped
     ]
     yield (
-        spec.warm_up and bool(dynamic),
+        spec.warm_up and bool(dynamic) and triton.warm_up.data != "golden",
         f"The warm-up uses 1 for the dynamic dimensions of {', '.join(dynamic)}, so real shapes are "
         "still slow the first time.",
         f"Set the warm-up shapes, for example {dynamic[0] if dynamic else ''}=3x640x640.",

@@ -10,11 +10,13 @@ Instances always have a kind: without one, Triton silently falls back to the CPU
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from deployments.registry.domain.signatures import ONNX_RUNTIME, Signature, Tensor
-from deployments.registry.domain.triton_config import adapting, schedulers, schema, text
+from deployments.registry.domain.triton_config import adapting, schedulers, schema, text, warm_up
+from deployments.registry.domain.triton_config.dims import serving_dims
+from deployments.registry.domain.triton_config.warm_up_samples import WarmUpSample
 from deployments.spec.domain import triton_values
 from deployments.spec.domain.model_settings import ModelSettings
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -35,24 +37,36 @@ ENGINE_CACHE: Final = {
 WORKSPACE: Final = "max_workspace_size_bytes"
 
 
-def render(*, model: str, signature: Signature, spec: Tuning | None = None) -> str:
+def render(
+    *,
+    model: str,
+    signature: Signature,
+    spec: Tuning | None = None,
+    golden: Sequence[WarmUpSample] = (),
+) -> str:
     """`model` must be the directory name in the repository.
 
     Without a spec, this is the configuration of the version; default settings add nothing to it.
+    Without `golden`, a warm-up by golden requests has one in their place.
     """
-    return text.write(build(model=model, signature=signature, spec=spec or ModelSettings()))
+    config = build(model=model, signature=signature, spec=spec or ModelSettings(), golden=golden)
+    return text.write(config)
 
 
-def build(*, model: str, signature: Signature, spec: Tuning) -> Any:
+def build(
+    *, model: str, signature: Signature, spec: Tuning, golden: Sequence[WarmUpSample] = ()
+) -> Any:
     """The ModelConfig. Settings change the uploader's own configuration where there is one."""
-    desired = _build(model, signature, spec)
+    desired = _build(model, signature, spec, golden)
     if not signature.backend.config:
         return desired
     default = _build(model, signature, ModelSettings())
     return adapting.adapt(signature.backend.config, model=model, default=default, desired=desired)
 
 
-def _build(model: str, signature: Signature, spec: Tuning) -> Any:
+def _build(
+    model: str, signature: Signature, spec: Tuning, golden: Sequence[WarmUpSample] = ()
+) -> Any:
     config = schema.new_config()
     config.name = model
     config.backend = signature.backend.name
@@ -72,7 +86,7 @@ def _build(model: str, signature: Signature, spec: Tuning) -> Any:
     _add_tensorrt(config, spec)
     _add_optimization(config, spec.triton.optimization)
     if spec.warm_up:
-        _add_warm_up(config, signature, spec.triton)
+        warm_up.add(config, signature, spec.triton, golden, managed=managed_tensors(spec.triton))
     if spec.triton.response_cache_mib:
         config.response_cache.enable = True
     if spec.triton.decoupled:
@@ -92,11 +106,6 @@ def render_vllm(*, model: str) -> str:
     config.instance_group.add(count=1, kind=schema.group_kind("KIND_MODEL"))
     config.parameters["REPORT_CUSTOM_METRICS"].string_value = "true"
     return text.write(config)
-
-
-def serving_dims(tensor: Tensor, *, is_batched: bool) -> tuple[int, ...]:
-    """The dims in Triton's metadata, without the batch dimension."""
-    return tensor.dims[1:] if is_batched else tensor.dims
 
 
 def managed_tensors(triton: TritonSettings) -> set[str]:
@@ -177,35 +186,6 @@ def _add_optimization(config: Any, optimization: Optimization) -> None:
         config.optimization.output_pinned_memory.SetInParent()
     if optimization.eager_batching:
         config.optimization.eager_batching = True
-
-
-def _add_warm_up(config: Any, signature: Signature, triton: TritonSettings) -> None:
-    managed = managed_tensors(triton)
-    shapes = triton_values.pairs_of(triton.warm_up.shapes)
-    inputs = [tensor for tensor in signature.inputs if tensor.name not in managed]
-    for size in _warm_up_sizes(signature, triton):
-        warm_up = config.model_warmup.add(
-            name=f"batch-{size}", batch_size=size, count=triton.warm_up.count
-        )
-        for tensor in inputs:
-            entry = warm_up.inputs[tensor.name]
-            entry.data_type = schema.data_type(tensor.dtype)
-            dims = serving_dims(tensor, is_batched=signature.is_batched)
-            entry.dims.extend(_warm_up_dims(dims, shapes.get(tensor.name, "")))
-            if triton.warm_up.data == "random":
-                entry.random_data = True
-            else:
-                entry.zero_data = True
-
-
-def _warm_up_sizes(signature: Signature, triton: TritonSettings) -> Iterable[int]:
-    """A model without batching has the batch size 0 in its warm-up."""
-    return triton.warm_up.batch_sizes or (1,) if signature.is_batched else (0,)
-
-
-def _warm_up_dims(dims: tuple[int, ...], shape: str) -> list[int]:
-    """Dynamic dimensions are 1 where no shape is set."""
-    return list(triton_values.dims_of(shape)) if shape else [max(dim, 1) for dim in dims] or [1]
 
 
 def is_onnx(signature: Signature) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.registry.domain.triton_config import schedulers
-from deployments.registry.domain.triton_config.rendering import serving_dims
+from deployments.registry.domain.triton_config.dims import serving_dims
 from deployments.registry.domain.triton_config.text import Problem
 from deployments.spec.domain import triton_values
 from deployments.spec.domain.triton_scheduling import Sequence

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from deployments.registry.domain.signatures import Signature
 from deployments.registry.domain.triton_config import schedulers, schema
+from deployments.registry.domain.triton_config.dims import serving_dims
 from deployments.registry.domain.triton_config.rendering import (
     TENSORRT_MODES,
     WORKSPACE,
-    serving_dims,
 )
 from deployments.spec.domain import triton_values
 from deployments.spec.domain.model_settings import ModelSettings
@@ -31,7 +31,7 @@ def settings_of(config: Any, signature: Signature, base: ModelSettings) -> dict[
             "queue": _queue(config.dynamic_batching),
             "sequence": _sequence(config),
             "instances": _instances(group),
-            "warm_up": _warm_up(config, signature),
+            "warm_up": _warm_up(config, signature, base),
             "optimization": _optimization(config.optimization),
             "response_cache_mib": (base.triton.response_cache_mib or DEFAULT_CACHE_MIB)
             if config.response_cache.enable
@@ -152,10 +152,14 @@ def _optimization(optimization: Any) -> dict[str, Any]:
     }
 
 
-def _warm_up(config: Any, signature: Signature) -> dict[str, Any]:
+def _warm_up(config: Any, signature: Signature, base: ModelSettings) -> dict[str, Any]:
     if not config.model_warmup:
         return {}
     first = config.model_warmup[0]
+    if any(item.HasField("input_data_file") for item in first.inputs.values()):
+        # Which requests they are is no part of the text.
+        golden_ids = list(base.triton.warm_up.golden_ids)
+        return {"data": "golden", "count": first.count, "golden_ids": golden_ids}
     sizes = [warm_up.batch_size for warm_up in config.model_warmup]
     is_random = any(item.random_data for item in first.inputs.values())
     return {
