@@ -56,10 +56,12 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "portal.ui.middleware.LastSeenMiddleware",
+    "portal.api.border.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "portal.ui.middleware.FragmentCacheMiddleware",
+    "portal.ui.middleware.SecondFactorMiddleware",
     "portal.ui.middleware.CurrentTeamMiddleware",
     "portal.ui.middleware.DomainErrorMiddleware",
 ]
@@ -103,6 +105,8 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 # Roles from claims are read at sign-in, so a session must not outlive a working day by much.
 SESSION_COOKIE_AGE = env.integer("SLIPWAY_SESSION_HOURS", 12) * 3600
+# Of leads and platform admins who sign in with a password.
+SLIPWAY_REQUIRE_SECOND_FACTOR = env.flag("SLIPWAY_REQUIRE_SECOND_FACTOR", default=False)
 SESSION_ENGINE = "portal.accounts.local.session_store"
 SLIPWAY_OIDC = oidc_providers.read(env.names("SLIPWAY_OIDC"))
 ACCOUNT_EMAIL_VERIFICATION = "none"

@@ -8,7 +8,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from portal.api import health, views
 from portal.api.schema_view import SchemaView
-from portal.ui import single_sign_on
+from portal.ui import sign_in_code, single_sign_on
 from portal.ui.sign_in import SignIn
 
 api_v1: list[URLPattern | URLResolver] = [
@@ -24,6 +24,7 @@ urlpatterns = [
     path("healthz", health.is_running, name="healthz"),
     path("readyz", health.is_ready, name="readyz"),
     path("sign-in", SignIn.as_view(), name="sign-in"),
+    path("sign-in/code", sign_in_code.enter, name="sign-in-code"),
     # allauth looks the addresses up by these names.
     path("sign-in/with/<str:provider_id>", single_sign_on.begin, name="openid_connect_login"),
     path(

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.views import defaults
 
+from portal.accounts.local import second_factor, sessions
+from portal.accounts.models import User
 from portal.api.problems import CONTENT_TYPE, body_of
-from portal.core.errors import DomainError, NotFound
+from portal.core.errors import DomainError, Forbidden, NotFound
 
 _API = "/api/"
+_SET_UP = "The platform requires a second factor of you. Set it up under Sign-in and sessions."
 
 
 class _InternalError(DomainError):
@@ -37,6 +41,21 @@ class NulMiddleware:
             return _not_found(request)
         if "%00" in request.META.get("QUERY_STRING", ""):
             return _reject_nul(request)
+        return self.get_response(request)
+
+
+class SecondFactorMiddleware:
+    """Refuse sessions that lack a required second factor. Pages lead to its set-up (portal.ui.middleware)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if not settings.SLIPWAY_REQUIRE_SECOND_FACTOR or not request.path.startswith(_API):
+            return self.get_response(request)
+        user, method = request.user, sessions.method_of(request.session)
+        if isinstance(user, User) and second_factor.is_missing(user, method=method):
+            return _problem(Forbidden(_SET_UP, code="second_factor_missing"))
         return self.get_response(request)
 
 

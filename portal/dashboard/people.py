@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts import people
-from portal.accounts.local import invitations
+from portal.accounts.local import invitations, second_factor
 from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.dashboard.accounts.invite_forms import InviteToTeamForm
@@ -149,6 +149,7 @@ def render_person(
         "providers": settings.SLIPWAY_OIDC,
         "link": link,
         "has_password": person.has_usable_password(),
+        "has_factor": second_factor.is_on(person),
     }
     has_errors = any(form and form.errors for form in (reason, connection))
     if has_errors and status == HTTPStatus.OK:

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 
-from portal.accounts.local import sessions
+from portal.accounts.local import second_factor, sessions
+from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.ui import htmx, teams
 
 _WITHOUT_TEAM = ("/api/", "/static/")
 # Public files that are cached for a year.
 _WITHOUT_FRAGMENTS = ("/api/", "/static/", "/charts/")
+# What one needs to set up a second factor, or to leave.
+_WITHOUT_FACTOR = (
+    *("/account/security", "/account/password", "/account/sessions", "/account/second-factor"),
+    *("/sign-", "/static/", "/charts/", "/session", "/theme", "/healthz", "/readyz"),
+    # Refused by portal.api.border.
+    "/api/",
+)
 
 
 class CurrentTeamMiddleware:
@@ -39,6 +49,21 @@ class LastSeenMiddleware:
         store = request.session
         sessions.touch(store.session_key, seen_at=getattr(store, "seen_at", None))
         return response
+
+
+class SecondFactorMiddleware:
+    """Lead those who must have a second factor to the page that sets it up, and nowhere else."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not settings.SLIPWAY_REQUIRE_SECOND_FACTOR or request.path.startswith(_WITHOUT_FACTOR):
+            return self.get_response(request)
+        user, method = request.user, sessions.method_of(request.session)
+        if isinstance(user, User) and second_factor.is_missing(user, method=method):
+            return htmx.redirect(request, reverse("second-factor"))
+        return self.get_response(request)
 
 
 class FragmentCacheMiddleware:

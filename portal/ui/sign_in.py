@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from portal.accounts import sign_ins
-from portal.accounts.local.session_store import BEGAN
+from portal.accounts.local import second_factor
+from portal.accounts.local.sessions import LOCAL
+from portal.accounts.models import User
 from portal.accounts.sign_ins import Attempt
-from portal.core import clock
-from portal.core.client_address import client_address, client_network
-from portal.ui import kept_input
+from portal.ui import kept_input, sign_in_code
+from portal.ui.sign_in_session import attempt_of, finish
 
 _TOO_MANY = "too_many_failures"
 _BUSY_SECONDS = 10
-
-
-def begin_session(request: HttpRequest, *, method: str) -> None:
-    """Say how the new session began, and end it a fixed time after the sign-in, whatever is kept in it
-    meanwhile: a session that grew older with each use would keep roles that claims gave long ago.
-    """
-    at = clock.now()
-    request.session[BEGAN] = {
-        "at": at.isoformat(),
-        "address": client_address(request)[:64],
-        "user_agent": request.headers.get("User-Agent", "").replace("\0", "")[:300],
-        "method": method[:80],
-    }
-    request.session.set_expiry(at + timedelta(seconds=settings.SESSION_COOKIE_AGE))
-
-
-def attempt_of(request: HttpRequest, username: str) -> Attempt:
-    device = request.COOKIES.get(sign_ins.COOKIE, "")
-    return Attempt(username, client_network(request), device)
 
 
 class SignInForm(AuthenticationForm):
@@ -90,21 +71,15 @@ class SignIn(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Restore kept form input. The form's own page checks that this user may see it."""
+        user = cast("User", form.get_user())
         kept = kept_input.opened(self.request.POST.get("kept", ""))
-        response = super().form_valid(form)
-        begin_session(self.request, method="password")
+        next_path = self.get_success_url()
+        if second_factor.is_on(user):
+            response = sign_in_code.ask(self.request, user, next_path=next_path)
+        else:
+            response = finish(self.request, user, method=LOCAL, next_path=next_path)
         if kept is not None:
             kept_input.store(self.request, kept)
-        if isinstance(form, SignInForm):
-            response.set_cookie(
-                sign_ins.COOKIE,
-                sign_ins.cookie_after(form.attempt()),
-                max_age=sign_ins.COOKIE_SECONDS,
-                path=settings.SESSION_COOKIE_PATH,
-                secure=bool(settings.SESSION_COOKIE_SECURE),
-                httponly=True,
-                samesite="Lax",
-            )
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:

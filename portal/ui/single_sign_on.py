@@ -19,7 +19,7 @@ from portal.core import rate_limits
 from portal.core.client_address import client_network
 from portal.core.errors import DomainError, NotFound
 from portal.core.rate_limits import Limit
-from portal.ui.sign_in import begin_session
+from portal.ui.sign_in_session import begin_session
 
 # A whole office may have one address. A sign-in counts twice and costs the provider five requests.
 _OF_ADDRESS: Final = Limit("single sign-on from an address", 600, 15 * 60)

@@ -92,3 +92,38 @@ class BrowserSession(AbstractBaseSession):
     def __str__(self) -> str:
         """Not the key, with which anyone is signed in."""
         return f"session of {self.user_id}"
+
+
+class Authenticator(models.Model):
+    """An authenticator app of a person (TOTP). Until it is confirmed it counts for nothing."""
+
+    user = models.OneToOneField(
+        "accounts.User", on_delete=models.CASCADE, related_name="authenticator"
+    )
+    # Sealed with the secret key, and shown on no page once it is confirmed.
+    sealed_key = models.TextField()
+    created_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True)
+    # The time step of the last accepted code: no code is accepted twice.
+    last_step = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"authenticator of {self.user_id}"
+
+
+class RecoveryCode(models.Model):
+    """Signs in once in place of a code of the authenticator app. Only a keyed hash is stored."""
+
+    user = models.ForeignKey(
+        "accounts.User", on_delete=models.CASCADE, related_name="recovery_codes"
+    )
+    digest = models.CharField(max_length=64)
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "digest"], name="one_recovery_code"),
+        ]
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.user_id}"

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.contrib.sessions.backends.base import SessionBase
 from django.db import transaction
 from django.db.models import QuerySet
 
 from portal.accounts.local import devices
 from portal.accounts.local.models import BrowserSession
+from portal.accounts.local.session_store import BEGAN
 from portal.accounts.models import User
 from portal.audit import trail
 from portal.audit.actions import register
@@ -19,6 +21,9 @@ from portal.core import clock
 from portal.core.errors import NotFound
 
 ENDED: Final = register("session.ended", "ended sessions of")
+# How a session began, unless a provider's label says so.
+LOCAL: Final = "password"
+LOCAL_WITH_CODE: Final = "password and code"
 # The last use is written this often at most.
 _SEEN_EVERY: Final = timedelta(minutes=5)
 
@@ -34,6 +39,11 @@ class SessionRow:
     began_at: datetime
     last_seen_at: datetime
     is_current: bool
+
+
+def method_of(session: SessionBase) -> str:
+    """How a session began; one of which that is not known counts as one with a password."""
+    return str(session.get(BEGAN, {}).get("method", LOCAL))
 
 
 def list_of(user: User, *, current_key: str | None) -> list[SessionRow]:

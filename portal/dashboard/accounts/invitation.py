@@ -15,9 +15,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.accounts.local import invitations, links
 from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import Invitation
+from portal.accounts.local.sessions import LOCAL
 from portal.accounts.models import User
 from portal.dashboard.accounts.password_fields import NewPasswordForm
-from portal.ui.sign_in import begin_session
+from portal.ui.sign_in_session import begin_session
 
 _SESSION_KEY: Final = "opened_invitation"
 
@@ -73,5 +74,5 @@ def _answer(request: HttpRequest, found: Invitation, form: AcceptForm) -> HttpRe
         context = {"invitation": found, "form": form}
         return render(request, "accounts/invitation.html", context, status=form.status)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    begin_session(request, method="password")
+    begin_session(request, method=LOCAL)
     return redirect("home")

@@ -12,12 +12,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.accounts.local import passwords, sessions
+from portal.accounts.local import passwords, second_factor, sessions
 from portal.accounts.local.new_accounts import MAX_PASSWORD
 from portal.accounts.models import User
 from portal.dashboard.accounts.password_fields import NewPasswordForm
 from portal.ui.access import people_only
-from portal.ui.sign_in import attempt_of
+from portal.ui.sign_in_session import attempt_of
 
 
 class ChangePasswordForm(NewPasswordForm):
@@ -90,5 +90,7 @@ def render_page(
         "sessions": sessions.list_of(user, current_key=request.session.session_key),
         "form": form or ChangePasswordForm(),
         "has_password": user.has_usable_password(),
+        "has_factor": second_factor.is_on(user),
+        "codes_left": second_factor.codes_left(user),
     }
     return render(request, "accounts/security.html", context, status=status)

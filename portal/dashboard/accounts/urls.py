@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from portal.dashboard.accounts import invitation, invitations, password_links, security
+from portal.dashboard.accounts import (
+    invitation,
+    invitations,
+    password_links,
+    second_factors,
+    security,
+)
 
 urlpatterns = [
     path("invitation/<str:token>", invitation.open_link, name="invitation-open"),
@@ -32,4 +38,13 @@ urlpatterns = [
     path("account/password", security.change_password, name="password"),
     path("account/sessions/end-others", security.end_other_sessions, name="sessions-end-others"),
     path("account/sessions/<slug:name>/end", security.end_session, name="session-end"),
+    path("account/second-factor", second_factors.set_up, name="second-factor"),
+    path("account/second-factor/start", second_factors.start, name="second-factor-start"),
+    path("account/second-factor/codes", second_factors.make_codes, name="recovery-codes"),
+    path("account/second-factor/remove", second_factors.remove, name="second-factor-remove"),
+    path(
+        "admin/people/<str:username>/second-factor/remove",
+        second_factors.remove_of_person,
+        name="admin-person-factor-remove",
+    ),
 ]

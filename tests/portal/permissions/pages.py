@@ -62,6 +62,8 @@ OPEN: Final = (
     _for_anyone("GET password-link/<str:token>", 302),
     _for_anyone("GET password-link", 410),
     _for_anyone("POST password-link", 410, body=_NEW_PERSON),
+    _for_anyone("GET sign-in/code", 302),
+    _for_anyone("POST sign-in/code", 302, body={"code": "000000"}),
     _for_anyone("GET sign-in/forgotten"),
     _for_anyone("POST sign-in/forgotten", body={"email": "ana@example.org"}),
     _for_anyone("GET invitation", 410),
@@ -72,6 +74,7 @@ OF_EVERYONE: Final = tuple(
     for route in (
         "",
         "account/notifications",
+        "account/second-factor",
         "account/security",
         "account/tokens",
         "advice",
@@ -95,6 +98,10 @@ OF_EVERYONE: Final = tuple(
 OF_ONESELF: Final = (
     Row("POST account/notifications", EVERYONE, ok=422),
     Row("POST account/password", EVERYONE, ok=422),
+    Row("POST account/second-factor", EVERYONE, ok=422),
+    Row("POST account/second-factor/start", EVERYONE, ok=302),
+    Row("POST account/second-factor/codes", EVERYONE, ok=422),
+    Row("POST account/second-factor/remove", EVERYONE, ok=422),
     Row("POST account/sessions/end-others", EVERYONE, ok=302),
     # Of nobody.
     Row("POST account/sessions/<slug:name>/end", EVERYONE, ok=404),
@@ -273,6 +280,7 @@ PLATFORM: Final = (
     _of_admins("GET admin/people"),
     _of_admins(f"GET {_PERSON}"),
     _of_admins(f"POST {_PERSON}/password-link"),
+    _of_admins(f"POST {_PERSON}/second-factor/remove", 409),
     _of_admins(f"POST {_PERSON}/connect", 422),
     _of_admins(f"POST {_PERSON}/deactivate", 302),
     _of_admins(f"POST {_PERSON}/reactivate", 409),
