@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.ui.middleware.AuthenticationTimeMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "portal.ui.middleware.LastSeenMiddleware",
     "portal.api.border.SecondFactorMiddleware",
@@ -107,6 +108,8 @@ LOGOUT_REDIRECT_URL = "sign-in"
 SESSION_COOKIE_AGE = env.integer("SLIPWAY_SESSION_HOURS", 12) * 3600
 # Of leads and platform admins who sign in with a password.
 SLIPWAY_REQUIRE_SECOND_FACTOR = env.flag("SLIPWAY_REQUIRE_SECOND_FACTOR", default=False)
+# Decisions need a sign-in or a confirmation that is at most so old; 0: as old as the session.
+SLIPWAY_STEP_UP_MINUTES = env.integer("SLIPWAY_STEP_UP_MINUTES", 0)
 SESSION_ENGINE = "portal.accounts.local.session_store"
 SLIPWAY_OIDC = oidc_providers.read(env.names("SLIPWAY_OIDC"))
 ACCOUNT_EMAIL_VERIFICATION = "none"

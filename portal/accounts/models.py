@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -46,6 +47,8 @@ class User(AbstractUser):
 
     # Set for the request that an API token makes.
     grant: TokenGrant | None = None
+    # When the sender of a request last showed who they are; no column. None: not known.
+    authenticated_at: datetime | None = None
 
     class Meta(AbstractUser.Meta):
         constraints: ClassVar = [

@@ -15,6 +15,7 @@ from django.db.models import CharField, DateTimeField
 
 from portal.accounts import scopes as token_scopes
 from portal.accounts import teams
+from portal.accounts.local import step_up
 from portal.accounts.models import ApiToken, Team, User
 from portal.accounts.scopes import Scope, TokenGrant
 from portal.audit import trail
@@ -84,6 +85,9 @@ def create(
             code="browser_only",
         )
     team = teams.get_visible(actor=actor, slug=team_slug) if team_slug else None
+    if Scope.DECIDE in scopes:
+        # What is decided with it counts as confirmed when it was made.
+        step_up.require(actor)
     with transaction.atomic():
         made = issue(owner=actor, name=name, days=days, scopes=scopes, team=team)
         trail.record(
@@ -170,6 +174,7 @@ def user_of(plain: str) -> User | None:
         return None
     if row.last_used_at is None or at - row.last_used_at > timedelta(minutes=1):
         ApiToken.objects.filter(pk=row.pk).update(last_used_at=at)
+    row.user.authenticated_at = row.created_at
     row.user.grant = TokenGrant(
         token_id=row.pk,
         name=row.name,

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts import tokens
+from portal.accounts.local.step_up import StepUpRequired
 from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.dashboard.token_forms import TokenForm
@@ -43,6 +44,8 @@ def revoke_token(request: HttpRequest, user: User, token_id: int) -> HttpRespons
 def _made(form: TokenForm, user: User) -> tokens.NewToken | None:
     try:
         return tokens.create(actor=user, **form.values())
+    except StepUpRequired:
+        raise
     except DomainError as error:
         add_to(form, error)
         return None

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
 from typing import Concatenate, ParamSpec, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from portal.accounts.local.step_up import StepUpRequired
 from portal.accounts.models import User
-from portal.ui import htmx, kept_input
+from portal.ui import confirm_page, htmx, kept_input
 from portal.ui.sign_in import SignInForm
 
 P = ParamSpec("P")
@@ -42,11 +44,14 @@ def people_only(
     def wrapper(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not isinstance(request.user, User):
             return _sign_in_first(request, is_keeping=is_keeping)
-        posted = kept_input.take(request)
-        if posted is None or not is_keeping:
-            return view(request, request.user, *args, **kwargs)
-        with kept_input.showing_again(request, posted):
-            return view(request, request.user, *args, **kwargs)
+        kept = kept_input.take(request)
+        try:
+            if kept is None or not is_keeping:
+                return view(request, request.user, *args, **kwargs)
+            with kept_input.showing_again(request, kept):
+                return view(request, request.user, *args, **kwargs)
+        except StepUpRequired:
+            return _confirm_first(request, request.user, is_keeping=is_keeping)
 
     return wrapper
 
@@ -69,6 +74,22 @@ def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBas
     response = render(request, "ui/sign_in.html", context, status=HTTPStatus.UNAUTHORIZED)
     response["Cache-Control"] = "no-store"
     return response
+
+
+def _confirm_first(request: HttpRequest, user: User, *, is_keeping: bool) -> HttpResponse:
+    """To the page that confirms, and back with what was typed."""
+    sealed = kept_input.sealed(request, why=confirm_page.MESSAGE) if is_keeping else ""
+    if not sealed or htmx.is_htmx_request(request):
+        query = urlencode({"next": _page_of_form(request)})
+        return htmx.redirect(request, f"{reverse('confirm')}?{query}")
+    return confirm_page.show(
+        request,
+        user,
+        form=confirm_page.form_of(user),
+        next_path=request.get_full_path(),
+        kept=sealed,
+        status=HTTPStatus.FORBIDDEN,
+    )
 
 
 def _page_of_form(request: HttpRequest) -> str:

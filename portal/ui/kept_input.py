@@ -21,17 +21,23 @@ _SALT = "slipway.kept-input"
 # Larger input is not kept.
 MAX_LENGTH = 64_000
 _LIVES_SECONDS = 3600
-_is_shown_again: ContextVar[bool] = ContextVar("is_shown_again", default=False)
+SIGNED_OUT = (
+    "You were signed out before this was sent, so nothing was changed. "
+    "Check what you typed and send it again."
+)
+_why_shown_again: ContextVar[str] = ContextVar("why_shown_again", default="")
 
 
-def sealed(request: HttpRequest) -> str:
-    """The signed form data, carried by the sign-in page; empty when it is too large."""
+def sealed(request: HttpRequest, *, why: str = SIGNED_OUT) -> str:
+    """The signed form data, carried by the sign-in page; empty when it is too large. `why` is said when the
+    input is shown again.
+    """
     posted = request.POST.copy()
     posted.pop("csrfmiddlewaretoken", None)
     text = posted.urlencode()
     if not text or len(text) > MAX_LENGTH or request.FILES:
         return ""
-    return signing.dumps({"path": request.get_full_path(), "data": text}, salt=_SALT)
+    return signing.dumps({"path": request.get_full_path(), "data": text, "why": why}, salt=_SALT)
 
 
 def opened(text: str) -> dict[str, str] | None:
@@ -48,29 +54,30 @@ def store(request: HttpRequest, kept: dict[str, str]) -> None:
     request.session[_SESSION_KEY] = kept
 
 
-def take(request: HttpRequest) -> QueryDict | None:
+def take(request: HttpRequest) -> dict[str, str] | None:
     """Take the form data once, only for the form's own address; any other page discards it."""
     if request.method != "GET" or htmx.is_htmx_request(request):
         return None
     kept: dict[str, str] | None = request.session.pop(_SESSION_KEY, None)
     if kept is None or kept["path"] != request.get_full_path():
         return None
-    return QueryDict(kept["data"])
+    return kept
 
 
 @contextmanager
-def showing_again(request: HttpRequest, posted: QueryDict) -> Iterator[None]:
+def showing_again(request: HttpRequest, kept: dict[str, str]) -> Iterator[None]:
     """Make the request look like the lost POST; forms refuse to submit inside."""
     request.method = "POST"
-    request.POST = posted  # type: ignore[assignment]  # immutable, as a real one
+    request.POST = QueryDict(kept["data"])
     # Otherwise reading the files would read the body and discard the data.
     request._files = MultiValueDict()  # type: ignore[attr-defined]  # Django's own
-    token = _is_shown_again.set(True)
+    token = _why_shown_again.set(kept.get("why") or SIGNED_OUT)
     try:
         yield
     finally:
-        _is_shown_again.reset(token)
+        _why_shown_again.reset(token)
 
 
-def is_shown_again() -> bool:
-    return _is_shown_again.get()
+def why_shown_again() -> str:
+    """Empty for a form that was posted."""
+    return _why_shown_again.get()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import cast
 
 from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
+from django.utils.functional import SimpleLazyObject
 
-from portal.accounts.local import second_factor, sessions
+from portal.accounts.local import second_factor, sessions, step_up
 from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.ui import htmx, teams
@@ -49,6 +54,25 @@ class LastSeenMiddleware:
         store = request.session
         sessions.touch(store.session_key, seen_at=getattr(store, "seen_at", None))
         return response
+
+
+class AuthenticationTimeMiddleware:
+    """Say of the person when they last authenticated, where the platform asks for it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if settings.SLIPWAY_STEP_UP_MINUTES:
+            request.user = cast("User", SimpleLazyObject(lambda: _with_time(request)))
+        return self.get_response(request)
+
+
+def _with_time(request: HttpRequest) -> AnonymousUser | AbstractBaseUser:
+    user = get_user(request)
+    if isinstance(user, User):
+        user.authenticated_at = step_up.time_of(request.session)
+    return user
 
 
 class SecondFactorMiddleware:

@@ -8,16 +8,11 @@ from typing import ClassVar, TypeVar
 
 from django import forms
 
+from portal.accounts.local.step_up import StepUpRequired
 from portal.core.errors import Conflict, DomainError, NotFound
 from portal.ui import kept_input
 
 Result = TypeVar("Result")
-
-
-_NOT_SENT = (
-    "You were signed out before this was sent, so nothing was changed. "
-    "Check what you typed and send it again."
-)
 
 
 class ServiceForm(forms.Form):
@@ -27,18 +22,18 @@ class ServiceForm(forms.Form):
     refusal: DomainError | None = None
 
     def run(self, call: Callable[[], Result]) -> Result | None:
-        """Call the service; None when the form is invalid or the service refuses. NotFound
-        propagates.
+        """Call the service; None when the form is invalid or the service refuses. NotFound and
+        StepUpRequired propagate.
         """
         is_valid = self.is_valid()
-        if kept_input.is_shown_again():
-            self.refuse(Conflict(_NOT_SENT, code="signed_out"))
+        if why := kept_input.why_shown_again():
+            self.refuse(Conflict(why, code="not_sent"))
             return None
         if not is_valid:
             return None
         try:
             return call()
-        except NotFound:
+        except (NotFound, StepUpRequired):
             raise
         except DomainError as error:
             self.refuse(error)

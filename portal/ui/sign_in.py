@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
@@ -14,7 +14,6 @@ from django.http import HttpResponse
 from portal.accounts import sign_ins
 from portal.accounts.local import second_factor
 from portal.accounts.local.sessions import LOCAL
-from portal.accounts.models import User
 from portal.accounts.sign_ins import Attempt
 from portal.ui import kept_input, sign_in_code
 from portal.ui.sign_in_session import attempt_of, finish
@@ -71,7 +70,7 @@ class SignIn(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Restore kept form input. The form's own page checks that this user may see it."""
-        user = cast("User", form.get_user())
+        user = form.get_user()
         kept = kept_input.opened(self.request.POST.get("kept", ""))
         next_path = self.get_success_url()
         if second_factor.is_on(user):

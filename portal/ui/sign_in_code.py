@@ -50,7 +50,7 @@ def ask(request: HttpRequest, user: User, *, next_path: str) -> HttpResponse:
 def enter(request: HttpRequest) -> HttpResponse:
     waiting = request.session.get(SECOND_STEP)
     user = _person(waiting) if waiting else None
-    if user is None:
+    if waiting is None or user is None:
         request.session.pop(SECOND_STEP, None)
         return redirect("sign-in")
     form = CodeForm(request.POST if request.method == "POST" else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from portal.accounts import sign_ins
+from portal.accounts.local import step_up
 from portal.accounts.local.session_store import BEGAN
 from portal.accounts.models import User
 from portal.accounts.sign_ins import Attempt
@@ -26,7 +27,9 @@ def attempt_of(request: HttpRequest, username: str) -> Attempt:
     return Attempt(username, client_network(request), device)
 
 
-def begin_session(request: HttpRequest, *, method: str) -> None:
+def begin_session(
+    request: HttpRequest, *, method: str, authenticated_at: datetime | None = None
+) -> None:
     """Say how the new session began, and end it a fixed time after the sign-in, whatever is kept in it
     meanwhile: a session that grew older with each use would keep roles that claims gave long ago.
     """
@@ -37,6 +40,7 @@ def begin_session(request: HttpRequest, *, method: str) -> None:
         "user_agent": request.headers.get("User-Agent", "").replace("\0", "")[:300],
         "method": method[:80],
     }
+    step_up.mark(request.session, authenticated_at)
     request.session.set_expiry(at + timedelta(seconds=settings.SESSION_COOKIE_AGE))
 
 
@@ -44,7 +48,7 @@ def finish(request: HttpRequest, user: User, *, method: str, next_path: str) -> 
     """Sign the person of a local account in. `next_path` was checked."""
     attempt = attempt_of(request, user.username)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    begin_session(request, method=method)
+    begin_session(request, method=method, authenticated_at=clock.now())
     response = redirect(next_path)
     response.set_cookie(
         sign_ins.COOKIE,

@@ -14,7 +14,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from portal.accounts.oidc import gateway, sign_in
+from portal.accounts.local import step_up
+from portal.accounts.models import User
+from portal.accounts.oidc import confirmation, gateway, sign_in
+from portal.accounts.oidc.errors import SignInRefused
+from portal.accounts.oidc.gateway import Answer
+from portal.accounts.oidc.providers import Provider
 from portal.core import rate_limits
 from portal.core.client_address import client_network
 from portal.core.errors import DomainError, NotFound
@@ -33,7 +38,10 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     if not rate_limits.count(_OF_ADDRESS, client_network(request)):
         return _too_many(request)
     try:
-        return gateway.begin(request, provider, _safe_path(request, request.GET.get("next", "")))
+        path = _safe_path(request, request.GET.get("next", ""))
+        is_confirming = "confirm" in request.GET and isinstance(request.user, User)
+        confirms = request.user.pk if is_confirming else None
+        return gateway.begin(request, provider, path, confirms=confirms)
     except DomainError as error:
         return _problem(request, error, provider_id)
 
@@ -47,15 +55,36 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         return _too_many(request)
     try:
         answer = gateway.finish(request, provider)
+        if answer.confirms is not None:
+            return _confirmed(request, provider, answer)
         user = sign_in.sign_in(provider, answer.claims)
     except NotFound:
         raise
     except DomainError as error:
         return _problem(request, error, provider_id)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    begin_session(request, method=provider.label)
+    begin_session(
+        request,
+        method=provider.label,
+        authenticated_at=confirmation.authenticated_at(answer.claims),
+    )
     path = _safe_path(request, answer.next_path)
     return redirect(path or resolve_url(settings.LOGIN_REDIRECT_URL))
+
+
+def _confirmed(request: HttpRequest, provider: Provider, answer: Answer) -> HttpResponse:
+    """The session goes on, in which the same person has just signed in at the provider again."""
+    user = request.user
+    if not isinstance(user, User) or user.pk != answer.confirms:
+        raise SignInRefused(
+            "You were signed out before you confirmed, or someone else signed in here.",
+            code="another_person",
+        )
+    confirmation.check(provider, answer.claims, user=user)
+    sign_in.sign_in(provider, answer.claims)
+    request.session.cycle_key()
+    step_up.mark(request.session, confirmation.authenticated_at(answer.claims))
+    return redirect(_safe_path(request, answer.next_path) or "/")
 
 
 def _safe_path(request: HttpRequest, path: str) -> str:

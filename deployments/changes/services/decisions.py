@@ -16,6 +16,7 @@ from deployments.changes.services import notifications, recheck, transitions
 from deployments.models import ChangeRequest
 from deployments.states import ChangeState
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import Team, User
 from portal.accounts.policy import SYSTEM, Action
 from portal.audit.actions import AuditAction
@@ -34,6 +35,7 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "
     change = changes.get_visible(actor=actor, change_id=change_id)
     approver = change_approvals.require_may_approve(actor, change)
     require_submitted(change)
+    step_up.require(actor)
     text = change_approvals.clean(comment)
     reviewed = review(change, evidence_hash)
     change_approvals.void_lapsed(change)

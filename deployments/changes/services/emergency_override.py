@@ -14,6 +14,7 @@ from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import approvals, decisions, transitions
 from deployments.models import Approval, ChangeRequest, EmergencyReview
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
@@ -31,6 +32,7 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> 
     change = changes.get_visible(actor=actor, change_id=change_id)
     policy.require(actor, Action.EMERGENCY_OVERRIDE, change, requester_id=change.requester_id)
     decisions.require_submitted(change)
+    step_up.require(actor)
     blocked = emergency_reviews.why_blocked(change.team)
     if blocked:
         raise Conflict(blocked, code="review_overdue")

@@ -29,14 +29,17 @@ from portal.core.errors import NotFound
 
 logger = logging.getLogger(__name__)
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+# OpenID Connect Core 3.1.2.1: sign in again, and say when in auth_time.
+_AGAIN: Final = {"prompt": "login", "max_age": "0"}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Verified claims, and the path that the person came from."""
+    """Verified claims, and the path that the person came from. `confirms` is who was to sign in again."""
 
     claims: dict[str, Any]
     next_path: str
+    confirms: int | None = None
 
 
 def provider_named(name: str) -> Provider:
@@ -46,14 +49,21 @@ def provider_named(name: str) -> Provider:
     return provider
 
 
-def begin(request: HttpRequest, provider: Provider, next_path: str) -> HttpResponse:
-    """Redirect to the provider; state, nonce and the PKCE verifier stay in the session."""
+def begin(
+    request: HttpRequest, provider: Provider, next_path: str, *, confirms: int | None = None
+) -> HttpResponse:
+    """With `confirms` the person has to sign in there again, whatever session they have. Redirect to the provider; state, nonce and the PKCE verifier stay in the session."""
     nonce = secrets.token_urlsafe(24)
     client = _Client(request, app=_app_of(provider))
     # Before anything is stored: the provider may be down.
     _discover(client, provider)
     response: HttpResponse = client.redirect(
-        request, process="login", next_url=next_path, auth_params={"nonce": nonce}, nonce=nonce
+        request,
+        process="login",
+        next_url=next_path,
+        auth_params={"nonce": nonce, **(_AGAIN if confirms is not None else {})},
+        nonce=nonce,
+        confirms=confirms,
     )
     return response
 
@@ -79,7 +89,7 @@ def finish(request: HttpRequest, provider: Provider) -> Answer:
     claims = _verified(adapter, provider, tokens, nonce=str(state.get("nonce", "")))
     if provider.reads_userinfo:
         claims = _with_userinfo(adapter, provider, tokens, claims)
-    return Answer(claims=claims, next_path=str(state.get("next") or ""))
+    return Answer(claims, str(state.get("next") or ""), state.get("confirms"))
 
 
 class _Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types

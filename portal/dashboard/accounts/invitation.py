@@ -17,6 +17,7 @@ from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import Invitation
 from portal.accounts.local.sessions import LOCAL
 from portal.accounts.models import User
+from portal.core import clock
 from portal.dashboard.accounts.password_fields import NewPasswordForm
 from portal.ui.sign_in_session import begin_session
 
@@ -74,5 +75,5 @@ def _answer(request: HttpRequest, found: Invitation, form: AcceptForm) -> HttpRe
         context = {"invitation": found, "form": form}
         return render(request, "accounts/invitation.html", context, status=form.status)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    begin_session(request, method=LOCAL)
+    begin_session(request, method=LOCAL, authenticated_at=clock.now())
     return redirect("home")

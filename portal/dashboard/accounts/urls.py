@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from portal.dashboard.accounts import (
+    confirm,
     invitation,
     invitations,
     password_links,
@@ -13,6 +14,7 @@ from portal.dashboard.accounts import (
 )
 
 urlpatterns = [
+    path("confirm", confirm.confirm, name="confirm"),
     path("invitation/<str:token>", invitation.open_link, name="invitation-open"),
     path("invitation", invitation.accept, name="invitation"),
     path("admin/invitations", invitations.invite, name="admin-invite"),

@@ -75,6 +75,7 @@ OF_EVERYONE: Final = tuple(
         "",
         "account/notifications",
         "account/second-factor",
+        "confirm",
         "account/security",
         "account/tokens",
         "advice",
@@ -98,6 +99,7 @@ OF_EVERYONE: Final = tuple(
 OF_ONESELF: Final = (
     Row("POST account/notifications", EVERYONE, ok=422),
     Row("POST account/password", EVERYONE, ok=422),
+    Row("POST confirm", EVERYONE, ok=422),
     Row("POST account/second-factor", EVERYONE, ok=422),
     Row("POST account/second-factor/start", EVERYONE, ok=302),
     Row("POST account/second-factor/codes", EVERYONE, ok=422),

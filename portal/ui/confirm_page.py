@@ -1,0 +1,68 @@
+"""The page on which a person confirms that it is still them."""
+
+from __future__ import annotations
+
+from django import forms
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from portal.accounts.local import second_factor
+from portal.accounts.local.new_accounts import MAX_PASSWORD
+from portal.accounts.models import User
+from portal.ui import kept_input
+from portal.ui.service_form import ServiceForm
+
+MESSAGE = "Confirmed. Nothing was sent yet: check what you typed and send it again."
+
+
+class PasswordForm(ServiceForm):
+    answer = forms.CharField(
+        label="Your password",
+        max_length=MAX_PASSWORD,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
+    )
+
+
+class CodeForm(ServiceForm):
+    answer = forms.CharField(
+        label="Code",
+        max_length=40,
+        help_text="Six digits from your authenticator app, or one of your recovery codes.",
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True}),
+    )
+    renamed = {"code": "answer"}
+
+
+def form_of(user: User, data: object = None) -> ServiceForm:
+    kind = CodeForm if second_factor.is_on(user) else PasswordForm
+    return kind(data)  # type: ignore[arg-type]  # what a request posts
+
+
+def show(
+    request: HttpRequest,
+    user: User,
+    *,
+    form: ServiceForm,
+    next_path: str,
+    kept: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """`kept` is the sealed input of the form that needs the confirmation."""
+    has_password = user.has_usable_password()
+    names = set(user.identities.values_list("provider", flat=True))
+    if kept and not has_password and (opened := kept_input.opened(kept)) is not None:
+        # The way over a provider carries no form.
+        kept_input.store(request, opened)
+    context = {
+        "form": form,
+        "next": next_path,
+        "kept": kept,
+        "has_password": has_password,
+        "providers": [row for row in settings.SLIPWAY_OIDC if row.name in names],
+        "minutes": settings.SLIPWAY_STEP_UP_MINUTES,
+    }
+    response = render(request, "accounts/confirm.html", context, status=status)
+    response["Cache-Control"] = "no-store"
+    return response
