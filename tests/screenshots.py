@@ -43,6 +43,8 @@ PAGES = (
     "/admin/policy",
     "/admin/prices",
     "/account/notifications",
+    "/account/second-factor",
+    "/account/security",
     "/account/tokens",
     "/jump?q=v",
     "/no-such-page",
