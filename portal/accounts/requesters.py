@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db.models import BigIntegerField, DateTimeField
 
-from portal.accounts.models import ApiToken
+from portal.accounts.models import ApiToken, User
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
 
@@ -35,3 +35,8 @@ def requesters(requester_id: int | None) -> frozenset[int]:
         return frozenset()
     holders = _HOLDERS.rows(requester=requester_id, since=clock.now() - _HELD_FOR)
     return frozenset({requester_id, *(holder for (holder,) in holders)})
+
+
+def requesters_of(requester: User) -> frozenset[int]:
+    """As `requesters`, without a query for a person."""
+    return requesters(requester.pk) if requester.is_service_account else frozenset({requester.pk})

@@ -46,6 +46,12 @@ class ServiceAccount:
         return self.user.username.partition(":")[2]
 
     @property
+    def known_to(self) -> list[str]:
+        """Deactivated people who were shown a token that still works."""
+        makers = [row.made_by for row in self.tokens if row.made_by and not row.made_by.is_active]
+        return sorted({maker.username for maker in makers})
+
+    @property
     def is_rotating(self) -> bool:
         return len(self.tokens) > 1
 
@@ -163,7 +169,9 @@ def revoke(*, actor: User, team: Team, name: str) -> None:
 def list_of(*, actor: User, team: Team) -> list[ServiceAccount]:
     """Those that work first, by name. For who manages the team's members."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
-    rows = team.service_accounts.prefetch_related("api_tokens").order_by("-is_active", "username")
+    rows = team.service_accounts.prefetch_related("api_tokens__made_by").order_by(
+        "-is_active", "username"
+    )
     return [_described(user) for user in rows]
 
 

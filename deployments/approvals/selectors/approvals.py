@@ -21,7 +21,7 @@ from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import Membership, Role, User
 from portal.accounts.policy import Actor
-from portal.accounts.requesters import requesters
+from portal.accounts.requesters import requesters_of
 from portal.core import clock
 
 _MOST_NAMES = 6
@@ -157,7 +157,7 @@ class ApproverContext:
     def _requesters_of(self, change: ChangeRequest) -> frozenset[int]:
         """Read once for each requester."""
         if change.requester_id not in self._requesters:
-            self._requesters[change.requester_id] = requesters(change.requester_id)
+            self._requesters[change.requester_id] = requesters_of(change.requester)
         return self._requesters[change.requester_id]
 
     def _lead_for(self, change: ChangeRequest) -> int | None:
@@ -188,7 +188,7 @@ def people_still_needed(change: ChangeRequest) -> list[User]:
     if RequiredRole.LEAD in roles:
         leads = Membership.objects.filter(team=change.team_id, role=Role.LEAD)
         team |= Q(pk__in=leads.values("user"))
-    excluded = {row.user_id for row in live_approvals(change)} | requesters(change.requester_id)
+    excluded = {row.user_id for row in live_approvals(change)} | requesters_of(change.requester)
     active = User.objects.filter(is_active=True, service_team=None)
     others = active.exclude(pk__in=excluded).order_by("username")
     people = list(others.filter(team)[:_MOST_NAMES])

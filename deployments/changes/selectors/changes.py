@@ -14,7 +14,7 @@ from deployments.states import ChangeState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
-from portal.accounts.requesters import requesters
+from portal.accounts.requesters import requesters_of
 from portal.core.errors import Forbidden, NotFound
 
 OPEN_STATES: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
@@ -78,7 +78,7 @@ def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
         return True, ""
     approver = approvals.ApproverContext(actor).approver_for(change)
     if approver is not None and approver.role == ApproverRole.NAMED:
-        is_own = actor.pk in requesters(change.requester_id)
+        is_own = actor.pk in requesters_of(change.requester)
         return not is_own, "You requested this change." if is_own else ""
     try:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
@@ -130,7 +130,7 @@ def _waiting_for(actor: Actor) -> QuerySet[ChangeRequest]:
         return rows
     # Few wait at any time; their rules say which of them wait for this person.
     visible = rows.filter(team__in=policy.visible_teams(actor)).exclude(requester=actor)
-    waiting = list(visible.prefetch_related("approvals"))
+    waiting = list(visible.select_related("requester").prefetch_related("approvals"))
     context = approvals.ApproverContext(actor) if waiting else None
     return rows.filter(
         pk__in=[change.pk for change in waiting if context and context.is_waiting_for_actor(change)]

@@ -159,6 +159,24 @@ def test_the_old_token_works_during_the_overlap_and_the_new_one_after(
         assert tokens.user_of(new.plain) is not None
 
 
+def test_a_token_that_a_deactivated_person_knows_is_named_until_it_is_rotated(
+    lead: User, team: Team
+) -> None:
+    admin = make_user(is_platform_admin=True)
+    made = make_account(lead, team)
+
+    people.deactivate(actor=admin, username="lead")
+    (left,) = service_accounts.list_of(actor=admin, team=team)
+    service_accounts.rotate(
+        actor=admin, team=team, name="ci", token_id=made.row.pk, overlap_hours=0
+    )
+    (rotated,) = service_accounts.list_of(actor=admin, team=team)
+
+    assert left.known_to == ["lead"]
+    assert rotated.known_to == []
+    assert tokens.user_of(made.plain) is None
+
+
 def test_a_rotation_at_once_ends_the_old_token(lead: User, team: Team) -> None:
     old = make_account(lead, team)
 
