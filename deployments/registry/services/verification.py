@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.db import InterfaceError, OperationalError
+from django.db.models import Max
 
 from deployments.models import Import, ModelVersion
 from deployments.registry.domain import object_keys
@@ -71,7 +72,10 @@ def _advance(version_id: int, lease: Lease) -> None:
             _verify(version, lease)
         case VersionState.FAILED:
             _remove(version)
-            if not upload_endings.remove_row(version):
+            if until := _assembling_until(version):
+                # An object may still appear. The next pass deletes it.
+                leases.release(ModelVersion, lease, next_check_at=until)
+            elif not upload_endings.remove_row(version):
                 leases.release(ModelVersion, lease, next_check_at=None)
         case VersionState.READY:
             _end_release(version, lease)
@@ -105,8 +109,9 @@ def _check_upload(version: ModelVersion, lease: Lease) -> None:
         )
         leases.release(ModelVersion, lease, next_check_at=at)
         return
-    is_assembling = version.files.filter(s3_version_id="", assembly_deadline_at__gt=at).exists()
-    interval = _ASSEMBLY_CHECK_INTERVAL if is_assembling else _UPLOAD_CHECK_INTERVAL
+    interval = _UPLOAD_CHECK_INTERVAL
+    if _assembling_until(version):
+        interval = _ASSEMBLY_CHECK_INTERVAL
     soonest = min(version.deadline_at or at, at + interval)
     leases.release(ModelVersion, lease, next_check_at=soonest)
 
@@ -122,6 +127,13 @@ def _is_stored(version: ModelVersion) -> bool:
         bool(file.upload_id) and file_uploads.parts_state(file).is_assembled
         for file in open_files.order_by("upload_id")
     )
+
+
+def _assembling_until(version: ModelVersion) -> datetime | None:
+    """None if the store assembles no file of the version now."""
+    files = version.files.filter(s3_version_id="", assembly_deadline_at__gt=clock.now())
+    last: datetime | None = files.aggregate(last=Max("assembly_deadline_at"))["last"]
+    return last
 
 
 def _verify(version: ModelVersion, lease: Lease) -> None:

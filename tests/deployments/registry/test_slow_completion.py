@@ -145,6 +145,27 @@ def test_of_two_requests_at_once_one_assembles(
     assert len(gate.requests) == 1
 
 
+def test_what_appears_after_an_upload_was_canceled_is_deleted(
+    people: People, s3_store: S3Store, sent: ModelVersion, gate: Gate
+) -> None:
+    with pytest.raises(Unavailable):
+        complete(people, sent)
+    uploads.abandon(actor=people.member, version_id=sent.pk)
+    verification.advance(sent.pk)
+    file = sent.files.get()
+    s3_store.put(file.key, b"assembled after all", content_type="application/octet-stream")
+    sent.refresh_from_db()
+    assert sent.next_check_at == file.assembly_deadline_at is not None
+
+    with time_machine.travel(clock.now() + timedelta(seconds=61)):
+        assert verification.due() == [sent.pk]
+        verification.advance(sent.pk)
+
+    sent.refresh_from_db()
+    assert (sent.state, sent.next_check_at) == (VersionState.FAILED, None)
+    assert s3_store.list_keys("") == []
+
+
 def test_the_api_says_when_to_ask_again(people: People, sent: ModelVersion, gate: Gate) -> None:
     client = Client()
     client.force_login(people.member)
