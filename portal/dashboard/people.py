@@ -92,7 +92,8 @@ def deactivate(request: HttpRequest, user: User, username: str) -> HttpResponse:
         return render_person(request, user, username, reason=form)
     people.deactivate(actor=user, username=username, reason=form.cleaned_data["reason"])
     messages.success(
-        request, f"Deactivated {username}. Sessions, API tokens and delegations have ended."
+        request,
+        f"Deactivated {username}. Sessions, API tokens, delegations and open invitations have ended.",
     )
     return redirect("admin-person", username=username)
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from portal.accounts import sign_ins
-from portal.accounts.local import step_up
+from portal.accounts.local import sessions, step_up
 from portal.accounts.local.session_store import BEGAN
 from portal.accounts.models import User
 from portal.accounts.sign_ins import Attempt
@@ -34,6 +34,7 @@ def begin_session(
     meanwhile: a session that grew older with each use would keep roles that claims gave long ago.
     """
     at = clock.now()
+    sessions.forget_expired()
     request.session[BEGAN] = {
         "at": at.isoformat(),
         "address": client_address(request)[:64],

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -79,7 +78,7 @@ def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewI
                 created_by=actor,
                 created_at=at,
                 expires_at=at + LIFETIME,
-                next_check_at=at if settings.SLIPWAY_SMTP_URL else None,
+                next_check_at=at if links.can_mail() else None,
             )
             trail.record(
                 actor=actor,

@@ -10,6 +10,8 @@ import secrets
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
+from django.conf import settings
+
 from portal.accounts.local.models import AccountLink
 from portal.core import clock, sealing
 from portal.core.errors import DomainError
@@ -25,6 +27,11 @@ class LinkDead(DomainError):
 
 LinkT = TypeVar("LinkT", bound=AccountLink)
 _PURPOSE: Final = "account links"
+
+
+def can_mail() -> bool:
+    """Whether links are sent: it takes a mail server, and an address that links begin with."""
+    return bool(settings.SLIPWAY_SMTP_URL and settings.SLIPWAY_PUBLIC_URL)
 
 
 def new_fields() -> dict[str, Any]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from django.conf import settings
 from django.db import transaction
 
 from portal.accounts import people, policy
@@ -72,7 +71,7 @@ def make_link(*, actor: User, username: str) -> NewPasswordLink:
 def request_by_mail(*, email: str, network: str) -> None:
     """Say nothing about whether anybody has the address; the caller answers the same each time."""
     address = email.strip().lower()
-    if not settings.SLIPWAY_SMTP_URL or not rate_limits.count(OF_NETWORK, network):
+    if not links.can_mail() or not rate_limits.count(OF_NETWORK, network):
         return
     if not rate_limits.count(OF_EMAIL, address):
         return

@@ -87,6 +87,11 @@ def end_all(user: User, *, besides: str | None = None) -> int:
     return count
 
 
+def forget_expired() -> None:
+    """Called at each sign-in, so that rows which sign nobody in do not pile up."""
+    BrowserSession.objects.filter(expire_date__lt=clock.now()).delete()
+
+
 def touch(session_key: str | None, *, seen_at: datetime | None) -> None:
     """Write the last use, unless it was written a few minutes ago."""
     at = clock.now()

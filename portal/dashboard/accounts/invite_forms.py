@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django import forms
-from django.conf import settings
 
 from portal.accounts import roles
+from portal.accounts.local import links
 from portal.accounts.models import Role, User
 from portal.dashboard.admin_forms import ROLE_CHOICES
 
@@ -22,7 +22,7 @@ class InviteForm(forms.Form):
     def __init__(self, data: object = None) -> None:
         # The page has another form with a role.
         super().__init__(data, auto_id="invite_%s")  # type: ignore[arg-type]  # what a request posts
-        if settings.SLIPWAY_SMTP_URL:
+        if links.can_mail():
             self.fields["email"].help_text = "The link is sent there, and shown to you once."
         else:
             self.fields["email"].help_text = "The link is shown to you once. Send it yourself."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -38,10 +37,10 @@ def forgotten(request: HttpRequest) -> HttpResponse:
     """The same answer whether or not anybody has the address."""
     form = ForgottenForm(request.POST if request.method == "POST" else None)
     is_sent = False
-    if settings.SLIPWAY_SMTP_URL and form.is_valid():
+    if links.can_mail() and form.is_valid():
         passwords.request_by_mail(email=form.cleaned_data["email"], network=client_network(request))
         is_sent = True
-    context = {"form": form, "is_sent": is_sent, "has_mail": bool(settings.SLIPWAY_SMTP_URL)}
+    context = {"form": form, "is_sent": is_sent, "has_mail": links.can_mail()}
     status = 422 if form.is_bound and form.errors else 200
     return render(request, "accounts/forgotten.html", context, status=status)
 

@@ -12,9 +12,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.accounts.local import passwords, second_factor, sessions
+from portal.accounts.local import passwords, second_factor, sessions, step_up
 from portal.accounts.local.new_accounts import MAX_PASSWORD
 from portal.accounts.models import User
+from portal.core import clock
 from portal.dashboard.accounts.password_fields import NewPasswordForm
 from portal.ui.access import people_only
 from portal.ui.sign_in_session import attempt_of
@@ -47,6 +48,7 @@ def change_password(request: HttpRequest, user: User) -> HttpResponse:
         return render_page(request, user, form=form, status=form.status)
     # Before the redirect: the session's hash of the password is the old one.
     update_session_auth_hash(request, user)
+    step_up.mark(request.session, clock.now())
     messages.success(request, "Password changed. Your other sessions have ended.")
     return redirect("security")
 

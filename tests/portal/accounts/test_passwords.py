@@ -168,6 +168,7 @@ def test_the_page_answers_the_same_whether_or_not_the_address_is_known(
     settings: Any, ana: User, admin: User
 ) -> None:
     settings.SLIPWAY_SMTP_URL = "smtp+plain://127.0.0.1:1"
+    settings.SLIPWAY_PUBLIC_URL = "https://slipway.example.org"
     by_admin = passwords.make_link(actor=admin, username="ana")
     make_user("gone", email="gone@example.org", is_active=False)
     unusable = make_user("oidc", email="oidc@example.org")
@@ -188,6 +189,7 @@ def test_the_page_answers_the_same_whether_or_not_the_address_is_known(
 
 def test_links_to_one_address_are_limited(settings: Any) -> None:
     settings.SLIPWAY_SMTP_URL = "smtp+plain://127.0.0.1:1"
+    settings.SLIPWAY_PUBLIC_URL = "https://slipway.example.org"
 
     for _ in range(passwords.OF_EMAIL.max_count + 2):
         Client().post("/sign-in/forgotten", {"email": "ana@example.org"})

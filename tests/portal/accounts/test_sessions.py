@@ -109,6 +109,15 @@ def test_the_last_use_is_written_every_five_minutes(ana: User) -> None:
     assert (row.last_seen_at, row.began_at < now) == (now, True)
 
 
+def test_expired_sessions_are_forgotten_at_the_next_sign_in(ana: User) -> None:
+    sign_in()
+    BrowserSession.objects.update(expire_date=clock.now() - timedelta(seconds=1))
+
+    sign_in()
+
+    assert BrowserSession.objects.count() == 1
+
+
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
