@@ -157,6 +157,14 @@ GATEWAY_CLASS = Kind(
 )
 GATEWAY = Kind(_GATEWAY, "v1", "Gateway", "gateways", namespaced=True, short_names=("gtw",))
 HTTP_ROUTE = Kind(_GATEWAY, "v1", "HTTPRoute", "httproutes", namespaced=True)
+SECURITY_POLICY = Kind(
+    "gateway.envoyproxy.io",
+    "v1alpha1",
+    "SecurityPolicy",
+    "securitypolicies",
+    namespaced=True,
+    short_names=("sp",),
+)
 
 KINDS: tuple[Kind, ...] = (
     POD,
@@ -185,6 +193,7 @@ KINDS: tuple[Kind, ...] = (
     GATEWAY_CLASS,
     GATEWAY,
     HTTP_ROUTE,
+    SECURITY_POLICY,
 )
 
 _BY_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}

@@ -17,13 +17,23 @@ from pathlib import Path
 
 from fleet.localcluster.client import kubeconfig
 from fleet.localcluster.client.http_api import HttpClusterApi
+from fleet.localcluster.client.kubeconfig import Connection
 from fleet.localcluster.client.pod_tunnel import pod_tunnel
 from fleet.localcluster.controllers import node_leases
 from fleet.localcluster.controllers.agents import Agents
 from fleet.localcluster.controllers.reconcile import run_once
 from fleet.localcluster.controllers.storage import S3Settings
-from fleet.localcluster.errors import ApiError
-from fleet.localcluster.kinds import GATEWAY, GATEWAY_CLASS, HTTP_ROUTE, POD, SERVICE
+from fleet.localcluster.errors import ApiError, NotFound
+from fleet.localcluster.kinds import (
+    GATEWAY,
+    GATEWAY_CLASS,
+    HTTP_ROUTE,
+    POD,
+    SECRET,
+    SECURITY_POLICY,
+    SERVICE,
+    Kind,
+)
 
 _WATCHED = (POD, SERVICE, GATEWAY_CLASS, GATEWAY, HTTP_ROUTE)
 
@@ -64,9 +74,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _watched(connection: Connection) -> tuple[Kind, ...]:
+    """Policies, and the Secrets that they name, where the cluster has the kind."""
+    try:
+        HttpClusterApi(connection, ()).list(SECURITY_POLICY)
+    except NotFound:
+        return _WATCHED
+    return (*_WATCHED, SECRET, SECURITY_POLICY)
+
+
 def _run(options: argparse.Namespace, stopping: threading.Event) -> None:
     options.data_dir.mkdir(parents=True, exist_ok=True)
-    api = HttpClusterApi(kubeconfig.read(options.kubeconfig, options.context), _WATCHED)
+    connection = kubeconfig.read(options.kubeconfig, options.context)
+    api = HttpClusterApi(connection, _watched(connection))
     api.start()
     tunnel = pod_tunnel(api, options.pod_tunnel) if options.pod_tunnel else None
     agents = Agents(

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fleet.localcluster.controllers import api_keys
+from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.errors import JsonObject
 
 ROUTES_NAME = "slipway"
@@ -44,6 +46,8 @@ class Route:
     backends: tuple[Backend, ...]
     mirrors: tuple[Mirror, ...] = ()
     replaces_path: bool = False
+    # None: everyone is served.
+    access: ApiKeys | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ def _http_manager(name: str, routes: JsonObject) -> JsonObject:
             "normalize_path": True,
             **routes,
             "http_filters": [
-                {"name": "envoy.filters.http.router", "typed_config": {"@type": router}}
+                api_keys.disabled_filter(),
+                {"name": "envoy.filters.http.router", "typed_config": {"@type": router}},
             ],
         },
     }
@@ -219,7 +224,13 @@ def _route(route: Route) -> JsonObject:
     if not any(item.weight for item in route.backends):
         body = {"inline_string": "the route has no backend with a weight\n"}
         return {"match": match, "direct_response": {"status": 500, "body": body}}
-    return {"match": match, "route": _action(route)}
+    if route.access is None:
+        return {"match": match, "route": _action(route)}
+    if route.access.problem:
+        # Envoy Gateway does the same: a policy that it cannot follow must not open the route.
+        return {"match": match, "direct_response": {"status": 500}}
+    filters = api_keys.route_filter(route.access)
+    return {"match": match, "route": _action(route), "typed_per_filter_config": filters}
 
 
 def _action(route: Route) -> JsonObject:

@@ -5,7 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import conditions, gateway_pod, http_routes
+from fleet.localcluster.controllers import api_keys, conditions, gateway_pod, http_routes
+from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
@@ -18,6 +19,8 @@ from fleet.localcluster.kinds import (
     HTTP_ROUTE,
     NAMESPACE,
     POD,
+    SECRET,
+    SECURITY_POLICY,
     SERVICE,
     Kind,
 )
@@ -66,6 +69,7 @@ class GatewayController:
         }
         http2 = http_routes.http2_ports(services.values())
         pods = self._api.list(POD)
+        access = self._access()
         routes: list[Route] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
         attached: list[JsonObject] = []
@@ -80,7 +84,8 @@ class GatewayController:
             missing = [_label(item) for item in backends if not _exists(item, services)]
             problem = None
             try:
-                routes.extend(http_routes.routes_of(route, http2))
+                key = (route["metadata"]["namespace"], route["metadata"]["name"])
+                routes.extend(http_routes.routes_of(route, http2, access.get(key)))
             except UnsupportedRoute as error:
                 problem = str(error)
             for item in backends:
@@ -101,6 +106,30 @@ class GatewayController:
                 stats_port=self._files.stats_port,
             )
         self._report(len(attached))
+
+    def _access(self) -> dict[tuple[str, str], ApiKeys]:
+        """Who may call each route. A cluster without Envoy Gateway's kinds has no policies."""
+        try:
+            policies = self._api.list(SECURITY_POLICY)
+        except NotFound:
+            return {}
+        if not policies:
+            return {}
+        secrets = {
+            (item["metadata"]["namespace"], item["metadata"]["name"]): item
+            for item in self._api.list(SECRET)
+        }
+        gateway = {
+            "group": GATEWAY.group,
+            "kind": GATEWAY.kind,
+            "namespace": NAMESPACE_NAME,
+            "name": GATEWAY_NAME,
+        }
+        for policy in policies:
+            problem = api_keys.of_policy(policy, secrets).problem
+            status = api_keys.status_of(policy, gateway, http_routes.CONTROLLER, problem)
+            self._write_status(SECURITY_POLICY, policy, status)
+        return api_keys.by_route(policies, secrets)
 
     def _write_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
         # Deleted or changed meanwhile; the next pass writes it.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from fleet.localcluster.controllers import conditions
+from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.envoy_config import (
     HTTP2_SUFFIX,
     Backend,
@@ -95,16 +96,20 @@ def _backend(namespace: str, reference: JsonObject, http2: Http2Ports) -> Backen
     return BackendService(*place, is_http2=place in http2)
 
 
-def routes_of(route: JsonObject, http2: Http2Ports = frozenset()) -> list[Route]:
-    """Raises UnsupportedRoute."""
+def routes_of(
+    route: JsonObject, http2: Http2Ports = frozenset(), access: ApiKeys | None = None
+) -> list[Route]:
+    """`access`: who may call it. Raises UnsupportedRoute."""
     return [
         item
         for rule in route["spec"].get("rules") or ()
-        for item in _rule_routes(route, rule, http2)
+        for item in _rule_routes(route, rule, http2, access)
     ]
 
 
-def _rule_routes(route: JsonObject, rule: JsonObject, http2: Http2Ports) -> list[Route]:
+def _rule_routes(
+    route: JsonObject, rule: JsonObject, http2: Http2Ports, access: ApiKeys | None
+) -> list[Route]:
     namespace = route["metadata"]["namespace"]
     backends = tuple(
         Backend(_backend(namespace, item, http2).cluster, int(item.get("weight", 1)))
@@ -131,6 +136,7 @@ def _rule_routes(route: JsonObject, rule: JsonObject, http2: Http2Ports) -> list
                 timeout=timeout,
                 backends=backends,
                 mirrors=mirrors,
+                access=access,
             )
         )
     return routes

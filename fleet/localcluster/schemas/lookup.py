@@ -12,10 +12,11 @@ from fleet.localcluster.kinds import (
     CLUSTER_SERVING_RUNTIME,
     HTTP_ROUTE,
     INFERENCE_SERVICE,
+    SECURITY_POLICY,
     SERVING_RUNTIME,
     Kind,
 )
-from fleet.localcluster.schemas import gateway, kserve
+from fleet.localcluster.schemas import envoy_gateway, gateway, kserve
 from fleet.localcluster.schemas.built_in import of_annotation, schema_of_model
 from fleet.localcluster.schemas.published import schema_in
 from fleet.localcluster.schemas.schema import ANYTHING, TEXT, Schema, closed, list_of, opened
@@ -63,6 +64,8 @@ def _own(kind: Kind) -> Schema:
 def _own_spec(kind: Kind) -> Schema:
     if kind is HTTP_ROUTE:
         return gateway.HTTP_ROUTE_SPEC
+    if kind is SECURITY_POLICY:
+        return envoy_gateway.SECURITY_POLICY_SPEC
     if kind is INFERENCE_SERVICE:
         return kserve.inference_service_spec()
     if kind in (SERVING_RUNTIME, CLUSTER_SERVING_RUNTIME):

@@ -102,4 +102,4 @@ def test_agents_without_an_api_server_exit_with_its_address(tmp_path: Path) -> N
     )
 
     assert done.returncode == 1
-    assert f"https://127.0.0.1:{port}/api/v1/pods" in done.stderr
+    assert f"https://127.0.0.1:{port}/" in done.stderr
