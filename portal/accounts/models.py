@@ -171,6 +171,8 @@ class ApiToken(models.Model):
     scopes = models.CharField(max_length=60, default="read")
     # The only team that the token acts on; None: all of its owner.
     team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="+")
+    # None: as many as the platform allows.
+    requests_per_minute = models.PositiveIntegerField(null=True)
     # Who was shown the token of a service account; None: its owner.
     made_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField()

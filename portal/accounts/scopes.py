@@ -37,6 +37,7 @@ class TokenGrant:
     scopes: frozenset[Scope]
     team_id: int | None
     expires_at: datetime
+    requests_per_minute: int | None = None
 
 
 def with_read(scopes: Iterable[str]) -> tuple[Scope, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from portal.accounts import policy, tokens
@@ -63,6 +64,7 @@ def create(
     name: str,
     scopes: Collection[str] = (Scope.READ,),
     days: int | None = None,
+    requests_per_minute: int | None = None,
 ) -> NewToken:
     """The account's first token. Raises Invalid with the field, Conflict for a name that was used before."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
@@ -84,7 +86,13 @@ def create(
             user.save()
             Membership.objects.create(user=user, team=team, role=Role.MEMBER)
             made = tokens.issue(
-                owner=user, name=username, days=days, scopes=scopes, team=team, made_by=actor
+                owner=user,
+                name=username,
+                days=days,
+                scopes=scopes,
+                team=team,
+                made_by=actor,
+                requests_per_minute=requests_per_minute,
             )
             trail.record(
                 actor=actor,
@@ -137,6 +145,7 @@ def rotate(*, actor: User, team: Team, name: str, token_id: int, overlap_hours: 
             scopes=newest.scope_names,
             team=team,
             made_by=actor,
+            requests_per_minute=_kept_limit(newest),
         )
         trail.record(
             actor=actor,
@@ -173,6 +182,12 @@ def list_of(*, actor: User, team: Team) -> list[ServiceAccount]:
         "-is_active", "username"
     )
     return [_described(user) for user in rows]
+
+
+def _kept_limit(row: ApiToken) -> int | None:
+    """The platform may allow fewer by now."""
+    limit = row.requests_per_minute
+    return min(limit, settings.SLIPWAY_API_REQUESTS_PER_MINUTE) if limit else None
 
 
 def _described(user: User) -> ServiceAccount:

@@ -75,6 +75,7 @@ def create(
     days: int | None = None,
     scopes: Collection[str] = (Scope.READ,),
     team_slug: str = "",
+    requests_per_minute: int | None = None,
 ) -> NewToken:
     """A token of the actor, for one team or all of theirs. Raises Invalid with the field, NotFound for the
     team, Forbidden for a request that was itself made with a token.
@@ -89,7 +90,14 @@ def create(
         # What is decided with it counts as confirmed when it was made.
         step_up.require(actor)
     with transaction.atomic():
-        made = issue(owner=actor, name=name, days=days, scopes=scopes, team=team)
+        made = issue(
+            owner=actor,
+            name=name,
+            days=days,
+            scopes=scopes,
+            team=team,
+            requests_per_minute=requests_per_minute,
+        )
         trail.record(
             actor=actor,
             action=CREATED,
@@ -109,11 +117,13 @@ def issue(
     scopes: Collection[str],
     team: Team | None,
     made_by: User | None = None,
+    requests_per_minute: int | None = None,
 ) -> NewToken:
     """Store a token. The caller has checked permission and writes the audit row."""
     given = checked_scopes(scopes)
     lifetime = _default_of(given) if days is None else days
     _check(name, lifetime, given)
+    _check_limit(requests_per_minute)
     plain, at = _PREFIX + secrets.token_urlsafe(32), clock.now()
     row = ApiToken.objects.create(
         user=owner,
@@ -123,6 +133,7 @@ def issue(
         scopes=" ".join(given),
         team=team,
         made_by=made_by,
+        requests_per_minute=requests_per_minute,
         created_at=at,
         expires_at=at + timedelta(days=lifetime),
     )
@@ -157,6 +168,15 @@ def _check(name: str, days: int, scopes: Collection[Scope]) -> None:
         )
 
 
+def _check_limit(requests_per_minute: int | None) -> None:
+    most = settings.SLIPWAY_API_REQUESTS_PER_MINUTE
+    if requests_per_minute is not None and not 1 <= requests_per_minute <= most:
+        raise Invalid(
+            f"A token can send 1 to {most} requests a minute on this platform.",
+            fields={"requests_per_minute": f"1 to {most}"},
+        )
+
+
 def revoke(*, actor: User, token_id: int) -> None:
     with transaction.atomic():
         row = ApiToken.objects.filter(pk=token_id, user=actor, revoked_at=None).first()
@@ -181,6 +201,7 @@ def user_of(plain: str) -> User | None:
         scopes=frozenset(Scope(scope) for scope in row.scope_names),
         team_id=row.team_id,
         expires_at=row.expires_at,
+        requests_per_minute=row.requests_per_minute,
     )
     return row.user
 
@@ -206,11 +227,12 @@ def list_of(user: User) -> list[ApiToken]:
     return list(ApiToken.objects.filter(user=user).select_related("team"))
 
 
-def audited(row: ApiToken) -> dict[str, str | None]:
+def audited(row: ApiToken) -> dict[str, str | int | None]:
     return {
         "scopes": row.scopes,
         "team": row.team.slug if row.team else None,
         "expires_at": row.expires_at.isoformat(),
+        "requests_per_minute": row.requests_per_minute,
     }
 
 

@@ -40,6 +40,9 @@ class TokenSerializer(Serializer):
     team = serializers.CharField(
         source="team.slug", default=None, allow_null=True, help_text="null: all teams of the owner"
     )
+    requests_per_minute = serializers.IntegerField(
+        allow_null=True, help_text="null: as many as the platform allows"
+    )
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
@@ -62,6 +65,9 @@ class NewTokenRequestSerializer(Serializer):
     )
     team = serializers.CharField(
         max_length=63, default="", allow_blank=True, help_text="empty: all your teams"
+    )
+    requests_per_minute = serializers.IntegerField(
+        min_value=1, default=None, allow_null=True, help_text="null: as many as the platform allows"
     )
 
 

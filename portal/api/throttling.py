@@ -18,8 +18,10 @@ from portal.core.rate_limits import Limit
 _MINUTE: Final = 60
 
 
-def caller_limit() -> Limit:
-    return Limit("api of a caller", settings.SLIPWAY_API_REQUESTS_PER_MINUTE, _MINUTE)
+def caller_limit(own: int | None = None) -> Limit:
+    """`own` is the limit of the token, where it has one; the platform's is the most."""
+    most: int = settings.SLIPWAY_API_REQUESTS_PER_MINUTE
+    return Limit("api of a caller", min(most, own) if own else most, _MINUTE)
 
 
 def anonymous_limit() -> Limit:
@@ -40,6 +42,7 @@ def count_caller(request: Request) -> None:
     limit, grant = caller_limit(), request.auth
     who, caller = f"user {request.user.pk}", "You"
     if isinstance(grant, TokenGrant):
+        limit = caller_limit(grant.requests_per_minute)
         who, caller = f"token {grant.token_id}", f"The token “{grant.name}”"
     if not rate_limits.count(limit, who):
         raise Throttled(

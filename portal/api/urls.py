@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from portal.api import delegations, service_accounts, views
+from portal.api import views
+from portal.api.teams import delegations, service_accounts
 
 urlpatterns: list[URLPattern] = [
     path("me", views.MeView.as_view(), name="me"),

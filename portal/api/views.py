@@ -82,6 +82,7 @@ class TokensView(APIView):
             days=body["days"],
             scopes=body["scopes"],
             team_slug=body["team"],
+            requests_per_minute=body["requests_per_minute"],
         )
         created = {**TokenSerializer(token.row).data, "token": token.plain}
         return Response(created, status=status.HTTP_201_CREATED)

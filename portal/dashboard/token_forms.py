@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any, Final, TypedDict
 
 from django import forms
+from django.conf import settings
 
 from portal.accounts import policy, tokens
 from portal.accounts.models import User
 from portal.accounts.scopes import DESCRIPTIONS, OF_SERVICE_ACCOUNTS, Scope
+
+# What the column holds; the service knows the platform's limit.
+_MOST_REQUESTS: Final = 2**31 - 1
 
 
 class NewToken(TypedDict):
     name: str
     scopes: list[str]
     days: int
+    requests_per_minute: int | None
 
 
 class NewPersonalToken(NewToken):
@@ -38,6 +43,9 @@ class _LifetimeForm(forms.Form):
     name = forms.CharField(max_length=80)
     scopes = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     days = forms.TypedChoiceField(label="Expires after", coerce=int)
+    requests_per_minute = forms.IntegerField(
+        label="Requests a minute", required=False, min_value=1, max_value=_MOST_REQUESTS
+    )
 
     def __init__(self, scopes: tuple[Scope, ...], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,6 +54,10 @@ class _LifetimeForm(forms.Form):
         self.fields["scopes"].help_text = "Reading is always included."
         self.fields["days"].choices = [(days, _days(days)) for days in tokens.lifetimes()]  # type: ignore[attr-defined]  # a choice field
         self.fields["days"].initial = tokens.default_days()
+        most = settings.SLIPWAY_API_REQUESTS_PER_MINUTE
+        self.fields[
+            "requests_per_minute"
+        ].help_text = f"Empty: {most:,}, the limit of the platform."
 
     def select_scopes(self, text: str) -> None:
         """Tick the scopes of a comma-separated list; others are ignored."""
@@ -60,7 +72,7 @@ class TokenForm(_LifetimeForm):
     team = forms.ChoiceField(
         required=False, help_text="With a team, everything else is hidden from the token."
     )
-    field_order = ("name", "scopes", "team", "days")
+    field_order = ("name", "scopes", "team", "days", "requests_per_minute")
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(tuple(Scope), *args, **kwargs)
@@ -74,7 +86,11 @@ class TokenForm(_LifetimeForm):
     def values(self) -> NewPersonalToken:
         data = self.cleaned_data
         return NewPersonalToken(
-            name=data["name"], scopes=data["scopes"], days=data["days"], team_slug=data["team"]
+            name=data["name"],
+            scopes=data["scopes"],
+            days=data["days"],
+            requests_per_minute=data["requests_per_minute"],
+            team_slug=data["team"],
         )
 
 
@@ -88,7 +104,12 @@ class ServiceAccountForm(_LifetimeForm):
 
     def values(self) -> NewToken:
         data = self.cleaned_data
-        return NewToken(name=data["name"], scopes=data["scopes"], days=data["days"])
+        return NewToken(
+            name=data["name"],
+            scopes=data["scopes"],
+            days=data["days"],
+            requests_per_minute=data["requests_per_minute"],
+        )
 
 
 class RotationForm(forms.Form):

@@ -68,6 +68,7 @@ class Migration(migrations.Migration):
                 ('prefix', models.CharField(max_length=16)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('scopes', models.CharField(default='read', max_length=60)),
+                ('requests_per_minute', models.PositiveIntegerField(null=True)),
                 ('created_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField()),
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),

@@ -141,7 +141,7 @@ def test_what_it_cannot_have_is_refused(
 def test_the_old_token_works_during_the_overlap_and_the_new_one_after(
     lead: User, team: Team
 ) -> None:
-    old = make_account(lead, team, days=30)
+    old = make_account(lead, team, days=30, requests_per_minute=60)
 
     new = service_accounts.rotate(
         actor=lead, team=team, name="ci", token_id=old.row.pk, overlap_hours=24
@@ -150,6 +150,7 @@ def test_the_old_token_works_during_the_overlap_and_the_new_one_after(
     assert tokens.user_of(old.plain) == tokens.user_of(new.plain) == old.row.user
     assert new.row.scopes == "read upload request"
     assert new.row.expires_at - new.row.created_at == timedelta(days=30)
+    assert new.row.requests_per_minute == 60
     (listed,) = service_accounts.list_of(actor=lead, team=team)
     assert (listed.is_rotating, listed.newest.pk) == (True, new.row.pk)
     assert AuditEvent.objects.latest("id").after["overlap_hours"] == 24

@@ -97,6 +97,7 @@ def test_a_token_has_the_scopes_and_the_team_that_were_chosen_and_every_one_read
         "scopes": "read request",
         "team": team.slug,
         "expires_at": made.row.expires_at.isoformat(),
+        "requests_per_minute": None,
     }
 
 
@@ -164,3 +165,12 @@ def test_a_refused_token_is_told_why() -> None:
     assert tokens.refusal_of(gone.plain)[0] == "token_revoked"
     assert "ended with the account" in tokens.refusal_of(left.plain)[1]
     assert tokens.refusal_of("slp_made_up")[0] == "token_unknown"
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1_000_001, 2**40])
+def test_a_limit_of_requests_that_the_platform_does_not_allow_is_refused(limit: int) -> None:
+    with pytest.raises(Invalid, match="1 to 1000000 requests a minute") as refused:
+        tokens.create(actor=make_user(), name="ci", requests_per_minute=limit)
+
+    assert refused.value.fields == {"requests_per_minute": "1 to 1000000"}
+    assert not ApiToken.objects.exists()

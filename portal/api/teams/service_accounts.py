@@ -36,6 +36,9 @@ class NewServiceAccountSerializer(Serializer):
     days = serializers.IntegerField(
         min_value=1, max_value=365, default=None, allow_null=True, help_text="of its tokens; 90"
     )
+    requests_per_minute = serializers.IntegerField(
+        min_value=1, default=None, allow_null=True, help_text="null: as many as the platform allows"
+    )
 
 
 class RotationSerializer(Serializer):
