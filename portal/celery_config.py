@@ -28,6 +28,7 @@ task_routes = {
     "fleet.*": {"queue": "telemetry"},
     # External servers may be slow, so they have a queue of their own.
     "notifications.*": {"queue": "notifications"},
+    "audit.*": {"queue": "notifications"},
     "deployments.verify_version": {"queue": "artifacts"},
     "deployments.sweep_versions": {"queue": "artifacts"},
     "deployments.advance_import": {"queue": "artifacts"},
@@ -56,6 +57,8 @@ beat_schedule = {
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
     "sweep advice": _every("deployments.sweep_advice", 900),
     "sweep prometheus": _every("deployments.sweep_prometheus", 3),
+    "seal audit trail": _every("audit.seal", 30),
+    "anchor audit trail": _every("audit.anchor", 600),
     "sweep notifications": _every("notifications.sweep", 5),
     "mail links": _every("notifications.mail_links", 30),
     "observe clusters": _every("fleet.observe_clusters", 5),

