@@ -38,6 +38,8 @@ class Deployment(Leased):
     candidate_weight = models.PositiveSmallIntegerField(default=0)
     # Percent of requests that the route mirrors to it; its responses are dropped.
     candidate_mirror = models.PositiveSmallIntegerField(default=0)
+    # Replicas of the candidate while a rollout gives it fewer than approved; null: as approved.
+    candidate_replicas = models.PositiveSmallIntegerField(null=True)
     is_stopped = models.BooleanField(default=False)
     # What differs from the revision's spec, as deployments/spec/domain/replicas.py keeps it; without
     # effect on any other revision.

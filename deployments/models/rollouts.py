@@ -29,6 +29,8 @@ class Rollout(Leased):
     phase_reason = models.TextField(blank=True, default="")
     step_index = models.PositiveSmallIntegerField(default=0)
     step_started_at = models.DateTimeField(null=True)
+    # The step that was decided on and waits for the candidate's replicas; one past the last: all requests.
+    promoted_to = models.PositiveSmallIntegerField(null=True)
     # deployments.rollouts.domain.step_observation.StepObservation, of the present step.
     observed = models.JSONField(default=dict)
     # deployments.rollouts.services.counter_readings.CounterReadings.

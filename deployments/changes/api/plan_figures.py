@@ -27,6 +27,19 @@ class StepFigureSerializer(Serializer):
         help_text="null: depends on requests, and the request rate is not known or zero",
     )
     waits_for = serializers.CharField(allow_blank=True, help_text="what the step waits for longest")
+    replicas = serializers.IntegerField(
+        help_text="of the candidate, by the step's share of requests"
+    )
+    smallest_regression = serializers.FloatField(
+        source="detection.times",
+        default=None,
+        allow_null=True,
+        help_text="how many times stable's errors the step finds, by the traffic of the last day; "
+        "null: not even a hundred times, or not known",
+    )
+    found_seconds = serializers.IntegerField(
+        source="detection.seconds", default=None, allow_null=True, help_text="how soon"
+    )
 
 
 class PlanFiguresSerializer(Serializer):

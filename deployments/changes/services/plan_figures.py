@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,13 +11,16 @@ from typing import Any
 from deployments import rejections
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
-from deployments.plans.domain import descriptions, rollout_plan
-from deployments.plans.domain.rollout_plan import RolloutPlan
+from deployments.plans.domain import candidate_replicas, descriptions, detection, rollout_plan
+from deployments.plans.domain.detection import Detection, ExpectedTraffic
+from deployments.plans.domain.rollout_plan import PlanSettings, RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.preflight.services import cost
 from deployments.serving.selectors import deployments, statistics
+from deployments.spec.domain import replicas
 from deployments.states import ChangeKind
 from fleet.capacity.selectors import capacity
+from fleet.telemetry.selectors import daily
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -27,15 +30,24 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class StepFigure:
-    """`seconds` None: it needs requests, and the request rate is zero or not known."""
+    """`seconds` None: it needs requests, and the request rate is zero or not known. `replicas` are those of
+    the candidate; `detection` is what the step finds in its time, None for nothing.
+    """
 
     weight: int
     seconds: int | None
     waits_for: str
+    replicas: int = 1
+    detection: Detection | None = None
 
     @property
     def duration(self) -> str:
         return descriptions.format_duration(self.seconds or 0)
+
+    @property
+    def found_within(self) -> str:
+        """How soon `detection` is found, in words; empty without one."""
+        return descriptions.format_duration(self.detection.seconds) if self.detection else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,8 @@ class PlanFigures:
     requests_per_second: float | None
     watch_seconds: int = 0
     watch_amount: Decimal | None = None
+    # Whether there was traffic in the last day by which `detection` is known.
+    is_detection_known: bool = False
 
     @property
     def watch_duration(self) -> str:
@@ -78,7 +92,7 @@ def preview(
         )
     with rejections.as_invalid():
         checked = rollout_plan.check(plan or {}, list(steps))
-    return of(deployment, checked.steps, watch_seconds=checked.watched_seconds)
+    return of(deployment, checked.steps, watch_seconds=checked.watched_seconds, settings=checked)
 
 
 def overlap_seconds(deployment: Deployment, kind: str, plan: RolloutPlan | None) -> int:
@@ -93,10 +107,26 @@ def overlap_seconds(deployment: Deployment, kind: str, plan: RolloutPlan | None)
     return steps + plan.watched_seconds
 
 
-def of(deployment: Deployment, steps: Sequence[Step], *, watch_seconds: int) -> PlanFigures:
-    """For a candidate with the serving spec of the stable revision, which must be there."""
+def of(
+    deployment: Deployment,
+    steps: Sequence[Step],
+    *,
+    watch_seconds: int,
+    settings: PlanSettings | None = None,
+) -> PlanFigures:
+    """For a candidate with the serving spec of the stable revision, which must be there. `settings` None:
+    they are not readable yet, so what the steps find is not known.
+    """
     rate = _rate_of(deployment)
-    figures = tuple(_step(step, rate) for step in steps)
+    traffic = _last_day(deployment) if settings and detection.has_error_guard(settings) else None
+    figures = tuple(
+        replace(
+            _step(step, rate),
+            replicas=_replicas(deployment, step, settings),
+            detection=_detection(step, settings, traffic),
+        )
+        for step in steps
+    )
     known = [figure.seconds for figure in figures if figure.seconds is not None]
     seconds = sum(known) if len(known) == len(figures) else None
     soak = sum(step.soak_seconds for step in steps)
@@ -112,6 +142,7 @@ def of(deployment: Deployment, steps: Sequence[Step], *, watch_seconds: int) -> 
         requests_per_second=rate,
         watch_seconds=watch_seconds,
         watch_amount=None if hourly is None else hourly * Decimal(watch_seconds) / 3600,
+        is_detection_known=traffic is not None,
     )
 
 
@@ -136,6 +167,37 @@ def _step(step: Step, rate: float | None) -> StepFigure:
         return StepFigure(weight, None, "requests (no traffic now)")
     seconds = int(needed / (rate * weight / 100)) + 1
     return StepFigure(weight, max(soak, seconds), "requests" if seconds > soak else "soak")
+
+
+def _replicas(deployment: Deployment, step: Step, settings: PlanSettings | None) -> int:
+    """Of the candidate at the step, if it has the spec of stable."""
+    stable = deployment.stable_revision
+    if stable is None:
+        return 1
+    size = replicas.least_of(stable.spec, number=stable.number, scale=deployment.scale)
+    is_mirrored = settings is not None and settings.is_shadow
+    return candidate_replicas.at_weight(
+        step.weight, stable=size, approved=size, is_mirrored=is_mirrored
+    )
+
+
+def _detection(
+    step: Step, settings: PlanSettings | None, traffic: ExpectedTraffic | None
+) -> Detection | None:
+    """In the time that the step takes with the traffic of the last day."""
+    if settings is None or traffic is None:
+        return None
+    seconds = _step(step, traffic.per_second).seconds
+    return detection.of_step(settings, traffic, weight=step.weight, seconds=seconds or 0)
+
+
+def _last_day(deployment: Deployment) -> ExpectedTraffic | None:
+    day = daily.last_day(
+        cluster_id=deployment.cluster_id,
+        namespace=deployment.namespace,
+        names=[revision.workload_name for revision in deployments.revisions_of(deployment)],
+    )
+    return None if day is None else ExpectedTraffic(day.per_second, day.requests, day.failures)
 
 
 def _per_hour(deployment: Deployment) -> Decimal | None:

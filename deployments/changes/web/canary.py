@@ -9,13 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
+from pydantic import ValidationError
 
 from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import plan_figures, requests
 from deployments.changes.web.requests import changeable, show_request
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
 from deployments.plans.domain import descriptions
-from deployments.plans.domain.rollout_plan import WATCH_SECONDS, PlanKind
+from deployments.plans.domain.rollout_plan import WATCH_SECONDS, PlanKind, PlanSettings
 from deployments.plans.domain.steps import Step
 from deployments.plans.selectors import plans
 from deployments.plans.services import templates as plan_templates
@@ -136,7 +137,9 @@ def _show(
         "kind": form["kind"].value() or ("" if form["has_plan"].value() else PlanKind.CANARY.value),
         "figures": None
         if steps is None
-        else plan_figures.of(deployment, steps, watch_seconds=_watch_of(form)),
+        else plan_figures.of(
+            deployment, steps, watch_seconds=_watch_of(form), settings=_settings_of(form)
+        ),
         "is_blue_green": form["kind"].value() == PlanKind.BLUE_GREEN.value,
         "is_shadow": form["kind"].value() == PlanKind.SHADOW.value,
         "consequence": descriptions.consequence(
@@ -161,3 +164,13 @@ def _steps_of(form: PlanForm) -> list[Step]:
     """Unchecked, so that figures show while a rule across fields is still broken."""
     rows = form.steps_json() if form.is_bound else form.initial["steps"]
     return [Step.model_construct(None, **row) for row in rows]
+
+
+def _settings_of(form: PlanForm) -> PlanSettings | None:
+    """None while a field of the plan is wrong."""
+    try:
+        return PlanSettings.model_validate(
+            form.plan_json() if form.is_bound else form.initial["plan"]
+        )
+    except ValidationError:
+        return None

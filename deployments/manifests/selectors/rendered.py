@@ -22,6 +22,7 @@ from deployments.manifests.domain.metadata import (
 from deployments.manifests.domain.model_files.bucket_files import ServingFiles
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, ModelVersion, Revision
+from deployments.spec.domain import replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 
 
@@ -145,8 +146,14 @@ class RenderedDeployment:
 
     def spec_of(self, revision: Revision) -> ServingSpec:
         if revision.number not in self._specs:
-            self._specs[revision.number] = rendering.spec_of(revision)
+            self._specs[revision.number] = self._desired(revision)
         return self._specs[revision.number]
+
+    def _desired(self, revision: Revision) -> ServingSpec:
+        """The approved spec; a candidate that does not get all requests may have fewer replicas."""
+        spec, count = rendering.spec_of(revision), self.deployment.candidate_replicas
+        is_candidate = revision.pk == self.deployment.candidate_revision_id
+        return replicas.reduced(spec, count) if is_candidate and count is not None else spec
 
     def service_of(self, revision: Revision) -> str:
         """The name of the Service behind the route."""

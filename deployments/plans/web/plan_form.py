@@ -179,6 +179,7 @@ def initial_of(plan: RolloutPlan) -> dict[str, Any]:
     """What the form shows of a plan."""
     return {
         "has_plan": True,
+        "plan": plan.to_json(),
         "kind": plan.kind.value,
         "is_strict": plan.analysis.is_strict,
         "is_robust": plan.analysis.is_robust,

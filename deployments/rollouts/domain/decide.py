@@ -5,6 +5,9 @@ step, `promote` each further one, `promote fully` the last. Two plans are approv
 that: one without steps as "switch when ready", and a step with `auto_promote` as "continue when all
 guards pass".
 
+The candidate has as many replicas as its traffic needs: they are ready before its weight rises, and none
+is taken away while it has traffic. A promotion waits for them at the step before, which is judged on.
+
 No traffic before the candidate is ready and its answers were checked. A failed check, a guard that
 fails its sequential test, a candidate that is no longer ready and a passed deadline abort the
 rollout. Missing numbers neither promote nor abort: the rollout waits, with the reason. What no guard
@@ -65,6 +68,7 @@ class Effect(StrEnum):
     SET_WEIGHT = "set weight"
     START_SOAK = "start soak"
     PROMOTE = "promote as approved"
+    ADVANCE = "advance as promoted"
     SWITCH = "switch"
     SWAP = "swap stable"
     WATCH = "watch"
@@ -145,7 +149,8 @@ def _gets(progress: RolloutProgress, share: int) -> str:
 def _decide_running(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> Decision:
-    if _is_unready(observed, now):
+    # While it grows, pods that are not ready are those that start.
+    if progress.promoted_to is None and _is_unready(observed, now):
         return Decision(Effect.ABORT, _describe_unready(observed))
     if observed.failure and observed.is_stable_ready is True:
         return Decision(Effect.ABORT, _describe_failure(progress, observed))
@@ -172,6 +177,11 @@ def _decide_soaking(progress: RolloutProgress, observed: RolloutObservation) -> 
         message = f"{progress.step.weight}% of requests {go} to the candidate"
         return Decision(Effect.START_SOAK, message)
     is_moving = progress.phase == RolloutPhase.RUNNING
+    if progress.promoted_to is not None:
+        has_grown = observed.is_current and observed.is_candidate_ready is True
+        if is_moving and has_grown:
+            return Decision(Effect.ADVANCE, "the candidate has the replicas that it needs")
+        return Decision(Effect.WAIT, "", requeue_seconds=_ANALYSIS_SECONDS)
     if is_moving and progress.is_promoted_automatically and observed.is_auto_promotable:
         return Decision(Effect.PROMOTE, "promoted automatically, as approved with the plan")
     return Decision(Effect.WAIT, "", requeue_seconds=_ANALYSIS_SECONDS)
@@ -268,6 +278,9 @@ def _describe_deadline(progress: RolloutProgress, observed: RolloutObservation) 
     if progress.phase == RolloutPhase.PREPARING:
         why = observed.candidate_message or "the cluster gave no reason"
         return f"the candidate was not ready in time: {why}"
+    if progress.promoted_to is not None:
+        why = observed.candidate_message or "the cluster gave no reason"
+        return f"not in time: {progress.describe_growth()} ({why})"
     if progress.phase == RolloutPhase.PROMOTING:
         return "the route did not send all requests to the candidate in time"
     if progress.phase == RolloutPhase.RUNNING and progress.step.deadline_seconds is not None:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from deployments.plans.domain import candidate_replicas
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.states import RolloutPhase
@@ -29,7 +30,9 @@ NO_TRAFFIC: Final = TrafficSplit(0)
 @dataclass(frozen=True, slots=True)
 class RolloutProgress:
     """The approved plan, and how far the rollout has come. `is_swapped`: the candidate is stable.
-    `watch_until` is the end of the watch after promotion.
+    `watch_until` is the end of the watch after promotion. `promoted_to` is the step that was decided on
+    and waits for replicas of the candidate; one past the last: all requests. `replicas` are those that
+    are desired of it now, `approved_replicas` those that it has at the end.
     """
 
     plan: RolloutPlan
@@ -42,6 +45,32 @@ class RolloutProgress:
     is_swapped: bool
     drain_started_at: datetime | None
     watch_until: datetime | None = None
+    promoted_to: int | None = None
+    replicas: int = 1
+    stable_replicas: int = 1
+    approved_replicas: int = 1
+
+    def replicas_at(self, step_index: int) -> int:
+        """What the candidate needs before it gets the traffic of the step."""
+        return candidate_replicas.at_step(
+            self.plan, step_index, stable=self.stable_replicas, approved=self.approved_replicas
+        )
+
+    def grows_before(self, step_index: int) -> bool:
+        """Whether the traffic of the step has to wait for replicas: also for some on their way."""
+        return self.promoted_to is not None or self.replicas_at(step_index) > self.replicas
+
+    def describe_growth(self) -> str:
+        """Of a promotion that waits for replicas; empty when there is none."""
+        if self.promoted_to is None:
+            return ""
+        count, steps = self.replicas_at(self.promoted_to), self.plan.steps
+        if self.promoted_to >= len(steps):
+            where = "all requests"
+        else:
+            where = f"{steps[self.promoted_to].weight}%{' mirrored' if self.is_shadow else ''}"
+        pods = "1 replica" if count == 1 else f"{count} replicas"
+        return f"promoted to {where}, once the candidate has {pods} ready"
 
     @property
     def requested(self) -> TrafficSplit:

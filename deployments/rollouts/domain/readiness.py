@@ -55,6 +55,7 @@ def readiness_of(
     what = "mirrored requests" if progress.is_shadow else "requests"
     lacks = (
         (bool(failing), f"failing: {', '.join(failing)}. Abort, or wait."),
+        (progress.promoted_to is not None, progress.describe_growth()),
         (left > 0, f"soaking for {descriptions.format_duration(left)} more"),
         (has_traffic and counted is None, unknown or "the candidate's requests are not known"),
         (needed > (counted or 0), f"{counted or 0} of {needed} {what} so far"),

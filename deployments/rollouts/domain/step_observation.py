@@ -32,11 +32,15 @@ class StepObservation:
     candidate_requests: int | None = None
     split: ObservedSplit | None = None
     is_promotable: bool = False
-    # During the watch: whether the last step was, when the rollout was promoted.
+    # Whether the step was, when it was promoted: during the watch, and while the candidate grows.
     was_promotable: bool = False
     reason: str = ""
     stale_metrics: str = ""
     warming: str = ""
+
+    @property
+    def has_passed(self) -> bool:
+        return self.is_promotable or self.was_promotable
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -238,7 +238,7 @@ def _state_after(progress: RolloutProgress, observed: StepObservation, index: in
     """
     if index > progress.step_index:
         return "skipped"
-    return "done" if observed.is_promotable or observed.was_promotable else "left"
+    return "done" if observed.has_passed else "left"
 
 
 def _soak_left(progress: RolloutProgress) -> int | None:

@@ -8,6 +8,7 @@ from deployments.models import Rollout
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import auto_promotion
 from deployments.rollouts.domain.observation import RolloutProgress, TrafficSplit
+from deployments.spec.domain import replicas
 from deployments.states import RolloutPhase
 
 
@@ -26,6 +27,10 @@ class RolloutSnapshot:
 def snapshot_of(rollout: Rollout) -> RolloutSnapshot:
     """A snapshot with the plan under the team's current automatic promotion limit."""
     deployment = rollout.deployment
+    stable, approved = (
+        replicas.least_of(revision.spec, number=revision.number, scale=deployment.scale)
+        for revision in (rollout.stable_revision, rollout.candidate_revision)
+    )
     progress = RolloutProgress(
         plan=auto_promotion.limited_plan_of(rollout),
         phase=RolloutPhase(rollout.phase),
@@ -37,6 +42,12 @@ def snapshot_of(rollout: Rollout) -> RolloutSnapshot:
         is_swapped=is_swapped(rollout),
         drain_started_at=rollout.drain_started_at,
         watch_until=rollout.watch_until,
+        promoted_to=rollout.promoted_to,
+        replicas=approved
+        if deployment.candidate_replicas is None
+        else deployment.candidate_replicas,
+        stable_replicas=stable,
+        approved_replicas=approved,
     )
     return RolloutSnapshot(rollout, progress)
 

@@ -8,7 +8,7 @@ from deployments import audit_actions
 from deployments.models import Rollout
 from deployments.registry.services import aliases
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.rollouts.services import transitions
+from deployments.rollouts.services import growth, transitions
 from deployments.serving.services import desired_state, timeline
 from deployments.states import RolloutPhase
 from portal.accounts.models import User
@@ -20,34 +20,24 @@ from portal.core.errors import DomainError
 def one_step(
     *, actor: Actor, snapshot: RolloutSnapshot, evidence_hash: str, message: str = "promoted"
 ) -> Rollout:
-    """Raises Conflict when the evidence is no longer the one decided on, or someone was first."""
-    rollout, plan, progress = snapshot.rollout, snapshot.plan, snapshot.progress
+    """To the next step, now or once the candidate has its replicas. Raises Conflict when the evidence is
+    no longer the one decided on, or someone was first.
+    """
+    progress = snapshot.progress
+    action = audit_actions.ROLLOUT_PROMOTED
     if progress.is_last_step:
         return to_all(
             actor=actor,
             snapshot=snapshot,
             evidence_hash=evidence_hash,
-            action=audit_actions.ROLLOUT_PROMOTED,
+            action=action,
             message=f"{message} to all requests",
         )
-    weight = progress.next_weight
-    mirrored = " mirrored" if plan.is_shadow else ""
-    with transaction.atomic():
-        transitions.move(
-            actor=actor,
-            snapshot=snapshot,
-            to=RolloutPhase.RUNNING,
-            action=audit_actions.ROLLOUT_PROMOTED,
-            message=f"{message} {progress.step.weight} → {weight}%{mirrored}",
-            step_index=progress.step_index + 1,
-            evidence=evidence_hash,
-        )
-        deployment = transitions.reload(rollout)
-        if plan.is_shadow:
-            desired_state.set_weight(deployment, 0, mirror=weight)
-        else:
-            desired_state.set_weight(deployment, weight)
-    return rollout
+    text = f"{message} {_describe_step(snapshot)}"
+    index = progress.step_index + 1
+    if progress.grows_before(index):
+        return _grow(actor, snapshot, index, action, text, evidence_hash)
+    return _to_next(actor, snapshot, action, text, evidence_hash)
 
 
 def to_all(
@@ -57,6 +47,78 @@ def to_all(
     evidence_hash: str,
     action: AuditAction,
     message: str = "promoted to all requests",
+) -> Rollout:
+    index = len(snapshot.plan.steps)
+    if snapshot.progress.grows_before(index):
+        return _grow(actor, snapshot, index, action, message, evidence_hash)
+    return _to_all(actor, snapshot, action, message, evidence_hash)
+
+
+def advance(snapshot: RolloutSnapshot, *, message: str) -> Rollout:
+    """The promotion that waited for the candidate's replicas. It was decided, and audited, before."""
+    action, progress = audit_actions.ROLLOUT_MOVED, snapshot.progress
+    if progress.promoted_to == progress.step_index + 1 and not progress.is_last_step:
+        text = f"{message}: {_describe_step(snapshot)}"
+        return _to_next(SYSTEM, snapshot, action, text, None)
+    return _to_all(SYSTEM, snapshot, action, f"{message}: all requests go to it", None)
+
+
+def _describe_step(snapshot: RolloutSnapshot) -> str:
+    progress = snapshot.progress
+    mirrored = " mirrored" if snapshot.plan.is_shadow else ""
+    return f"{progress.step.weight} → {progress.next_weight}%{mirrored}"
+
+
+def _grow(
+    actor: Actor,
+    snapshot: RolloutSnapshot,
+    index: int,
+    action: AuditAction,
+    message: str,
+    evidence_hash: str,
+) -> Rollout:
+    return growth.begin(
+        actor=actor,
+        snapshot=snapshot,
+        step_index=index,
+        action=action,
+        message=f"{message}, once its replicas are ready",
+        evidence=evidence_hash,
+    )
+
+
+def _to_next(
+    actor: Actor,
+    snapshot: RolloutSnapshot,
+    action: AuditAction,
+    message: str,
+    evidence_hash: str | None,
+) -> Rollout:
+    rollout, weight = snapshot.rollout, snapshot.progress.next_weight
+    with transaction.atomic():
+        transitions.move(
+            actor=actor,
+            snapshot=snapshot,
+            to=RolloutPhase.RUNNING,
+            action=action,
+            message=message,
+            step_index=snapshot.progress.step_index + 1,
+            evidence=evidence_hash,
+        )
+        deployment = transitions.reload(rollout)
+        if snapshot.plan.is_shadow:
+            desired_state.set_weight(deployment, 0, mirror=weight)
+        else:
+            desired_state.set_weight(deployment, weight)
+    return rollout
+
+
+def _to_all(
+    actor: Actor,
+    snapshot: RolloutSnapshot,
+    action: AuditAction,
+    message: str,
+    evidence_hash: str | None,
 ) -> Rollout:
     rollout = snapshot.rollout
     with transaction.atomic():

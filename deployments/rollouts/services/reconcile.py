@@ -23,7 +23,7 @@ from deployments.rollouts.domain.decide import Decision, Effect
 from deployments.rollouts.domain.observation import Checks, RolloutObservation
 from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.rollouts.services import analysis, evidence, promote, transitions
+from deployments.rollouts.services import analysis, evidence, growth, promote, transitions
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import desired_state
@@ -125,7 +125,11 @@ def _add_candidate(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
         _move(snapshot, RolloutPhase.PREPARING, decision.message)
         deployment = transitions.reload(snapshot.rollout)
-        desired_state.add_candidate(deployment, snapshot.rollout.candidate_revision)
+        desired_state.add_candidate(
+            deployment,
+            snapshot.rollout.candidate_revision,
+            replicas=growth.replicas_for(snapshot, 0),
+        )
 
 
 def _start(snapshot: RolloutSnapshot, decision: Decision) -> None:
@@ -202,6 +206,10 @@ def _promote(snapshot: RolloutSnapshot, decision: Decision) -> None:
     )
 
 
+def _advance(snapshot: RolloutSnapshot, decision: Decision) -> None:
+    promote.advance(snapshot, message=decision.message)
+
+
 def _abort(snapshot: RolloutSnapshot, decision: Decision) -> None:
     transitions.begin_abort(
         actor=SYSTEM,
@@ -238,6 +246,7 @@ _EFFECTS: Mapping[Effect, Callable[[RolloutSnapshot, Decision], None]] = {
     Effect.SET_WEIGHT: _set_weight,
     Effect.START_SOAK: _start_soak,
     Effect.PROMOTE: _promote,
+    Effect.ADVANCE: _advance,
     Effect.SWITCH: _switch,
     Effect.SWAP: _swap,
     Effect.WATCH: _watch,

@@ -37,6 +37,7 @@ _RELATED: Final = (
     "deployment__cluster",
     "requested_by",
 )
+MOVED: Final = "Someone else moved the rollout at the same time. Reload the page."
 _SECONDS: Final[Mapping[RolloutPhase, int]] = {
     RolloutPhase.PREPARING: decide.PREPARE_SECONDS,
     RolloutPhase.PROMOTING: decide.PROMOTE_SECONDS,
@@ -78,20 +79,20 @@ def move(
     if to != old and to not in ROLLOUT[old]:
         raise Conflict(f"The rollout is {old}, so it cannot become {to}.", code="rollout_phase")
     index = rollout.step_index if step_index is None else step_index
-    rows = Rollout.objects.filter(pk=rollout.pk, phase=old, step_index=rollout.step_index)
+    rows = Rollout.objects.filter(
+        pk=rollout.pk, phase=old, step_index=rollout.step_index, promoted_to=rollout.promoted_to
+    )
     if evidence is not None:
         rows = rows.filter(evidence_hash=evidence)
     written = rows.update(**_columns(snapshot, to, index, reason or message))
     if written == 0:
-        raise Conflict(
-            "Someone else moved the rollout at the same time. Reload the page.",
-            code="rollout_moved",
-        )
+        raise Conflict(MOVED, code="rollout_moved")
     before = {"phase": old, "step": rollout.step_index}
     if index != rollout.step_index:
         rollout.observed = {}
     rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or message, index
-    _announce(actor, rollout, action, before=before, message=message, reason=reason)
+    rollout.promoted_to = _promise(rollout, to, is_restart=before["step"] != index)
+    announce(actor, rollout, action, before=before, message=message, reason=reason)
     if ROLLOUT[to]:
         wake("deployments.advance_rollout", rollout.pk)
 
@@ -109,7 +110,7 @@ def _columns(
     if is_watch:
         # The figures of the watch are its own; the old revision drains from now on.
         lasts = timedelta(seconds=snapshot.plan.watched_seconds)
-        passed = StepObservation.from_json(rollout.observed).is_promotable
+        passed = StepObservation.from_json(rollout.observed).has_passed
         cleared = {
             "observed": StepObservation(was_promotable=passed).to_json(),
             "evidence": [],
@@ -122,12 +123,19 @@ def _columns(
         "phase": to,
         "phase_reason": reason,
         "step_index": index,
+        "promoted_to": _promise(rollout, to, is_restart=is_restart),
         "step_started_at": _step_start(rollout, at, is_restart=is_restart, is_watch=is_watch),
         "deadline_at": at + timedelta(seconds=deadline_seconds(snapshot.plan, to, index)),
         "drain_started_at": at if is_watch else None,
         "finished_at": None if ROLLOUT[to] else at,
         "next_check_at": at if ROLLOUT[to] else None,
     }
+
+
+def _promise(rollout: Rollout, to: RolloutPhase, *, is_restart: bool) -> int | None:
+    """A promotion that waits for replicas outlives a pause, and nothing else."""
+    is_kept = not is_restart and to in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+    return rollout.promoted_to if is_kept else None
 
 
 def _step_start(
@@ -147,7 +155,7 @@ def _is_last_of_stable(snapshot: RolloutSnapshot, to: RolloutPhase, index: int) 
     return to == RolloutPhase.PROMOTING or (is_step and progress.is_alone_at(index))
 
 
-def _announce(
+def announce(
     actor: Actor,
     rollout: Rollout,
     action: AuditAction,
@@ -188,7 +196,7 @@ def end_watch(*, actor: Actor, rollout: Rollout) -> None:
     if not rows.update(watch_until=at, next_check_at=at):
         raise Conflict("The rollout is no longer watched. Reload the page.", code="rollout_moved")
     rollout.watch_until = at
-    _announce(
+    announce(
         actor,
         rollout,
         audit_actions.ROLLOUT_WATCH_ENDED,

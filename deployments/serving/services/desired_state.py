@@ -22,9 +22,24 @@ def serve_first(deployment: Deployment, revision: Revision) -> None:
     _set_revisions(deployment, stable=revision, candidate=None, weight=0)
 
 
-def add_candidate(deployment: Deployment, revision: Revision) -> None:
-    """Next to the stable revision, without traffic yet."""
-    _set_revisions(deployment, stable=deployment.stable_revision, candidate=revision, weight=0)
+def add_candidate(
+    deployment: Deployment, revision: Revision, *, replicas: int | None = None
+) -> None:
+    """Next to the stable revision, without traffic yet. `replicas` None: as many as approved."""
+    _set_revisions(
+        deployment,
+        stable=deployment.stable_revision,
+        candidate=revision,
+        weight=0,
+        replicas=replicas,
+    )
+
+
+def set_candidate_replicas(deployment: Deployment, count: int | None) -> None:
+    """Its ready pods stay when there are more. None: as many as approved."""
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(candidate_replicas=count)
+    deployment.candidate_replicas = count
 
 
 def set_weight(deployment: Deployment, weight: int, *, mirror: int = 0) -> None:
@@ -35,11 +50,12 @@ def set_weight(deployment: Deployment, weight: int, *, mirror: int = 0) -> None:
         candidate=deployment.candidate_revision,
         weight=weight,
         mirror=mirror,
+        replicas=deployment.candidate_replicas,
     )
 
 
 def swap(deployment: Deployment) -> None:
-    """Exchange stable and candidate; the new candidate gets no traffic."""
+    """Exchange stable and candidate; the new candidate gets no traffic, and both are of full size."""
     _set_revisions(
         deployment,
         stable=deployment.candidate_revision,
@@ -88,6 +104,7 @@ def _set_revisions(
     candidate: Revision | None,
     weight: int,
     mirror: int = 0,
+    replicas: int | None = None,
 ) -> None:
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(
@@ -95,9 +112,11 @@ def _set_revisions(
         candidate_revision=candidate,
         candidate_weight=weight,
         candidate_mirror=mirror,
+        candidate_replicas=replicas,
     )
     deployment.stable_revision, deployment.candidate_revision = stable, candidate
     deployment.candidate_weight, deployment.candidate_mirror = weight, mirror
+    deployment.candidate_replicas = replicas
 
 
 def _update(deployment: Deployment) -> None:

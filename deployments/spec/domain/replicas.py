@@ -41,3 +41,15 @@ def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> Servi
         return spec
     parts = {name: value for name, value in scale.items() if name != "revision"}
     return serving_spec.stored({**spec.to_json(), **parts})
+
+
+def least_of(spec: Mapping[str, Any], *, number: int, scale: Mapping[str, Any]) -> int:
+    """The min replicas of a stored spec with its scale, without reading all of it."""
+    is_scaled = scale.get("revision") == number
+    return int((scale if is_scaled else spec)["min_replicas"])
+
+
+def reduced(spec: ServingSpec, count: int) -> ServingSpec:
+    """The spec with fewer replicas for a while. An autoscaler may still add some, up to its max."""
+    most = count if spec.scaling.kind == FIXED else spec.max_replicas
+    return spec.replace(min_replicas=count, max_replicas=most)

@@ -103,7 +103,16 @@ def test_time_and_dollars_of_a_plan_are_known_before_a_request(world: World) -> 
     )
 
     assert (answer_body["seconds"], answer_body["soak_seconds"]) == (7200, 7200)
-    assert answer_body["steps"] == [{"weight": 5, "seconds": 7200, "waits_for": "soak"}]
+    assert answer_body["steps"] == [
+        {
+            "weight": 5,
+            "seconds": 7200,
+            "waits_for": "soak",
+            "replicas": 1,
+            "smallest_regression": None,
+            "found_seconds": None,
+        }
+    ]
     assert answer_body["watch_seconds"] == 3600
     assert Decimal(answer_body["watch_amount"]) == Decimal(answer_body["per_hour_amount"])
     assert Decimal(answer_body["total_amount"]) == 3 * Decimal(answer_body["per_hour_amount"])

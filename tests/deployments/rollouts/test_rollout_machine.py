@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from deployments.plans.domain import candidate_replicas
 from deployments.rollouts.domain import decide
 from deployments.rollouts.domain.decide import Effect
 from deployments.rollouts.domain.observation import (
@@ -41,9 +42,16 @@ class Rollouts(RuleBasedStateMachine):
         auto=st.lists(st.booleans(), min_size=4, max_size=4),
         is_mirrored=st.booleans(),
         is_watched=st.booleans(),
+        sizes=st.tuples(st.integers(1, 12), st.integers(1, 12)),
     )
     def begin(
-        self, weights: list[int], auto: list[bool], *, is_mirrored: bool, is_watched: bool
+        self,
+        weights: list[int],
+        auto: list[bool],
+        *,
+        is_mirrored: bool,
+        is_watched: bool,
+        sizes: tuple[int, int],
     ) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         is_blue_green = weights == [0]
@@ -58,7 +66,10 @@ class Rollouts(RuleBasedStateMachine):
             is_candidate_desired=False,
             is_swapped=False,
             drain_started_at=None,
+            stable_replicas=sizes[0],
+            approved_replicas=sizes[1],
         )
+        self.grown = 0
         # The approval of the plan allows its first step, or the switch when it has none. Of a
         # shadow it allows copies, and no answer to any user.
         self.allowed = 0 if is_shadow else weights[0] if weights else 100
@@ -101,24 +112,31 @@ class Rollouts(RuleBasedStateMachine):
         if decision.effect in _ENDS:
             self.end(decision.effect)
         elif decision.effect == Effect.ADD_CANDIDATE:
-            self.want(is_candidate_desired=True, desired=NO_TRAFFIC)
+            replicas = self.progress.replicas_at(0)
+            self.want(is_candidate_desired=True, desired=NO_TRAFFIC, replicas=replicas)
         elif decision.effect == Effect.START_SOAK:
             self.progress = replace(self.progress, step_started_at=self.now)
         elif decision.effect in (Effect.WATCH, Effect.START_DRAIN):
             self.drain(decision.effect)
         elif decision.effect == Effect.ABORT:
             self.abort_now()
-        elif decision.effect == Effect.PROMOTE:
-            assert self.progress.step.auto_promote, "its automatic promotion was not approved"
-            assert self.is_promotable, "without evidence"
-            assert not self.failing, "against the evidence"
-            assert self.progress.phase == RolloutPhase.RUNNING
-            assert not (self.progress.is_shadow and self.progress.is_last_step), (
-                "only people give users its answers"
-            )
-            self.promote()
+        elif decision.effect in (Effect.PROMOTE, Effect.ADVANCE):
+            self.go_on(decision.effect)
         elif decision.effect != Effect.WAIT:
             self.shift(decision)
+
+    def go_on(self, effect: Effect) -> None:
+        if effect == Effect.ADVANCE:
+            self.advance()
+            return
+        assert self.progress.step.auto_promote, "its automatic promotion was not approved"
+        assert self.is_promotable, "without evidence"
+        assert not self.failing, "against the evidence"
+        assert self.progress.phase == RolloutPhase.RUNNING
+        assert not (self.progress.is_shadow and self.progress.is_last_step), (
+            "only people give users its answers"
+        )
+        self.promote()
 
     def shift(self, decision: decide.Decision) -> None:
         """The effects that move traffic."""
@@ -170,6 +188,9 @@ class Rollouts(RuleBasedStateMachine):
             phase=to,
             phase_deadline_at=self.now + timedelta(seconds=seconds),
             drain_started_at=None,
+            promoted_to=self.progress.promoted_to
+            if to in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
+            else None,
         )
 
     def want(self, **changed: Any) -> None:
@@ -189,6 +210,10 @@ class Rollouts(RuleBasedStateMachine):
     def follow(self) -> None:
         self.route, self.mirror = self.progress.desired.weight, self.progress.desired.mirror
         self.is_current = True
+        if self.progress.replicas > self.grown:
+            # The pods that were added only start.
+            self.grown = self.progress.replicas
+            self.report_candidate(is_ready=False)
 
     @rule(is_ready=st.sampled_from([True, False, None]))
     def report_candidate(self, is_ready: bool | None) -> None:
@@ -244,9 +269,9 @@ class Rollouts(RuleBasedStateMachine):
     @rule()
     def all_goes_well(self) -> None:
         """Often, so that late phases are reached."""
-        self.report_candidate(is_ready=True)
         self.failing, self.is_promotable, self.checks = "", True, Checks.PASSED
         self.follow()
+        self.report_candidate(is_ready=True)
         self.reconcile_now(is_crashing=False)
 
     # What people do.
@@ -254,21 +279,61 @@ class Rollouts(RuleBasedStateMachine):
     @precondition(lambda self: self.progress.phase == RolloutPhase.RUNNING)
     @rule()
     def promote(self) -> None:
-        if not self.progress.is_last_step:
-            index = self.progress.step_index + 1
-            self.progress = replace(self.progress, step_index=index, step_started_at=None)
-            requested = self.progress.requested
-            self.allowed, self.allowed_mirror = requested.weight, requested.mirror
-            self.want(desired=requested)
-        else:
+        if self.progress.is_last_step:
             self.promote_fully()
+            return
+        index = self.progress.step_index + 1
+        self.allow(index)
+        if self.progress.promoted_to is None:
+            self.grow_or(index)
 
     @precondition(lambda self: self.progress.phase == RolloutPhase.RUNNING)
     @rule()
     def promote_fully(self) -> None:
-        self.allowed, self.people_let_it = 100, True
-        self.move(RolloutPhase.PROMOTING)
-        self.want(desired=TrafficSplit(100))
+        index = len(self.progress.plan.steps)
+        self.allow(index)
+        self.grow_or(index)
+
+    def allow(self, index: int) -> None:
+        steps = self.progress.plan.steps
+        weight = steps[index].weight if index < len(steps) else 100
+        if index == len(steps):
+            self.allowed, self.people_let_it = 100, True
+        elif self.progress.is_shadow:
+            self.allowed_mirror = max(self.allowed_mirror, weight)
+        else:
+            self.allowed = max(self.allowed, weight)
+
+    def grow_or(self, index: int) -> None:
+        """Replicas first, where the traffic of that step needs more."""
+        if not self.progress.grows_before(index):
+            self.go_to(index)
+            return
+        self.progress = replace(
+            self.progress,
+            promoted_to=index,
+            phase_deadline_at=self.now + timedelta(seconds=decide.PREPARE_SECONDS),
+        )
+        self.want(replicas=self.progress.replicas_at(index))
+
+    def advance(self) -> None:
+        index = self.progress.promoted_to
+        assert index is not None
+        assert self.is_current
+        assert self.candidate_ready is True, "its replicas are not ready"
+        assert self.progress.phase == RolloutPhase.RUNNING
+        assert self.grown >= self.progress.replicas_at(index)
+        self.go_to(index)
+
+    def go_to(self, index: int) -> None:
+        if index == len(self.progress.plan.steps):
+            self.move(RolloutPhase.PROMOTING)
+            self.want(desired=TrafficSplit(100))
+            return
+        self.progress = replace(
+            self.progress, step_index=index, step_started_at=None, promoted_to=None
+        )
+        self.want(desired=self.progress.requested)
 
     @precondition(
         lambda self: self.progress.phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
@@ -310,6 +375,20 @@ class Rollouts(RuleBasedStateMachine):
         assert self.progress.desired.weight in (0, 100)
         assert self.route == 0 or self.people_let_it, "a user got its answer"
         assert not (self.progress.desired.weight and self.progress.desired.mirror)
+
+    @invariant()
+    def its_replicas_come_before_its_traffic(self) -> None:
+        if not hasattr(self, "progress") or self.progress.is_swapped:
+            return
+        progress = self.progress
+        needed = candidate_replicas.at_weight(
+            progress.desired.weight or progress.desired.mirror,
+            stable=progress.stable_replicas,
+            approved=progress.approved_replicas,
+            is_mirrored=bool(progress.desired.mirror),
+        )
+        if progress.desired != NO_TRAFFIC:
+            assert progress.replicas >= needed
 
     @invariant()
     def stable_is_kept_while_it_may_be_needed(self) -> None:

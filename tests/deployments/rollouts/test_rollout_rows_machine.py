@@ -183,6 +183,12 @@ class Rows(RuleBasedStateMachine):
             assert deployment.stable_revision.number == 2
             assert deployment.candidate_revision is None
 
+    @invariant()
+    def its_replicas_come_before_its_traffic(self) -> None:
+        deployment = self.deployment_row
+        if deployment.candidate_weight == 50 or deployment.stable_revision.number == 2:
+            assert deployment.candidate_replicas is None, "all that was approved"
+
     def teardown(self) -> None:
         """Left alone with a cluster that answers, it ends, and the cluster is what the rows say."""
         if not hasattr(self, "savepoint"):
@@ -219,7 +225,7 @@ def test_every_path_on_real_rows_ends_well(
     world: World, kind: str, steps: list[dict[str, Any]]
 ) -> None:
     let_mirror(*MIRRORING)
-    deployment = world.serving()
+    deployment = world.serving(min_replicas=4, max_replicas=4)
     change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
