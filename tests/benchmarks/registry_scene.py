@@ -23,10 +23,10 @@ class Prepared:
 
 def prepare() -> Prepared:
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-    from django.contrib.sessions.backends.db import SessionStore
     from django.db import connection
 
     from portal.accounts import tokens
+    from portal.accounts.local.session_store import SessionStore
     from tests.accounts import make_membership, make_team, make_user
 
     member = make_user(username="member")
