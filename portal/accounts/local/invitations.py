@@ -54,17 +54,7 @@ def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewI
         raise Invalid(
             f"Unknown role. Use one of: {', '.join(Role.values)}.", fields={"role": "unknown"}
         )
-    if User.objects.filter(email__iexact=email).exists():
-        raise Conflict(
-            f"Someone with the address {email} has an account already. Add them as a member by username.",
-            code="account_exists",
-            fields={"email": "has an account"},
-        )
-    if not rate_limits.count(OF_PERSON, str(actor.pk)):
-        raise Conflict(
-            f"You have sent {OF_PERSON.max_count} invitations today. Try again tomorrow.",
-            code="too_many",
-        )
+    _require_invitable(actor, email)
     at = clock.now()
     try:
         with transaction.atomic():
@@ -187,3 +177,17 @@ def _checked_person(name: str, email: str) -> tuple[str, str]:
             "Enter one e-mail address, for example ana@example.org.", fields={"email": "not valid"}
         ) from error
     return name, email
+
+
+def _require_invitable(actor: User, email: str) -> None:
+    if User.objects.filter(email__iexact=email).exists():
+        raise Conflict(
+            f"Someone with the address {email} has an account already. Add them as a member by username.",
+            code="account_exists",
+            fields={"email": "has an account"},
+        )
+    if not rate_limits.count(OF_PERSON, str(actor.pk)):
+        raise Conflict(
+            f"You have sent {OF_PERSON.max_count} invitations today. Try again tomorrow.",
+            code="too_many",
+        )

@@ -28,8 +28,8 @@ def new_key() -> str:
 
 
 def code_at(key: str, seconds: int) -> str:
-    # All apps know SHA-1 only; HMAC with it is not broken.
-    totp = TOTP(base64.b32decode(key), _DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303
+    # HMAC with SHA-1 is not broken.
+    totp = TOTP(base64.b32decode(key), _DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303  apps know no other
     return totp.generate(seconds).decode()
 
 

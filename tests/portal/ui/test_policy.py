@@ -42,7 +42,11 @@ def admin_browser() -> Client:
 
 
 # The session endpoint answers 401 with a body that a script reads.
-_OPEN = {"/sign-in", "/session", "/api/docs", "/healthz", "/readyz"}
+_OPEN = {
+    *("/sign-in", "/session", "/api/docs", "/healthz", "/readyz"),
+    # For people without a session; a link that was not opened is told so.
+    *("/invitation", "/password-link", "/sign-in/forgotten"),
+}
 
 
 @pytest.mark.parametrize("path", _plain_pages())
