@@ -55,9 +55,10 @@ def _run_in_child(options: argparse.Namespace, seconds: float) -> dict[str, Any]
             with os.fdopen(write_end, "wb") as file:
                 file.write(answer)
             code = 0
-        except BaseException:  # noqa: BLE001  nothing may leave a forked child
-            traceback.print_exc()
         finally:
+            # Nothing may leave a forked child, so its error is printed here.
+            if code:
+                traceback.print_exc()
             os._exit(code)
     os.close(write_end)
     with os.fdopen(read_end, "rb") as file:
