@@ -68,16 +68,7 @@ def create(
 ) -> NewToken:
     """The account's first token. Raises Invalid with the field, Conflict for a name that was used before."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
-    if not _NAME.fullmatch(name):
-        raise Invalid(
-            "Enter a name of lowercase letters, digits and '-', for example ci.",
-            fields={"name": "lowercase letters, digits and '-', at most 32"},
-        )
-    if Scope.DECIDE in tokens.checked_scopes(scopes):
-        raise Invalid(
-            "A service account never decides. Leave out the scope decide.",
-            fields={"scopes": f"use {', '.join(OF_SERVICE_ACCOUNTS)}"},
-        )
+    _check(name, scopes)
     username = f"{team.slug}:{name}"
     try:
         with transaction.atomic():
@@ -109,6 +100,19 @@ def create(
             code="name_taken",
         ) from error
     return made
+
+
+def _check(name: str, scopes: Collection[str]) -> None:
+    if not _NAME.fullmatch(name):
+        raise Invalid(
+            "Enter a name of lowercase letters, digits and '-', for example ci.",
+            fields={"name": "lowercase letters, digits and '-', at most 32"},
+        )
+    if Scope.DECIDE in tokens.checked_scopes(scopes):
+        raise Invalid(
+            "A service account never decides. Leave out the scope decide.",
+            fields={"scopes": f"use {', '.join(OF_SERVICE_ACCOUNTS)}"},
+        )
 
 
 def rotate(*, actor: User, team: Team, name: str, token_id: int, overlap_hours: int) -> NewToken:
