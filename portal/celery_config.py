@@ -58,6 +58,7 @@ beat_schedule = {
     "sweep advice": _every("deployments.sweep_advice", 900),
     "sweep prometheus": _every("deployments.sweep_prometheus", 3),
     "seal audit trail": _every("audit.seal", 30),
+    "stream audit trail": _every("audit.stream", 30),
     "anchor audit trail": _every("audit.anchor", 600),
     "sweep notifications": _every("notifications.sweep", 5),
     "mail links": _every("notifications.mail_links", 30),

@@ -8,6 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from portal.audit import syslog
+
 
 @register()
 def secret_key_is_long(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
@@ -20,3 +22,16 @@ def secret_key_is_long(app_configs: Sequence[Any] | None, **kwargs: Any) -> list
             id="slipway.E001",
         )
     ]
+
+
+@register()
+def audit_syslog_is_an_address(
+    app_configs: Sequence[Any] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    if not settings.SLIPWAY_AUDIT_SYSLOG:
+        return []
+    try:
+        syslog.parse(settings.SLIPWAY_AUDIT_SYSLOG)
+    except syslog.BadAddress as error:
+        return [Error(str(error), id="slipway.E002")]
+    return []

@@ -148,8 +148,10 @@ SLIPWAY_MAX_VERSION_BYTES = env.integer("SLIPWAY_MAX_VERSION_BYTES", 5 * 2**40)
 # Of one team at a time, and altogether; promised bytes count from the start of an upload.
 SLIPWAY_TEAM_OPEN_UPLOADS = env.integer("SLIPWAY_TEAM_OPEN_UPLOADS", 20)
 SLIPWAY_TEAM_STORAGE_BYTES = env.integer("SLIPWAY_TEAM_STORAGE_BYTES", 10 * 2**40)
-# How long Object Lock keeps each daily anchor of the audit trail; 0: not locked.
+# How long Object Lock keeps each daily anchor of the audit trail, and where events are streamed to.
 SLIPWAY_AUDIT_ANCHOR_DAYS = env.integer("SLIPWAY_AUDIT_ANCHOR_DAYS", 400)
+SLIPWAY_AUDIT_SYSLOG = env.text("SLIPWAY_AUDIT_SYSLOG", "")
+SLIPWAY_AUDIT_SYSLOG_CA = env.text("SLIPWAY_AUDIT_SYSLOG_CA", "")
 # Buckets and prefixes that models can be imported from. {team} becomes the team's short name.
 SLIPWAY_IMPORT_S3 = env.names("SLIPWAY_IMPORT_S3")
 # Hosts inside the network that URLs may name; HTTP without TLS is for these only.
@@ -195,10 +197,7 @@ if SLIPWAY_SERVING_ROLE_ARN and "{team}" not in SLIPWAY_SERVING_ROLE_ARN:
         "Write {team} in place of the team's short name: arn:aws:iam::…:role/slipway-models-{team}."
     )
 # Given to pods on clusters of kind local only; elsewhere pods have their own role.
-SLIPWAY_LOCAL_S3_KEYS = (
-    env.text("AWS_ACCESS_KEY_ID", ""),
-    env.text("AWS_SECRET_ACCESS_KEY", ""),
-)
+SLIPWAY_LOCAL_S3_KEYS = (env.text("AWS_ACCESS_KEY_ID", ""), env.text("AWS_SECRET_ACCESS_KEY", ""))
 # Kubeconfigs and Prometheus tokens of clusters are files in it, and nowhere else.
 SLIPWAY_CLUSTER_CREDENTIALS_DIR = env.text("SLIPWAY_CLUSTER_CREDENTIALS_DIR", "/etc/slipway")
 # Each file in it is the token of one Git repository; teams are given them by name.

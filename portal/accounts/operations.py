@@ -150,6 +150,7 @@ _BROWSER: Final = """
     delete teams/{slug}/delegations/{delegation_id}
     delete teams/{slug}/members/{username}
     delete teams/{slug}/service-accounts/{account}
+    get audit
     get clusters/{cluster_id}/serving
     get me/tokens
     get teams/{slug}/service-accounts

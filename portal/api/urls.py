@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from portal.api import views
+from portal.api import audit, views
 from portal.api.teams import delegations, service_accounts
 
 urlpatterns: list[URLPattern] = [
+    path("audit", audit.AuditView.as_view(), name="audit"),
     path("me", views.MeView.as_view(), name="me"),
     path("me/tokens", views.TokensView.as_view(), name="tokens"),
     path("me/tokens/<int:token_id>", views.TokenView.as_view(), name="token"),

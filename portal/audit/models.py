@@ -85,3 +85,16 @@ class ChainCheck(models.Model):
 
     def __str__(self) -> str:
         return self.problem or f"intact up to {self.position}"
+
+
+class StreamPosition(models.Model):
+    """How far the chain was sent to a receiver: everything up to `position` arrived at least once."""
+
+    target = models.CharField(max_length=300, unique=True)
+    position = models.BigIntegerField(default=0)
+    sent_at = models.DateTimeField(null=True)
+    # Of the last try; empty when it succeeded.
+    error = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.position}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from portal.audit import daily, sealing
+from portal.audit import daily, sealing, streaming
 
 
 @shared_task(name="audit.seal", time_limit=300)
@@ -15,3 +15,8 @@ def seal() -> None:
 @shared_task(name="audit.anchor", time_limit=600)
 def anchor() -> None:
     daily.run()
+
+
+@shared_task(name="audit.stream", time_limit=300)
+def stream() -> None:
+    streaming.run()

@@ -11,8 +11,8 @@ from django.db.models import Q, QuerySet
 
 from portal.accounts import roles
 from portal.accounts.models import User
-from portal.audit import actions, selectors, verification
-from portal.audit.models import AuditEvent, ChainCheck
+from portal.audit import actions, selectors, streaming, verification
+from portal.audit.models import AuditEvent, ChainCheck, StreamPosition
 from portal.core.errors import Forbidden
 
 _PAGE = 50
@@ -52,6 +52,8 @@ class AuditPage:
     action_choices: Sequence[tuple[str, str]]
     # The last verification of the whole chain, of all teams.
     last_check: ChainCheck | None
+    # To the SIEM; for platform admins.
+    stream: StreamPosition | None
 
 
 def read(*, actor: User, filters: AuditFilter) -> AuditPage:
@@ -69,6 +71,7 @@ def read(*, actor: User, filters: AuditFilter) -> AuditPage:
         team_slugs=slugs,
         action_choices=actions.choices(),
         last_check=verification.last_check(),
+        stream=streaming.status() if actor.is_platform_admin else None,
     )
 
 

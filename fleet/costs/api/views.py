@@ -22,6 +22,7 @@ from fleet.costs.api.serializers import (
 from fleet.costs.domain import focus, focus_columns
 from fleet.costs.domain.results import CostRow, CostTable
 from fleet.costs.selectors import costs, ledger_entries, usage
+from fleet.costs.services import exports
 from fleet.prices.domain.csv_cells import quote_formula
 from portal.api.requests import actor_of
 from portal.core import csv_export
@@ -134,7 +135,11 @@ class LedgerCsvView(APIView):
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        period = span.read(request, actor_of(request))
+        actor = actor_of(request)
+        period = span.read(request, actor)
+        exports.record(
+            actor=actor, team_slugs=period.team_slugs, start=period.start, end=period.end
+        )
         entries = ledger_entries.entries(
             team_slugs=period.team_slugs, start=period.start, end=period.end
         )

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 
 from fleet.costs.domain.results import CostTable
 from fleet.costs.selectors import costs, ledger_entries, ledger_rows
+from fleet.costs.services import exports
 from fleet.costs.web import board as cost_board
 from fleet.costs.web import csv, ledger_query
 from fleet.costs.web import query as cost_query
@@ -69,6 +70,7 @@ def ledger_page(request: HttpRequest, user: User) -> HttpResponse:
 def ledger_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     row_filter = ledger_query.read(request.GET, now=clock.now())
     slugs = _slugs(request, user, _query(request))
+    exports.record(actor=user, team_slugs=slugs, start=row_filter.start, end=row_filter.end)
     rows = ledger_entries.entries(team_slugs=slugs, start=row_filter.start, end=row_filter.end)
     name = f"ledger-{row_filter.start:%Y%m%d}-{row_filter.end:%Y%m%d}.csv"
     return csv.ledger_csv(rows, name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from portal.accounts.models import Role
-from portal.audit.models import ChainCheck
+from portal.audit.models import ChainCheck, StreamPosition
 from tests.accounts import make_membership, make_user
 from tests.page import page
 
@@ -51,3 +52,12 @@ def test_a_failed_verification_names_the_row_to_admins_only() -> None:
 
 def test_a_trail_that_was_never_verified_says_so() -> None:
     assert "Not verified yet." in _banner(is_admin=True)
+
+
+def test_admins_see_that_the_siem_lacks_events(settings: Any) -> None:
+    settings.SLIPWAY_AUDIT_SYSLOG = "tls://siem:6514"
+    StreamPosition.objects.create(target="tls://siem:6514", position=8, error="siem:6514: refused")
+
+    expected = "The SIEM has events up to position 8 only: siem:6514: refused."
+    assert expected in _banner(is_admin=True)
+    assert expected not in _banner(is_admin=False)

@@ -212,6 +212,7 @@ BY_ADMINS: Final = (
     *_rows(
         ADMINS,
         200,
+        "get audit",
         "get clusters/{cluster_id}/serving",
         "post clusters/{cluster_id}/test",
         "put approval-rules/{rule_id}",
