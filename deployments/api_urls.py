@@ -4,6 +4,7 @@ from django.urls import URLPattern, path
 
 from deployments.advice.api import views as advice
 from deployments.approvals.api import rules
+from deployments.callers.api.views import urlpatterns as callers
 from deployments.changes.api import emergency_reviews, plan_figures, requests
 from deployments.changes.api.changes import urlpatterns as changes
 from deployments.delivery.api import drift, logs
@@ -146,6 +147,7 @@ _advice: list[URLPattern] = [
 urlpatterns = [
     *_deployments,
     *_advice,
+    *callers,
     *changes,
     *_quality,
     *pipelines,

@@ -263,3 +263,10 @@ class ProbeVerdict(StrEnum):
     WAITING = "waiting"
     PASSED = "pass"
     FAILED = "fail"
+
+
+class ConsumerKind(StrEnum):
+    """Who calls a model."""
+
+    PERSON = "person"
+    SERVICE = "service"

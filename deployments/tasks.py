@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from deployments.advice.services import refresh as advice_refresh
+from deployments.callers.services import keys as caller_keys
 from deployments.delivery.services import reconcile, serving_watch
 from deployments.imports.services import advance
 from deployments.lifecycle.services import apply_changes
@@ -34,6 +35,11 @@ def sweep_deployments() -> None:
     for _ in range(_MAX_BATCHES):
         if reconcile.sweep() < reconcile.BATCH:
             return
+
+
+@shared_task(name="deployments.sweep_caller_keys", time_limit=60)
+def sweep_caller_keys() -> None:
+    caller_keys.end_expired()
 
 
 @shared_task(name="deployments.sweep_rollouts", time_limit=120)

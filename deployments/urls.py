@@ -10,6 +10,7 @@ from deployments.delivery.web import drift
 from deployments.imports.web import imports, mlflow
 from deployments.pages.web import (
     approvals,
+    callers,
     decision_link,
     deployment_list,
     deployment_tabs,
@@ -86,6 +87,7 @@ _deployments: list[URLPattern] = [
     path(f"{_ONE}/timeline", deployment_tabs.timeline, name="timeline"),
     path(f"{_ONE}/logs", deployment_tabs.logs, name="logs"),
     path(f"{_ONE}/try", try_it.try_it, name="try-it"),
+    path(f"{_ONE}/callers", callers.callers, name="callers"),
     path(f"{_ONE}/cost", deployment_tabs.cost, name="deployment-cost"),
     path(f"{_ONE}/canary", canary.request_canary, name="request-canary"),
     path(f"{_ONE}/roll-back", change_requests.request_roll_back, name="request-roll-back"),

@@ -52,6 +52,7 @@ beat_schedule = {
     "sweep serving bytes": _every("deployments.sweep_serving_bytes", 60),
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),
+    "sweep caller keys": _every("deployments.sweep_caller_keys", 5),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
     "sweep pipelines": _every("deployments.sweep_pipelines", 3),
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),

@@ -14,6 +14,7 @@ from deployments.spec.domain.scaling import SCALING_KINDS
 from deployments.states import (
     ChangeKind,
     ChangeState,
+    ConsumerKind,
     DeploymentState,
     Environment,
     ImportKind,
@@ -26,6 +27,8 @@ OVERRIDES: Final = {
     "VersionState": [state.value for state in VersionState],
     "ChangeState": [state.value for state in ChangeState],
     "DeploymentState": [state.value for state in DeploymentState],
+    "CallerKind": [kind.value for kind in ConsumerKind],
+    "CallerKeyState": ["active", "ending", "expired", "revoked"],
     "StepState": ["done", "current", "ahead"],
     "NumberFormat": list(BITS),
     "ChangeKind": [kind.value for kind in ChangeKind],

@@ -36,6 +36,7 @@ class Migration(migrations.Migration):
                 ('scale', models.JSONField(default=dict)),
                 ('is_retiring', models.BooleanField(default=False)),
                 ('is_retired', models.BooleanField(default=False)),
+                ('caller_keys_generation', models.PositiveIntegerField(default=1)),
                 ('desired_generation', models.PositiveIntegerField(default=1)),
                 ('drift_policy', models.CharField(choices=[('re-apply', 're-apply'), ('hold', 'hold')], default='re-apply', max_length=8)),
                 ('is_revert_requested', models.BooleanField(default=False)),
@@ -705,6 +706,43 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-saving_amount', 'id'],
                 'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('deployment__isnull', False), ('node_uid', '')), models.Q(('deployment', None), ('team', None), models.Q(('node_uid', ''), _negated=True)), _connector='OR'), name='advice_on_a_deployment_or_a_node'), models.UniqueConstraint(condition=models.Q(('deployment__isnull', False), ('state__in', ('open', 'snoozed', 'dismissed'))), fields=('deployment', 'kind'), name='one_advice_of_each_kind'), models.UniqueConstraint(condition=models.Q(('deployment', None), ('state__in', ('open', 'snoozed', 'dismissed'))), fields=('node_uid', 'kind'), name='one_advice_for_each_node'), models.CheckConstraint(condition=models.Q(('saving_amount__gte', 0), ('saving_amount__lte', models.F('cost_amount'))), name='saves_no_more_than_it_costs')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Consumer',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=40)),
+                ('kind', models.CharField(choices=[('person', 'person'), ('service', 'service')], max_length=7)),
+                ('contact', models.CharField(max_length=200)),
+                ('created_at', models.DateTimeField()),
+                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to=settings.AUTH_USER_MODEL)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='consumers', to='accounts.team')),
+            ],
+            options={
+                'ordering': ['name'],
+                'constraints': [models.UniqueConstraint(fields=('team', 'name'), name='one_consumer_per_name')],
+            },
+        ),
+        migrations.CreateModel(
+            name='CallerKey',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('prefix', models.CharField(max_length=12)),
+                ('sha256', models.CharField(max_length=64, unique=True)),
+                ('sealed', models.TextField(blank=True, default='')),
+                ('created_at', models.DateTimeField()),
+                ('ends_at', models.DateTimeField()),
+                ('rotated_at', models.DateTimeField(null=True)),
+                ('ended_at', models.DateTimeField(null=True)),
+                ('is_revoked', models.BooleanField(default=False)),
+                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to=settings.AUTH_USER_MODEL)),
+                ('deployment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='caller_keys', to='deployments.deployment')),
+                ('consumer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='deployments.consumer')),
+            ],
+            options={
+                'ordering': ['-id'],
+                'indexes': [models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['ends_at'], name='caller_keys_to_end')],
             },
         ),
     ]

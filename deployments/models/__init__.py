@@ -1,6 +1,7 @@
 from deployments.models.advice import AdviceItem
 from deployments.models.approvals import ApprovalRule
 from deployments.models.auto_promotion import RolloutLimit
+from deployments.models.callers import CallerKey, Consumer
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.git import GitDelivery, GitExport
@@ -26,7 +27,9 @@ __all__ = [
     "Approval",
     "ApprovalRule",
     "ArtifactFile",
+    "CallerKey",
     "ChangeRequest",
+    "Consumer",
     "Deployment",
     "DeploymentEvent",
     "EmbeddingReference",

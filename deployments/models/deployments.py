@@ -47,6 +47,8 @@ class Deployment(Leased):
     # Desired: everything removed. `is_retired` follows once no object of it is left on the cluster.
     is_retiring = models.BooleanField(default=False)
     is_retired = models.BooleanField(default=False)
+    # Raised with each change of the callers' keys, so that the gateway gets them.
+    caller_keys_generation = models.PositiveIntegerField(default=1)
     desired_generation = models.PositiveIntegerField(default=1)
     # Whether drift is reverted at once or pending until someone decides; the route is always reverted.
     drift_policy = models.CharField(

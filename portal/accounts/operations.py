@@ -31,6 +31,7 @@ _READ: Final = """
     get costs/series
     get deployments
     get deployments/{deployment_id}
+    get deployments/{deployment_id}/callers
     get deployments/{deployment_id}/drift
     get deployments/{deployment_id}/events
     get deployments/{deployment_id}/logs
@@ -131,6 +132,9 @@ _REQUEST: Final = """
 _DECIDE: Final = """
     post changes/{change_id}/approve
     post changes/{change_id}/reject
+    post deployments/{deployment_id}/callers
+    post deployments/{deployment_id}/callers/{key_id}/revoke
+    post deployments/{deployment_id}/callers/{key_id}/rotate
     post deployments/{deployment_id}/stop
     post pipeline-changes/{pipeline_change_id}/approve
     post pipeline-changes/{pipeline_change_id}/reject

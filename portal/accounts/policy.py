@@ -31,6 +31,7 @@ class Action(StrEnum):
     APPROVE = "approve change requests"
     EMERGENCY_OVERRIDE = "use or review an emergency override"
     PROMOTE = "promote a rollout"
+    MANAGE_CALLERS = "create or revoke keys of callers"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
     VIEW_AUDIT = "read the audit trail"
@@ -49,6 +50,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.APPROVE: frozenset({Role.LEAD, _ADMIN}),
     Action.EMERGENCY_OVERRIDE: frozenset({Role.LEAD, _ADMIN}),
     Action.PROMOTE: frozenset({Role.LEAD, _ADMIN}),
+    Action.MANAGE_CALLERS: frozenset({Role.LEAD, _ADMIN}),
     Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
     Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
     Action.VIEW_AUDIT: frozenset({Role.LEAD, _ADMIN}),
@@ -66,6 +68,7 @@ _SCOPES: dict[Action, Scope | None] = {
     Action.APPROVE: Scope.DECIDE,
     Action.EMERGENCY_OVERRIDE: None,
     Action.PROMOTE: Scope.DECIDE,
+    Action.MANAGE_CALLERS: Scope.DECIDE,
     Action.RELEASE_QUARANTINE: None,
     Action.MANAGE_MEMBERS: None,
     Action.VIEW_AUDIT: None,

@@ -22,6 +22,7 @@ from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import starts, versions
 from deployments.spec.domain import default_scaling, replicas
+from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 from fleet.clusters.domain.capabilities import Capabilities
@@ -90,6 +91,7 @@ def canary(
     desired = spec or defaults.for_another(
         rendering.spec_of(stable), then=version, now=stable.version
     )
+    _require_no_callers_without_key(deployment, stable, desired)
     requested = ChangeSpec(
         ChangeKind.CANARY,
         approvals.clean(comment),
@@ -128,11 +130,13 @@ def roll_back(
             f"{deployment} has no other revision r{revision_number} to roll back to.",
             fields={"revision_number": "choose an earlier revision"},
         )
+    restored = ServingSpec.from_json(earlier.spec)
+    _require_no_callers_without_key(deployment, stable, restored)
     requested = ChangeSpec(
         ChangeKind.ROLL_BACK,
         approvals.clean(comment),
         version=earlier.version,
-        spec=ServingSpec.from_json(earlier.spec),
+        spec=restored,
         restored_number=earlier.number,
     )
     return ChangeDraft(deployment, requested)
@@ -210,6 +214,16 @@ def retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft
     for require_unused in _before_retire:
         require_unused(deployment)
     return ChangeDraft(deployment, ChangeSpec(ChangeKind.RETIRE, approvals.clean(comment)))
+
+
+def _require_no_callers_without_key(
+    deployment: Deployment, stable: Revision, desired: ServingSpec
+) -> None:
+    """What calls the address inside the platform has no key."""
+    is_open = rendering.spec_of(stable).network.access == OPEN
+    if is_open and desired.network.access != OPEN:
+        for require_unused in _before_retire:
+            require_unused(deployment)
 
 
 def _require_same_model(stable: Revision, version: ModelVersion) -> None:

@@ -18,6 +18,8 @@ WORKLOADS: Final[tuple[Kind, ...]] = (
 )
 ROUTE: Final[Kind] = ("gateway.networking.k8s.io/v1", "HTTPRoute")
 POD: Final[Kind] = ("v1", "Pod")
+# Who may call the route.
+ACCESS_POLICY: Final[Kind] = ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy")
 # Created with a workload and removed with it.
 DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("v1", "Service"),
@@ -32,5 +34,6 @@ DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("monitoring.coreos.com/v1", "ServiceMonitor"),
     ("monitoring.coreos.com/v1", "PodMonitor"),
     ("security.istio.io/v1", "PeerAuthentication"),
+    ACCESS_POLICY,
     ("serving.kserve.io/v1alpha1", "InferenceGraph"),
 )

@@ -35,6 +35,8 @@ class Desired:
     is_stopped: bool = False
     mirrors: Mapping[str, int] = field(default_factory=dict)
     paths: frozenset[str] = frozenset()
+    # The state of the callers' keys; empty where the address is open.
+    keys: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Observed:
     has_orphans: bool = False
     mirrors: Mapping[str, int] = field(default_factory=dict)
     paths: frozenset[str] = frozenset()
+    keys: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,11 @@ class NextStep:
 def decide(desired: Desired, observed: Observed) -> NextStep:
     if desired.is_retiring or desired.is_stopped:
         return _decide_removal(desired, observed)
-    is_route_wrong = (desired.weights, desired.mirrors, desired.paths) != (
+    is_route_wrong = (desired.weights, desired.mirrors, desired.paths, desired.keys) != (
         observed.weights,
         observed.mirrors,
         observed.paths,
+        observed.keys,
     )
     if is_route_wrong and observed.weights is not None:
         return NextStep(Step.PUSH_ROUTE)

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.conf import settings
 
-from deployments.delivery.services import bucket_files, git_backend, observe
+from deployments.delivery.domain import owned_kinds
+from deployments.delivery.services import bucket_files, caller_keys, git_backend, observe
 from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import Workload
 from deployments.manifests.domain import http_route, network, resource_limits
@@ -146,16 +147,24 @@ def push_routes(rendered: Sequence[RenderedDeployment]) -> list[Result]:
     edits of others.
     """
     backends = git_backend.backends_for([item.deployment for item in rendered])
-    direct = [item for item in rendered if item.deployment.pk not in backends]
+    refused = caller_keys.push(rendered, is_direct=lambda pk: pk not in backends)
+    direct = [
+        item
+        for item in rendered
+        if item.deployment.pk not in backends and item.deployment.pk not in refused
+    ]
     groups = [Group([item.route], force=True) for item in direct]
     cluster_id = rendered[0].deployment.cluster_id
-    results = iter(objects.apply_groups(cluster_id=cluster_id, groups=groups) if groups else [])
-    return [
-        backends[item.deployment.pk].push_route(item.route)
-        if item.deployment.pk in backends
-        else next(results)
-        for item in rendered
-    ]
+    applied = objects.apply_groups(cluster_id=cluster_id, groups=groups) if groups else []
+    results: dict[int, Result] = dict(
+        zip([item.deployment.pk for item in direct], applied, strict=True)
+    )
+    for item in rendered:
+        backend = backends.get(item.deployment.pk)
+        if backend is not None and item.deployment.pk not in refused:
+            manifests = [item.access_policy, item.route]
+            results[item.deployment.pk] = backend.push_route([one for one in manifests if one])
+    return [(refused | results)[item.deployment.pk] for item in rendered]
 
 
 def delete_route(deployment: Deployment) -> CommitResult | None:
@@ -189,7 +198,7 @@ def delete_revision(deployment: Deployment, workload: Workload) -> CommitResult 
 
 
 def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
-    """Delete an object if it has the deployment's label."""
+    """Delete an object if it has the deployment's label; with its policy the keys of callers."""
     objects.delete(
         cluster_id=deployment.cluster_id,
         api_version=item["apiVersion"],
@@ -197,6 +206,8 @@ def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
         namespace=deployment.namespace,
         name=item["metadata"]["name"],
     )
+    if (item["apiVersion"], item["kind"]) == owned_kinds.ACCESS_POLICY:
+        caller_keys.delete(deployment)
 
 
 def forget_revision(deployment: Deployment, revision: Revision) -> None:

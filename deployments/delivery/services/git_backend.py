@@ -50,8 +50,9 @@ class GitBackend:
     def push_revision(self, revision: Revision, manifests: Sequence[Manifest]) -> CommitResult:
         return self.push(f"push r{revision.number}", manifests)
 
-    def push_route(self, route: Manifest) -> CommitResult:
-        return self.push("route", [route])
+    def push_route(self, manifests: Sequence[Manifest]) -> CommitResult:
+        """With the policy of who may call it, if any."""
+        return self.push("route", manifests)
 
     def push(self, step: str, manifests: Sequence[Manifest]) -> CommitResult:
         change = git_folder.push(self._subject.name, manifests)

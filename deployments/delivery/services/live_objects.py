@@ -103,7 +103,10 @@ def _desired(deployment: Deployment) -> list[Manifest]:
         for manifest in rendered.of(revision).manifests:
             by_name.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
     manifests = list(by_name.values())
-    return [*manifests, rendered.route] if deployment.stable_revision is not None else manifests
+    if deployment.stable_revision is None:
+        return manifests
+    policy = rendered.access_policy
+    return [*manifests, *([policy] if policy else []), rendered.route]
 
 
 def _view(cluster_id: int, manifest: Manifest) -> ObjectView:

@@ -13,7 +13,7 @@ from deployments.delivery.domain.edits import Edit
 from deployments.delivery.domain.reconcile import Desired, NextStep, Observed
 from deployments.delivery.services.effects import Push
 from deployments.delivery.services.observe import Observation, number_of
-from deployments.manifests.domain import metadata
+from deployments.manifests.domain import caller_keys, metadata
 from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, Revision
@@ -86,6 +86,9 @@ class ReconcileState:
             for revision in self._desired_revisions()
             for manifest in self.rendered.of(revision).manifests
         }
+        policy = self._desired_policy()
+        if policy is not None:
+            desired.add((policy["kind"], policy["metadata"]["name"]))
         refused = set(self.refusals)
         self.orphans = [
             item
@@ -105,7 +108,9 @@ class ReconcileState:
             rendered = self.rendered.of(revision).manifests
             manifests += [manifest for manifest in rendered if manifest not in manifests]
         if manifests and self.rendered.has_route:
-            manifests.append(self.rendered.route)
+            policy = self.rendered.access_policy
+            # First: a route without its policy would be open.
+            manifests += [*([policy] if policy else []), self.rendered.route]
         return manifests
 
     def push_of(self, number: int) -> Push:
@@ -132,6 +137,7 @@ class ReconcileState:
             weights=rendered.weights,
             mirrors=rendered.mirrors,
             paths=rendered.paths,
+            keys=rendered.keys,
             is_retiring=self.deployment.is_retiring,
             is_stopped=self.deployment.is_stopped,
         )
@@ -146,6 +152,7 @@ class ReconcileState:
             weights=self.observation.weights,
             mirrors=self.observation.mirrors,
             paths=self.observation.paths,
+            keys=self.observation.keys,
             has_terminating=any(workload.is_terminating for workload in workloads.values()),
             drifted=frozenset(self.drifted),
             is_route_drifted=self.is_route_drifted,
@@ -179,7 +186,7 @@ class ReconcileState:
         is_pending = self._drift.outcome == Outcome.PENDING
         edited = {number for number, of_revision in by_revision.items() if of_revision}
         self.drifted = set() if is_pending else edited
-        self.is_route_drifted = bool(route_edits)
+        self.is_route_drifted = bool(route_edits) or self._is_policy_refused()
         self._reverted = [] if is_pending or not new_edits else list(self._drift.edits)
 
     def _edits_of(self, revision: Revision) -> list[Edit]:
@@ -203,4 +210,22 @@ class ReconcileState:
     def _route_edits(self) -> list[Edit]:
         if not self._desired_revisions() or self.deployment.first_ready_at is None:
             return []
-        return edits.find_edits(self.rendered.route, self.observation.route)
+        route_edits = edits.find_edits(self.rendered.route, self.observation.route)
+        policy = self._desired_policy()
+        if policy is None or self._objects is None:
+            return route_edits
+        return [*route_edits, *edits.find_edits(policy, self._live_policy())]
+
+    def _live_policy(self) -> Json | None:
+        policy = self._desired_policy()
+        if policy is None or self._objects is None:
+            return None
+        return self._objects.get((policy["kind"], policy["metadata"]["name"]))
+
+    def _is_policy_refused(self) -> bool:
+        """Its Secret, which the portal may not read, was deleted: both are written again."""
+        live = self._live_policy()
+        return live is not None and caller_keys.is_refused(live)
+
+    def _desired_policy(self) -> Manifest | None:
+        return self.rendered.access_policy if self._desired_revisions() else None

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from deployments.manifests.domain import yaml
 from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 
 Manifest = dict[str, Any]
@@ -171,6 +172,9 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
         fields["slipway.dev/packed"] = ", ".join(
             f"{packed.version_label} {packed.sha256}" for packed in served.packed
         )
+    if served.spec.network.access != OPEN:
+        # The address has it once this revision is the stable one; here it is part of what is approved.
+        fields["slipway.dev/access"] = served.spec.network.access
     return fields
 
 

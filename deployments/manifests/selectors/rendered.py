@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from deployments.manifests.domain import http_route, metadata
+from deployments.manifests.domain import caller_keys, http_route, metadata
 from deployments.manifests.domain import revision as revision_manifests
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
@@ -23,6 +23,7 @@ from deployments.manifests.domain.model_files.bucket_files import ServingFiles
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
+from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 
 
@@ -121,7 +122,24 @@ class RenderedDeployment:
 
     @cached_property
     def route(self) -> Manifest:
-        return http_route.http_route(self.context, self.backends)
+        route = http_route.http_route(self.context, self.backends)
+        return caller_keys.annotated(route, self.keys)
+
+    @cached_property
+    def keys(self) -> str:
+        """The state of the callers' keys, as the route is annotated with it; empty where it is open.
+
+        The stable revision decides: a candidate with another access changes it when it is promoted.
+        """
+        stable = self.deployment.stable_revision
+        if stable is None or self.spec_of(stable).network.access == OPEN:
+            return ""
+        return str(self.deployment.caller_keys_generation)
+
+    @cached_property
+    def access_policy(self) -> Manifest | None:
+        """None where the address is open."""
+        return caller_keys.policy(self.context) if self.keys and self.has_route else None
 
     @cached_property
     def weights(self) -> Mapping[str, int]:

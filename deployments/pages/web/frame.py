@@ -42,6 +42,7 @@ TABS = (
     ("timeline", "Timeline"),
     ("logs", "Logs"),
     ("try-it", "Try it"),
+    ("callers", "Callers"),
     ("deployment-cost", "Cost"),
 )
 

@@ -54,6 +54,7 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
         "form": form,
         "trial": trial,
         "has_targets": deployment.candidate_revision is not None,
+        "needs_key": serving_try_it.needs_key(deployment),
         **lines.saving_context(user, deployment, trial, request.POST.get("body", "")),
         **_call_context(deployment),
     }
@@ -64,6 +65,8 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
 
 def _targets(deployment: Deployment) -> list[tuple[str, str]]:
     choices = [(Target.GATEWAY.value, "the gateway, like any client")]
+    if serving_try_it.needs_key(deployment):
+        choices = []
     revisions = {
         Target.STABLE: deployment.stable_revision,
         Target.CANDIDATE: deployment.candidate_revision,
@@ -88,9 +91,10 @@ def _call_context(deployment: Deployment) -> dict[str, Any]:
         return {"call": None, "curl": "", "address": "", "triton_host": ""}
     address = deployments.url_of(deployment)
     split = urlsplit(address)
+    key = '-H "x-api-key: $KEY" ' if serving_try_it.needs_key(deployment) else ""
     return {
         "call": serving_try_it.call_of(revision),
-        "curl": f"curl --json @request.json \\\n  {serving_try_it.url_of(deployment, revision)}",
+        "curl": f"curl --json @request.json {key}\\\n  {serving_try_it.url_of(deployment, revision)}",
         "address": address,
         "triton_host": f"{split.netloc}{split.path}",
     }

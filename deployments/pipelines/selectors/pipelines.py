@@ -10,14 +10,15 @@ from django.db.models import QuerySet
 
 from deployments.changes.selectors import changes
 from deployments.manifests.domain.metadata import Manifest, to_yaml
-from deployments.models import ChangeRequest, Deployment, Pipeline
+from deployments.models import ChangeRequest, Deployment, Pipeline, Revision
 from deployments.pipelines.domain import manifests
 from deployments.pipelines.domain.manifests import GraphContext
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.domain.rules import Member
 from deployments.registry.domain import signatures
 from deployments.serving.domain import inference_call
-from deployments.spec.domain import engines
+from deployments.spec.domain import engines, serving_spec
+from deployments.spec.domain.pod_settings import OPEN
 from fleet.clusters.domain.capabilities import Capabilities, Offer
 from portal.accounts import policy
 from portal.accounts.models import Team
@@ -74,7 +75,8 @@ def offer_for(capabilities: Capabilities) -> Offer:
 def members_of(*, team: Team, cluster_id: int, environment: str) -> dict[str, Member]:
     """The live deployments of a cluster by name; `why_not` says why a pipeline cannot call one."""
     rows = Deployment.objects.filter(team=team, cluster_id=cluster_id, is_retired=False)
-    rows = rows.select_related("stable_revision__version__model").order_by("name")
+    rows = rows.select_related("stable_revision__version__model", "candidate_revision")
+    rows = rows.order_by("name")
     return {row.name: _member(row, environment) for row in rows}
 
 
@@ -93,6 +95,8 @@ def _member(row: Deployment, environment: str) -> Member:
     revision = row.stable_revision
     model, spec = revision.version.model.name, revision.spec
     signature = signatures.from_json(revision.version.signature)
+    if any(_needs_key(revision) for revision in (row.stable_revision, row.candidate_revision)):
+        why_not = f"{row.name} needs a key, and pipelines have none."
     call = inference_call.call_of(engine=spec["engine"], model=model, signature=signature)
     is_known = spec["engine"] in engines.ONNX_ENGINES and signature.inputs
     inputs = (
@@ -108,6 +112,10 @@ def _member(row: Deployment, environment: str) -> Member:
         inputs=inputs,
         why_not=why_not,
     )
+
+
+def _needs_key(revision: Revision | None) -> bool:
+    return revision is not None and serving_spec.stored(revision.spec).network.access != OPEN
 
 
 def members_for(pipeline: Pipeline) -> dict[str, Member]:

@@ -97,6 +97,14 @@ def retire(deployment: Deployment) -> None:
     deployment.is_retiring = True
 
 
+def change_caller_keys(deployment: Deployment) -> None:
+    """The gateway gets the keys of callers as they are now."""
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(
+        caller_keys_generation=F("caller_keys_generation") + 1
+    )
+
+
 def _set_revisions(
     deployment: Deployment,
     *,

@@ -19,6 +19,7 @@ from deployments.serving.gateways import inference
 from deployments.serving.selectors import deployments
 from deployments.serving.services import pod_inference
 from deployments.serving.services.pod_inference import NotAnswered
+from deployments.spec.domain.pod_settings import KEYS
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core import documents
@@ -85,7 +86,7 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
     if deployment.stable_revision is None or deployment.is_retired:
         raise Conflict(f"{deployment} has no serving revision.", code="not_serving")
     content = _checked(body)
-    if target == Target.GATEWAY:
+    if target == Target.GATEWAY and not needs_key(deployment):
         return _through_gateway(deployment, deployment.stable_revision, content)
     revision = deployment.stable_revision
     if target == Target.CANDIDATE:
@@ -93,6 +94,12 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
             raise Conflict(f"{deployment} has no candidate.", code="no_candidate")
         revision = deployment.candidate_revision
     return _to_revision(revision, content)
+
+
+def needs_key(deployment: Deployment) -> bool:
+    """Whether the gateway asks callers for keys. The portal has none, and asks the stable revision."""
+    spec = deployments.spec_of_stable(deployment)
+    return spec is not None and spec.network.access == KEYS
 
 
 def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> Trial:

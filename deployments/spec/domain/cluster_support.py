@@ -23,6 +23,8 @@ _JOB_QUEUES: Final[Mapping[str, Any]] = {
     "kafka": {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": "models"},
     "redis": {"address": "redis:6379", "list": "jobs"},
 }
+# Where it is not known, the setting could be ignored, and everyone served.
+_CERTAIN: Final = frozenset({"caller-keys"})
 _ONLY_KEDA: Final = ("office_hours", "max_latency_ms", "max_gpu_memory_percent", *_JOB_QUEUES)
 _NEEDS_KEDA: Final = "it needs KEDA."
 # A value of each setting that depends on others, to learn whether the spec accepts it.
@@ -61,7 +63,7 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
     result = []
     for path, option in needed:
         offer = capabilities.offers(option)
-        if offer.ok is False:
+        if offer.ok is False or (offer.ok is None and option in _CERTAIN):
             fix = f"Change {path} or ask a platform admin to install it."
             # Without metrics the HPA is accepted and stays at min replicas: slow, but it serves.
             result.append(Missing(path, offer.why, fix, is_blocking=option != HPA))

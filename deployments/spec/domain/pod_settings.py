@@ -14,6 +14,9 @@ from portal.core.definitions import Definition, setting
 
 # Of the others a preset of KServe names the image.
 _NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
+Access = Literal["open", "keys"]
+OPEN: Final[Access] = "open"
+KEYS: Final[Access] = "keys"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
 Cpu = Annotated[
@@ -141,8 +144,17 @@ class Storage(Definition):
 
 
 class Network(Definition):
-    """Who reaches the pods."""
+    """Who reaches the model, and its pods."""
 
+    access: Annotated[
+        Access,
+        setting(
+            "Callers",
+            "Who gets answers at the address. Keys are created on the tab Callers. Today's default is open.",
+            choices={OPEN: "Everyone who reaches the gateway", KEYS: "Callers with a key"},
+        ),
+        needs({KEYS: "caller-keys"}),
+    ] = OPEN
     strict_mtls: Annotated[
         bool,
         setting("Strict mTLS", "Rejects calls from outside the mesh."),

@@ -74,6 +74,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "shadow rollouts",
         "Use a gateway that supports the Gateway API feature HTTPRouteRequestPercentageMirror.",
     ),
+    "caller-keys": FeatureDescription(
+        "API keys at the gateway",
+        "serving only callers with a key",
+        "Use Envoy Gateway 1.5 or newer for the Gateway that the cluster is registered with.",
+    ),
     "keda": FeatureDescription(
         "KEDA",
         "scaling on queue length, on a schedule or to zero",

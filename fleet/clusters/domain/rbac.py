@@ -136,6 +136,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     ("monitoring.coreos.com", "servicemonitors"),
     ("monitoring.coreos.com", "podmonitors"),
     ("security.istio.io", "peerauthentications"),
+    ("gateway.envoyproxy.io", "securitypolicies"),
 )
 _IN_TEAMS: tuple[Permission, ...] = (
     *(Permission(group, plural, _WRITE, "serving a revision") for group, plural in _WRITTEN),
@@ -143,6 +144,8 @@ _IN_TEAMS: tuple[Permission, ...] = (
     Permission(
         "", "serviceaccounts", ("get", *_APPLY), "creating the service account that reads models"
     ),
+    # Neither get nor list: what it wrote is in its own rows.
+    Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
     Permission("", "resourcequotas", ("get", *_APPLY), "enforcing the team's GPU quota"),
     Permission("", "limitranges", ("get", *_APPLY), "setting default container limits"),
     Permission("", "pods/log", ("get",), "reading pod logs"),

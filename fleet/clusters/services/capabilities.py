@@ -111,6 +111,9 @@ def read_capabilities(
     )
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
+    features["caller-keys"] = gateway_probe.read_keys(
+        client, gateway, features["gateway-api"], groups
+    )
     features["promql"] = promql
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
     is_local = version.endswith(_LOCAL_VERSION)

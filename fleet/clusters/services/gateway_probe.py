@@ -15,6 +15,11 @@ from fleet.kube.gateways.client import KubeClient
 
 GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
+# Controllers whose Gateways check API keys of SecurityPolicies: Envoy Gateway's, the embedded cluster's.
+_ENVOY_GATEWAY = "gateway.envoyproxy.io"
+_CHECKS_KEYS = frozenset(
+    {"gateway.envoyproxy.io/gatewayclass-controller", "slipway.dev/local-envoy"}
+)
 # The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
 # Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
@@ -91,6 +96,35 @@ def read_mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> F
             else f"{name} cannot mirror a percentage of requests"
         )
         return Feature(is_there=not why, why=why)
+
+    return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
+
+
+def read_keys(
+    client: KubeClient,
+    gateway: tuple[str, str],
+    api: Feature,
+    groups: Mapping[str, list[str]],
+) -> Feature:
+    """Whether the Gateway follows SecurityPolicies: a policy that another controller ignores would leave
+    the address open.
+    """
+    if not api.is_there:
+        return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
+    if _ENVOY_GATEWAY not in groups:
+        return Feature(is_there=False, why="Envoy Gateway is not installed")
+
+    def check() -> Feature:
+        name = client.get(GATEWAY, *gateway)["spec"]["gatewayClassName"]
+        try:
+            gateway_class = client.get(GATEWAY_CLASS, None, name)
+        except ObjectNotFound:
+            return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
+        controller = gateway_class["spec"].get("controllerName", "")
+        if controller in _CHECKS_KEYS:
+            return Feature(is_there=True, version=groups[_ENVOY_GATEWAY][0])
+        why = f"GatewayClass {name} is controlled by {controller}, not by Envoy Gateway"
+        return Feature(is_there=False, why=why)
 
     return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
 

@@ -76,6 +76,7 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+    ResourceType("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", "securitypolicies"),
 )
 _BY_KIND = {(known.api_version, known.kind): known for known in KNOWN}
 

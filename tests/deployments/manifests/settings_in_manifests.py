@@ -210,6 +210,12 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         [{"secretRef": {"name": "models-s3"}}],
     ),
     (
+        "network_access",
+        {"network_access": "keys"},
+        "InferenceService.metadata.annotations.slipway$dev/access",
+        "keys",
+    ),
+    (
         "network_strict_mtls",
         {"network_strict_mtls": "on"},
         "PeerAuthentication.spec.mtls.mode",

@@ -25,6 +25,7 @@ TABLE = {
     Action.APPROVE: "lead admin",
     Action.EMERGENCY_OVERRIDE: "lead admin",
     Action.PROMOTE: "lead admin",
+    Action.MANAGE_CALLERS: "lead admin",
     Action.RELEASE_QUARANTINE: "admin",
     Action.MANAGE_MEMBERS: "lead admin",
     Action.VIEW_AUDIT: "lead admin",
@@ -65,6 +66,7 @@ SCOPES = {
     Action.STOP: Scope.DECIDE,
     Action.APPROVE: Scope.DECIDE,
     Action.PROMOTE: Scope.DECIDE,
+    Action.MANAGE_CALLERS: Scope.DECIDE,
     Action.MOVE_PROTECTED_ALIAS: Scope.DECIDE,
 }
 

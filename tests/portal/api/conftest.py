@@ -11,6 +11,8 @@ import pytest
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
+from deployments.callers.services import keys
+from deployments.callers.services.keys import KeyDraft
 from deployments.changes.services import requests
 from deployments.imports.services import imports
 from deployments.imports.services.imports import ImportDraft
@@ -159,6 +161,11 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
     invited = invitations.invite(
         actor=world.lead, team=world.team, name="Ben", email="ben@example.org", role="member"
     )
+    caller_key = keys.create(
+        actor=world.lead,
+        deployment_id=deployment.pk,
+        draft=KeyDraft(name="billing", contact="ana@example.org"),
+    )
     names = {
         "invitation_id": invited.row.pk,
         "provider_id": "lab",
@@ -182,6 +189,7 @@ def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch)
         "account": "ci",
         "service_token_id": service.row.pk,
         "golden_id": golden.pk,
+        "key_id": caller_key.row.pk,
         "pipeline": "both",
         "pipeline_id": pipeline_change.pipeline_id,
         "pipeline_change_id": pipeline_change.pk,

@@ -74,6 +74,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "patch teams/{slug}": {"quota_gpus": 1, "monthly_budget_amount": "1.00"},
     "put teams/{slug}/members/{username}": {"role": "viewer"},
     "post teams/{slug}/service-accounts": {"name": "deploy"},
+    "post deployments/{deployment_id}/callers": {"caller": "search", "contact": "ana"},
     "post teams/{slug}/service-accounts/{account}/rotate": {"token_id": "service_token_id"},
     "post teams/{slug}/delegations": {
         "username": "member",

@@ -49,6 +49,7 @@ READ_BY_THE_TEAM: Final = _rows(
     "get changes/{change_id}",
     "get changes/{change_id}/checks",
     "get deployments/{deployment_id}",
+    "get deployments/{deployment_id}/callers",
     "get deployments/{deployment_id}/drift",
     "get deployments/{deployment_id}/events",
     "get deployments/{deployment_id}/logs",
@@ -202,6 +203,13 @@ BY_LEADS: Final = (
         "post teams/{slug}/service-accounts/{account}/rotate",
     ),
     *_rows(LEADS, 204, "delete teams/{slug}/service-accounts/{account}"),
+    *_rows(
+        LEADS,
+        201,
+        "post deployments/{deployment_id}/callers",
+        "post deployments/{deployment_id}/callers/{key_id}/rotate",
+    ),
+    *_rows(LEADS, 200, "post deployments/{deployment_id}/callers/{key_id}/revoke"),
     # An admin has no place of a lead to hand over.
     *_rows("lead", 201, "post teams/{slug}/delegations"),
 )

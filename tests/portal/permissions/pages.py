@@ -25,6 +25,7 @@ _PERSON: Final = "admin/people/<str:username>"
 _POLICY: Final = "admin/policy/<int:rule_id>"
 _NEW_PERSON: Final = {"username": "ana", "password": "three grey herons"}
 _INVITED: Final = {"name": "Ana", "email": "ana@example.org", "role": "member"}
+_CALLER: Final = {"name": "x", "kind": "service", "contact": "ana", "days": "90"}
 _WHY: Final = {"comment": "tried", "reason": "tried"}
 _TENSOR: Final = '{"name": "%s", "datatype": "FP32", "shape": [1], "data": [1.0]}'
 _ANSWER: Final = {
@@ -130,7 +131,16 @@ TEAM_PAGES: Final = tuple(
         _DEPLOYMENT,
         *(
             f"{_DEPLOYMENT}/{tab}"
-            for tab in ("rollout", "revisions", "manifests", "timeline", "logs", "try", "cost")
+            for tab in (
+                "rollout",
+                "revisions",
+                "manifests",
+                "timeline",
+                "logs",
+                "try",
+                "callers",
+                "cost",
+            )
         ),
         "approvals/<int:change_id>",
         _MODEL,
@@ -179,6 +189,7 @@ DEPLOYMENTS: Final = (
     ),
     Row(f"POST {_DEPLOYMENT}/rollout", MEMBERS, ok=302, body={"action": "abort", "reason": "x"}),
     Row(f"GET {_DEPLOYMENT}/rollout/promote-fully", LEADS),
+    Row(f"POST {_DEPLOYMENT}/callers", LEADS, body=_CALLER),
     Row(f"POST {_DEPLOYMENT}/try", TEAM, ok=422, body={"body": "["}),
     Row(
         "POST approvals/<int:change_id>",

@@ -1,0 +1,137 @@
+"""Keys of callers by REST. A key is in the answer to its making, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import URLPattern, path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from deployments.callers.selectors import keys as key_views
+from deployments.callers.services import keys
+from deployments.callers.services.keys import KeyDraft, NewKey
+from deployments.states import ConsumerKind
+from portal.api.base_serializer import Serializer, choice_of
+from portal.api.requests import actor_of, read_body
+from portal.api.responses import PROBLEM, REFUSALS
+from portal.core import clock
+
+TAGS = ["callers"]
+
+
+class CallerKeySerializer(Serializer):
+    id = serializers.IntegerField(source="row.pk")
+    caller = serializers.CharField(source="row.consumer.name")
+    kind = choice_of(ConsumerKind, source="row.consumer.kind")
+    contact = serializers.CharField(source="row.consumer.contact")
+    prefix = serializers.CharField(source="row.prefix", help_text="first characters of the key")
+    state = serializers.ChoiceField(
+        choices=["active", "ending", "expired", "revoked"],
+        help_text="ending: replaced by another key, and still accepted until ends_at",
+    )
+    created_by = serializers.CharField(source="row.created_by.username")
+    created_at = serializers.DateTimeField(source="row.created_at")
+    ends_at = serializers.DateTimeField(source="ended_at")
+
+
+class NewCallerKeySerializer(CallerKeySerializer):
+    key = serializers.CharField(help_text="shown once")
+
+
+class CallerKeyDraftSerializer(Serializer):
+    caller = serializers.CharField(
+        max_length=40, help_text="a new name makes a caller of the team; it needs a contact"
+    )
+    kind = choice_of(ConsumerKind, default=ConsumerKind.SERVICE.value)
+    contact = serializers.CharField(max_length=200, default="", allow_blank=True)
+    days = serializers.IntegerField(default=keys.DEFAULT_DAYS, min_value=1, max_value=keys.MAX_DAYS)
+
+
+class KeyRotationSerializer(Serializer):
+    overlap_hours = serializers.IntegerField(
+        default=keys.DEFAULT_OVERLAP_HOURS,
+        min_value=0,
+        max_value=keys.MAX_OVERLAP_HOURS,
+        help_text="how long the old key still works",
+    )
+    days = serializers.IntegerField(default=keys.DEFAULT_DAYS, min_value=1, max_value=keys.MAX_DAYS)
+
+
+class CallerKeysView(APIView):
+    @extend_schema(
+        operation_id="list_caller_keys",
+        tags=TAGS,
+        responses={200: CallerKeySerializer(many=True), 404: PROBLEM},
+    )
+    def get(self, request: Request, deployment_id: int) -> Response:
+        _, rows = key_views.list_visible(actor=actor_of(request), deployment_id=deployment_id)
+        return Response(CallerKeySerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="create_caller_key",
+        tags=TAGS,
+        request=CallerKeyDraftSerializer,
+        responses={201: NewCallerKeySerializer, **REFUSALS},
+        description="Callers send it as `x-api-key`, or as `Authorization: Bearer`. The gateway asks for "
+        "keys where the spec has network.access keys.",
+    )
+    def post(self, request: Request, deployment_id: int) -> Response:
+        body: dict[str, Any] = read_body(CallerKeyDraftSerializer, request)
+        draft = KeyDraft(
+            name=body["caller"],
+            kind=ConsumerKind(body["kind"]),
+            contact=body["contact"],
+            days=body["days"],
+        )
+        made = keys.create(actor=actor_of(request), deployment_id=deployment_id, draft=draft)
+        return _created(made)
+
+
+class RotateKeyView(APIView):
+    @extend_schema(
+        operation_id="rotate_caller_key",
+        tags=TAGS,
+        request=KeyRotationSerializer,
+        responses={201: NewCallerKeySerializer, **REFUSALS},
+        description="Answers with a new key of the same caller.",
+    )
+    def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
+        body: dict[str, Any] = read_body(KeyRotationSerializer, request)
+        made = keys.rotate(
+            actor=actor_of(request), deployment_id=deployment_id, key_id=key_id, **body
+        )
+        return _created(made)
+
+
+class RevokeKeyView(APIView):
+    @extend_schema(
+        operation_id="revoke_caller_key",
+        tags=TAGS,
+        request=None,
+        responses={200: CallerKeySerializer, **REFUSALS},
+        description="The gateway refuses it within seconds.",
+    )
+    def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
+        row = keys.revoke(actor=actor_of(request), deployment_id=deployment_id, key_id=key_id)
+        view = key_views.KeyView(row, key_views.state_of(row, clock.now()))
+        return Response(CallerKeySerializer(view).data)
+
+
+def _created(made: NewKey) -> Response:
+    view = key_views.KeyView(made.row, key_views.state_of(made.row, clock.now()))
+    body = {**CallerKeySerializer(view).data, "key": made.plain}
+    response = Response(body, status=status.HTTP_201_CREATED)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+_KEYS = "deployments/<int:deployment_id>/callers"
+urlpatterns: list[URLPattern] = [
+    path(_KEYS, CallerKeysView.as_view(), name="caller-keys"),
+    path(f"{_KEYS}/<int:key_id>/rotate", RotateKeyView.as_view(), name="rotate-caller-key"),
+    path(f"{_KEYS}/<int:key_id>/revoke", RevokeKeyView.as_view(), name="revoke-caller-key"),
+]

@@ -1,0 +1,232 @@
+"""Create, rotate and revoke keys of callers. The gateway follows by reconciliation."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+
+from deployments import audit_actions
+from deployments.callers.selectors.keys import SEALED
+from deployments.models import CallerKey, Consumer, Deployment
+from deployments.serving.selectors import deployments
+from deployments.serving.services import desired_state, timeline
+from deployments.states import ConsumerKind
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import SYSTEM, Action, Actor
+from portal.audit import trail
+from portal.audit.actions import AuditAction
+from portal.core import clock, sealing
+from portal.core.errors import Conflict, Invalid, NotFound
+
+DEFAULT_DAYS: Final = 90
+MAX_DAYS: Final = 365
+DEFAULT_OVERLAP_HOURS: Final = 24
+MAX_OVERLAP_HOURS: Final = 30 * 24
+# A Secret holds a mebibyte at most; more callers than this are one service of many.
+MOST_KEYS: Final = 500
+_PREFIX: Final = "slc_"
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+_BATCH: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDraft:
+    """A name that the team already has means the same caller, whose kind and contact stay."""
+
+    name: str
+    kind: ConsumerKind = ConsumerKind.SERVICE
+    contact: str = ""
+    days: int = DEFAULT_DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """`plain` is shown once and stored nowhere in the clear."""
+
+    row: CallerKey
+    plain: str
+
+
+def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
+    deployment = _changeable(actor, deployment_id)
+    _check_days(draft.days)
+    with transaction.atomic():
+        Deployment.objects.select_for_update().get(pk=deployment.pk)
+        open_keys = CallerKey.objects.filter(deployment=deployment, ended_at=None)
+        if open_keys.count() >= MOST_KEYS:
+            raise Conflict(
+                f"{deployment} has {MOST_KEYS} keys. Revoke one first.", code="too_many_keys"
+            )
+        consumer = _consumer(actor, deployment, draft)
+        made = _issue(actor, deployment, consumer, draft.days)
+        _record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
+    return made
+
+
+def rotate(
+    *,
+    actor: User,
+    deployment_id: int,
+    key_id: int,
+    overlap_hours: int = DEFAULT_OVERLAP_HOURS,
+    days: int = DEFAULT_DAYS,
+) -> NewKey:
+    """A new key of the same caller; the old one ends after the overlap, or when it would have."""
+    deployment = _changeable(actor, deployment_id)
+    _check_days(days)
+    if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
+        raise Invalid(
+            f"The overlap must be 0 to {MAX_OVERLAP_HOURS} hours.",
+            fields={"overlap_hours": f"0 to {MAX_OVERLAP_HOURS}"},
+        )
+    at = clock.now()
+    with transaction.atomic():
+        old = _open_key(deployment, key_id, at)
+        ends_at = min(old.ends_at, at + timedelta(hours=overlap_hours))
+        changed = CallerKey.objects.filter(pk=old.pk, rotated_at=None, ended_at=None).update(
+            rotated_at=at, ends_at=ends_at
+        )
+        if not changed:
+            raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
+        made = _issue(actor, deployment, old.consumer, days)
+        before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
+        _record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)
+    return made
+
+
+def revoke(*, actor: User, deployment_id: int, key_id: int) -> CallerKey:
+    """It ends at once; the gateway follows within seconds."""
+    deployment = _changeable(actor, deployment_id, may_be_retired=True)
+    at = clock.now()
+    with transaction.atomic():
+        row = _open_key(deployment, key_id, at)
+        changed = CallerKey.objects.filter(pk=row.pk, ended_at=None).update(
+            ended_at=at, is_revoked=True, sealed=""
+        )
+        if not changed:
+            raise Conflict(f"The key {row} has already ended.", code="key_ended")
+        row.ended_at, row.is_revoked, row.sealed = at, True, ""
+        _record(actor, audit_actions.CALLER_KEY_REVOKED, row, "revoked")
+    return row
+
+
+def end_expired() -> int:
+    """Take keys whose time is over from the gateway. Returns how many."""
+    at = clock.now()
+    rows = CallerKey.objects.filter(ended_at=None, ends_at__lte=at).select_related(
+        "consumer", "deployment__team"
+    )
+    ended = 0
+    for row in rows.order_by("ends_at")[:_BATCH]:
+        with transaction.atomic():
+            changed = CallerKey.objects.filter(pk=row.pk, ended_at=None, ends_at__lte=at).update(
+                ended_at=at, sealed=""
+            )
+            if changed:
+                _record(SYSTEM, audit_actions.CALLER_KEY_EXPIRED, row, "expired")
+                ended += 1
+    return ended
+
+
+def _changeable(actor: User, deployment_id: int, *, may_be_retired: bool = False) -> Deployment:
+    deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+    policy.require(actor, Action.MANAGE_CALLERS, deployment)
+    if not may_be_retired and (deployment.is_retired or deployment.is_retiring):
+        raise Conflict(f"{deployment} is retired, so it has no callers.", code="retired")
+    return deployment
+
+
+def _open_key(deployment: Deployment, key_id: int, at: datetime) -> CallerKey:
+    rows = CallerKey.objects.select_related("consumer", "deployment__team")
+    row = rows.filter(pk=key_id, deployment=deployment).first()
+    if row is None:
+        raise NotFound(f"{deployment} has no key {key_id}.")
+    if row.ended_at is not None or row.ends_at <= at:
+        raise Conflict(f"The key {row} has already ended.", code="key_ended")
+    return row
+
+
+def _consumer(actor: User, deployment: Deployment, draft: KeyDraft) -> Consumer:
+    name = draft.name.strip()
+    if not _NAME.fullmatch(name):
+        raise Invalid(
+            "Name the caller with lowercase letters, digits and hyphens, 40 at most.",
+            fields={"name": "lowercase letters, digits and hyphens"},
+        )
+    existing = Consumer.objects.filter(team=deployment.team, name=name).first()
+    if existing is not None:
+        return existing
+    if not draft.contact.strip():
+        raise Invalid(
+            "Enter a contact: whom to ask before the key ends.", fields={"contact": "required"}
+        )
+    row, _ = Consumer.objects.get_or_create(
+        team=deployment.team,
+        name=name,
+        defaults={
+            "kind": draft.kind,
+            "contact": draft.contact.strip(),
+            "created_by": actor,
+            "created_at": clock.now(),
+        },
+    )
+    return row
+
+
+def _check_days(days: int) -> None:
+    if not 1 <= days <= MAX_DAYS:
+        raise Invalid(
+            f"The lifetime must be 1 to {MAX_DAYS} days.", fields={"days": f"1 to {MAX_DAYS}"}
+        )
+
+
+def _issue(actor: User, deployment: Deployment, consumer: Consumer, days: int) -> NewKey:
+    """256 random bits need no salt and no slow hash."""
+    plain, at = _PREFIX + secrets.token_urlsafe(32), clock.now()
+    row = CallerKey.objects.create(
+        consumer=consumer,
+        deployment=deployment,
+        prefix=plain[:10],
+        sha256=hashlib.sha256(plain.encode()).hexdigest(),
+        sealed=sealing.seal(SEALED, plain),
+        created_by=actor,
+        created_at=at,
+        ends_at=at + timedelta(days=days),
+    )
+    return NewKey(row, plain)
+
+
+def _record(
+    actor: Actor,
+    action: AuditAction,
+    row: CallerKey,
+    verb: str,
+    *,
+    before: dict[str, Any] | None = None,
+) -> None:
+    """Audit row, timeline and the new state for the gateway, in the caller's transaction."""
+    deployment, consumer = row.deployment, row.consumer
+    trail.record(
+        actor=actor,
+        action=action,
+        obj=row,
+        label=f"{consumer.name} for {deployment}",
+        team_slug=deployment.team.slug,
+        before=before,
+        after={"prefix": row.prefix, "ends_at": row.ends_at.isoformat()},
+    )
+    timeline.note(
+        deployment=deployment,
+        kind="caller key",
+        message=f"key {row.prefix}… of {consumer.name} {verb}",
+        actor=actor,
+    )
+    if not deployment.is_retired:
+        desired_state.change_caller_keys(deployment)

@@ -1,0 +1,68 @@
+"""Callers of models, and their keys for deployments."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from deployments.models.deployments import Deployment
+from deployments.states import ConsumerKind
+from portal.accounts.models import Team
+
+
+class Consumer(models.Model):
+    """A person or program that calls models of a team. It cannot sign in."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="consumers")
+    name = models.CharField(max_length=40)
+    kind = models.CharField(max_length=7, choices=[(k.value, k.value) for k in ConsumerKind])
+    # Whom to ask before a key ends.
+    contact = models.CharField(max_length=200)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["team", "name"], name="one_consumer_per_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team.slug}/{self.name}"
+
+
+class CallerKey(models.Model):
+    """A consumer's key for one deployment. It works until `ends_at`, or until `ended_at` if that came
+    first.
+    """
+
+    consumer = models.ForeignKey(Consumer, on_delete=models.PROTECT, related_name="keys")
+    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="caller_keys")
+    # The first characters, by which people tell keys apart.
+    prefix = models.CharField(max_length=12)
+    sha256 = models.CharField(max_length=64, unique=True)
+    # Encrypted for the gateway, which needs the key itself; erased when the key ends.
+    sealed = models.TextField(blank=True, default="")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    rotated_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    is_revoked = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(
+                fields=["ends_at"],
+                condition=models.Q(ended_at__isnull=True),
+                name="caller_keys_to_end",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… of {self.consumer.name}"
+
+    @property
+    def team(self) -> Team:
+        return self.deployment.team

@@ -1,0 +1,122 @@
+"""The tab Callers and its REST: a key is shown once, to whoever makes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from deployments.models import CallerKey
+from tests.deployments.callers.test_keys import at_gateway, keyed, make
+from tests.deployments.world import World, cluster_calls, moving_clock, world
+from tests.page import page
+
+__all__ = ["cluster_calls", "moving_clock", "world"]
+_TAB = "/deployments/vision/detector/callers"
+_NEW = {"name": "billing", "kind": "service", "contact": "ana@example.org", "days": "90"}
+
+
+def signed_in(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_a_lead_makes_rotates_and_revokes_a_key_on_the_page(world: World) -> None:
+    deployment = keyed(world)
+    client = signed_in(world.lead)
+
+    answer = client.post(_TAB, _NEW)
+    world.work()
+
+    row = CallerKey.objects.get()
+    plain = at_gateway(world)[f"billing.{row.pk}"]
+    assert answer.status_code == 200
+    assert answer["Cache-Control"] == "no-store"
+    assert page(answer).part("new-key").text == plain
+    assert plain not in client.get(_TAB).content.decode()
+
+    rotated = client.post(_TAB, {"action": "rotate", "key_id": str(row.pk), "overlap_hours": "1"})
+    again = client.post(_TAB, {"action": "rotate", "key_id": str(row.pk), "overlap_hours": "1"})
+    revoked = client.post(_TAB, {"action": "revoke", "key_id": str(row.pk)})
+    world.work()
+
+    new = CallerKey.objects.exclude(pk=row.pk).get()
+    assert (rotated.status_code, again.status_code, revoked.status_code) == (200, 409, 302)
+    assert "was already rotated" in page(again).text
+    assert at_gateway(world) == {f"billing.{new.pk}": page(rotated).part("new-key").text}
+    assert deployment.caller_keys.count() == 2
+
+
+def test_a_member_sees_names_and_no_form(world: World) -> None:
+    deployment = world.serving()
+    made = make(world, deployment)
+
+    shown = page(signed_in(world.member).get(_TAB))
+
+    assert "billing" in shown.text
+    assert made.row.prefix in shown.text
+    assert made.plain not in shown.text
+    assert "New key" not in shown.text
+    assert "Revoke" not in shown.text
+    assert "Everyone who reaches the gateway gets answers" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"name": "No Spaces"}, "lowercase letters, digits and hyphens"),
+        ({"contact": ""}, "Enter a contact"),
+        ({"days": "4000"}, "4000"),
+    ],
+)
+def test_what_the_page_refuses_it_explains(
+    world: World, changed: dict[str, str], message: str
+) -> None:
+    world.serving()
+
+    answer = signed_in(world.lead).post(_TAB, {**_NEW, **changed})
+
+    assert answer.status_code == 422
+    assert message in page(answer).text
+    assert CallerKey.objects.count() == 0
+
+
+def test_rest_gives_a_key_once(world: World) -> None:
+    deployment = keyed(world)
+    client = APIClient()
+    client.force_authenticate(world.lead)
+    address = f"/api/v1/deployments/{deployment.pk}/callers"
+
+    made = client.post(address, {"caller": "billing", "contact": "ana", "days": 30}, format="json")
+    world.work()
+    row = CallerKey.objects.get()
+    held = at_gateway(world)
+    listed = client.get(address).json()
+    rotated = client.post(f"{address}/{row.pk}/rotate", {"overlap_hours": 0}, format="json")
+    revoked = client.post(f"{address}/{rotated.json()['id']}/revoke", format="json")
+    world.work()
+
+    assert (made.status_code, rotated.status_code, revoked.status_code) == (201, 201, 200)
+    assert held == {f"billing.{row.pk}": made.json()["key"]}
+    assert made["Cache-Control"] == "no-store"
+    assert listed == [{name: text for name, text in made.json().items() if name != "key"}]
+    assert (listed[0]["caller"], listed[0]["state"], listed[0]["contact"]) == (
+        "billing",
+        "active",
+        "ana",
+    )
+    assert revoked.json()["state"] == "revoked"
+    assert "key" not in revoked.json()
+    assert at_gateway(world) == {}
+
+
+def test_try_it_asks_a_pod_where_the_gateway_wants_a_key(world: World) -> None:
+    keyed(world)
+
+    shown = page(signed_in(world.member).get("/deployments/vision/detector/try"))
+
+    assert "The portal has no key for the gateway" in shown.text
+    assert '-H "x-api-key: $KEY"' in shown.text
