@@ -18,7 +18,17 @@ from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
 
 ONE = "/deployments/vision/detector"
-PATHS = ["", "/rollout", "/revisions", "/manifests", "/timeline", "/logs", "/try", "/cost"]
+PATHS = [
+    "",
+    "/rollout",
+    "/revisions",
+    "/manifests",
+    "/timeline",
+    "/logs",
+    "/try",
+    "/callers",
+    "/cost",
+]
 SignIn = Callable[[User], Client]
 
 

@@ -72,7 +72,7 @@ def test_a_path_that_leaves_the_folder_is_refused(path: str, message: str) -> No
     ("paths", "message"),
     [
         ([], "at least one file"),
-        (["a"] * 2, "same name"),
+        (["a"] * 2, "a is there twice"),
         (["Model.onnx", "model.ONNX"], "same name"),
         (["a", "a/b"], "a file and a folder"),
         (["A/B/c", "a/b"], "a file and a folder"),

@@ -31,6 +31,7 @@ PEOPLE_ONLY = [
     Action.PROMOTE,
     Action.RELEASE_QUARANTINE,
     Action.MANAGE_MEMBERS,
+    Action.MANAGE_CALLERS,
     Action.VIEW_AUDIT,
     Action.MANAGE_TEAM,
     Action.MANAGE_PLATFORM,

@@ -124,7 +124,8 @@ def chat(cluster: Running, **body: Any) -> Any:
 
 def chat_body(**body: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": "Hello"}]
-    return {"model": MODEL, "messages": messages, "max_tokens": 4, **body}
+    # Chosen at random, one token in a hundred would end the answer.
+    return {"model": MODEL, "messages": messages, "max_tokens": 4, "temperature": 0, **body}
 
 
 def stream(cluster: Running, **body: Any) -> list[Event]:

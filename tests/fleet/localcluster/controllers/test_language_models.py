@@ -35,7 +35,7 @@ def served(cluster: Running) -> Running:
 def test_it_answers_at_the_stable_address(served: Running) -> None:
     before = language_models.metrics(served, 1)
 
-    answer = language_models.chat(served, max_tokens=4, temperature=0)
+    answer = language_models.chat(served, max_tokens=4)
 
     assert answer["model"] == "chat"
     assert len(answer["choices"][0]["message"]["content"]) == 4
@@ -51,9 +51,9 @@ def test_it_answers_at_the_stable_address(served: Running) -> None:
 
 
 def test_tokens_arrive_one_by_one_through_the_gateway(served: Running) -> None:
-    whole = language_models.chat(served, max_tokens=TOKENS, temperature=0)
+    whole = language_models.chat(served, max_tokens=TOKENS)
 
-    events = language_models.stream(served, max_tokens=TOKENS, temperature=0)
+    events = language_models.stream(served, max_tokens=TOKENS)
 
     role, *tokens, reason, done = events
     assert (role.text, done.data) == ("", "[DONE]")
@@ -73,7 +73,7 @@ def test_a_stream_is_not_cut_by_a_limit_on_the_whole_answer(served: Running) -> 
 
     def is_cut() -> bool:
         try:
-            language_models.stream(served, max_tokens=60, temperature=0)
+            language_models.stream(served, max_tokens=60)
         except httpx.RemoteProtocolError:
             return True
         return False
@@ -170,7 +170,7 @@ def test_a_canary_to_sglang_gets_its_share_and_is_counted_as_stable_is(served: R
     language_models.route(served, {1: 75, 3: 25})
     try:
         for _ in range(80):
-            language_models.chat(served, max_tokens=2, temperature=0)
+            language_models.chat(served, max_tokens=2)
         after = [reading(served, number) for number in (1, 3)]
         language_models.route(served, {3: 100})
         wait_for(
