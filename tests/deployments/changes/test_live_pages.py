@@ -14,6 +14,7 @@ from deployments.models import Deployment, Rollout
 from fleet.models import Workload, WorkloadMinute
 from portal.accounts.local.models import BrowserSession
 from tests import screenshots
+from tests.browser_console import complaints_of
 from tests.deployments.browsing import chromium_for_tests, polled, signed_in_context
 from tests.deployments.signed_in import STEPS
 from tests.deployments.world import World
@@ -43,17 +44,8 @@ def page(chromium: Browser, live_server: LiveServer, world: World) -> Iterator[P
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     page.clock.install()
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
     # The browser itself reports each 401; that the page says it well is tested.
-    page.on(
-        "console",
-        lambda line: (
-            complaints.append(line.text)
-            if line.type == "error" and "401" not in line.text
-            else None
-        ),
-    )
+    complaints = complaints_of(page, expected="401")
     yield page
     context.close()
     assert complaints == []

@@ -16,6 +16,7 @@ from fleet.models import LedgerRow
 from portal.accounts.models import Membership, Role, Team, User
 from portal.core import clock
 from tests import screenshots
+from tests.browser_console import complaints_of
 from tests.waiting import PATIENCE_MS
 
 pytestmark = [
@@ -58,9 +59,7 @@ def page(chromium: Browser, live_server: LiveServer, ana: User) -> Iterator[Page
     context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+    complaints = complaints_of(page)
     yield page
     context.close()
     assert complaints == []
