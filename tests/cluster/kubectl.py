@@ -15,7 +15,7 @@ _KUBECTL = Path(sys.executable).with_name("kubectl")
 _SECONDS = 300
 _TRIES = 5
 # A request on a busy machine; a kind that was stored but has no conditions yet.
-_PASSING = ("(Timeout)", ".status.conditions accessor error")
+_PASSING = ("(Timeout)", ".status.conditions accessor error", "storage is (re)initializing")
 
 
 @dataclass(frozen=True, slots=True)
