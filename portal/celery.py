@@ -10,4 +10,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 app = Celery("slipway")
 app.config_from_object("portal.celery_config")
-app.autodiscover_tasks(["deployments", "fleet", "portal.notifications", "portal.audit"])
+app.autodiscover_tasks(
+    ["deployments", "fleet", "portal.notifications", "portal.audit", "portal.doctor"]
+)

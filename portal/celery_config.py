@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from portal import env
+from portal.core.heartbeats import EVERY_SECONDS
 
 broker_url = env.secret("SLIPWAY_REDIS_URL")
 broker_connection_retry_on_startup = True
@@ -40,9 +41,17 @@ task_routes = {
     "deployments.sweep_advice": {"queue": "artifacts"},
 }
 
+QUEUES = sorted({task_default_queue, *(route["queue"] for route in task_routes.values())})
+
 
 def _every(task: str, seconds: float) -> dict[str, Any]:
     return {"task": task, "schedule": seconds, "options": {"expires": seconds * 0.9}}
+
+
+def _heartbeat(queue: str) -> dict[str, Any]:
+    """Through the queue itself, so that its arrival says how late the queue is."""
+    sent = _every("doctor.heartbeat", EVERY_SECONDS)
+    return {**sent, "args": [queue], "options": {**sent["options"], "queue": queue}}
 
 
 beat_schedule = {
@@ -69,4 +78,5 @@ beat_schedule = {
     "sweep budgets": _every("fleet.sweep_budgets", 300),
     "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
     "thin samples": _every("fleet.thin_samples", 600),
+    **{f"heartbeat of {queue}": _heartbeat(queue) for queue in QUEUES},
 }

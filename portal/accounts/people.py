@@ -43,6 +43,10 @@ def list_matching(*, actor: Actor, text: str = "") -> QuerySet[User]:
     return rows
 
 
+def count_platform_admins() -> int:
+    return User.objects.filter(is_platform_admin=True, is_active=True).count()
+
+
 def get(*, actor: Actor, username: str) -> User:
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     person = User.objects.filter(username=username, service_team=None).first()

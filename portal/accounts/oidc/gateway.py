@@ -49,6 +49,16 @@ def provider_named(name: str) -> Provider:
     return provider
 
 
+def check(provider: Provider) -> None:
+    """Read the discovery document and the keys. Raises ProviderUnavailable."""
+    client = _Client(HttpRequest(), app=_app_of(provider))
+    adapter = _discover(client, provider)
+    try:
+        adapter.read_json(adapter.openid_config["jwks_uri"])
+    except requests.RequestException as error:
+        raise _unavailable(provider, "its keys cannot be read", error) from error
+
+
 def begin(
     request: HttpRequest, provider: Provider, next_path: str, *, confirms: int | None = None
 ) -> HttpResponse:

@@ -1,0 +1,27 @@
+"""When each queue last did what beat sends to it: the sign that beat, broker and a worker of it live."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from django.core.cache import cache
+
+from portal.core import clock
+
+EVERY_SECONDS: Final = 30
+_KEPT_SECONDS: Final = 7 * 24 * 3600
+
+
+def beat(queue: str) -> None:
+    cache.set(_key(queue), clock.now().timestamp(), _KEPT_SECONDS)
+
+
+def last(queue: str) -> datetime | None:
+    """None: not within a week, or since the broker lost its memory."""
+    at = cache.get(_key(queue))
+    return None if at is None else datetime.fromtimestamp(at, UTC)
+
+
+def _key(queue: str) -> str:
+    return f"heartbeat:{queue}"

@@ -1,0 +1,56 @@
+"""What grows old or is left over: prices, first admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+
+from fleet.gpus.selectors import prices
+from portal.accounts import people
+from portal.core import clock
+from portal.doctor.lines import Line, failed, note, ok
+from portal.doctor.registry import check
+
+_DATABASE: Final = "Fix the database first."
+_OLD: Final = timedelta(days=180)
+
+
+@check("prices", "Prices", fix=_DATABASE)
+def list_prices() -> Iterator[Line]:
+    listed = prices.list_prices(on=clock.now().date())
+    if not listed:
+        yield failed(
+            "Prices", "there are none, so nothing has a cost", "Run `manage.py load_prices`."
+        )
+        return
+    newest = max(price.valid_from for price in listed)
+    if not settings.SLIPWAY_AWS_PRICES and clock.now().date() - newest > _OLD:
+        fix = "Set SLIPWAY_AWS_PRICES=1, or import your contract's prices under Admin > Prices."
+        yield note("Prices", f"the newest is of {newest}", fix)
+    else:
+        yield ok("Prices", f"{len(listed)}, the newest of {newest}")
+
+
+@check("prices", "Nodes", fix=_DATABASE)
+def unpriced_nodes() -> Iterator[Line]:
+    unpriced = prices.nodes_without_price()
+    kinds = sorted({f"{node.instance_type or 'unknown'} in {node.region}" for node in unpriced})
+    if kinds:
+        fix = "Enter their prices under Admin > Prices: until then their GPU hours cost nothing in reports."
+        yield failed("Nodes", f"no price for {', '.join(kinds)}", fix)
+
+
+@check("sign-in", "Platform admins", fix=_DATABASE)
+def admins() -> Iterator[Line]:
+    count = people.count_platform_admins()
+    if not count:
+        fix = "Run `manage.py createsuperuser`, or give a claim the role platform-admin."
+        yield failed("Platform admins", "there is none", fix)
+    elif count == 1:
+        fix = "Make a second one: whoever is alone cannot be replaced, or reviewed."
+        yield note("Platform admins", "one", fix)
+    else:
+        yield ok("Platform admins", str(count))
