@@ -32,12 +32,14 @@ class Scene:
     name: str = "canary"
     # So few that a shadow keeps up also where processor time is short: nobody waits for its answers.
     most_in_flight: int = 4
+    # What callers send with each request: a key, where the deployment asks for one.
+    headers: dict[str, str] = field(default_factory=dict)
     deployment: dict[str, Any] = field(default_factory=dict)
 
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: Kind, **settings: Any) -> None:
         """The stable revision, ready."""
         change = self.member.request_deployment(
-            self.upload("stable", kind), self.name, instance_type=INSTANCE_TYPE
+            self.upload("stable", kind), self.name, instance_type=INSTANCE_TYPE, **settings
         )
         self.lead.approve(change)
         self.deployment = self.member.wait_until_ready(change["deployment_id"])
@@ -58,8 +60,9 @@ class Scene:
         """One request with the answer that the stable revision gives to it now."""
         request = body_of([0.0] + [0.25] * (onnx_models.WIDTH - 1))
         url = f"{self.deployment['url']}/v2/models/{MODEL}/infer"
-        answer = plain_http.client.post(url, json=request).raise_for_status().json()
-        body = {"name": "quarters", "request": request, "expected": answer["outputs"]}
+        answer = plain_http.client.post(url, json=request, headers=self.headers)
+        outputs = answer.raise_for_status().json()["outputs"]
+        body = {"name": "quarters", "request": request, "expected": outputs}
         self.member.post(f"models/vision/{MODEL}/golden-requests", body)
 
     def load(self, rate: float, *, marked_share: float = 0.0) -> Load:
@@ -70,6 +73,7 @@ class Scene:
             width=onnx_models.WIDTH,
             marked_share=marked_share,
             most_in_flight=self.most_in_flight,
+            headers=self.headers,
         )
 
     def start(self, version: dict[str, Any], steps: list[dict[str, Any]], **plan: Any) -> int:

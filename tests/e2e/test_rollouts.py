@@ -1,5 +1,7 @@
 """Canaries under load: a good one is promoted without one failed request, bad ones are stopped.
 
+The deployment asks callers for a key, so every request here passes with one.
+
 The same scenes at full length, with 20,000 requests, are `make bench NAME=rollout`.
 """
 
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import callers
 from tests.e2e.canaries import Scene, is_share_inside_band
 from tests.e2e.demo_process import DemoProcess
 from tests.e2e.rest import Person
@@ -29,7 +32,10 @@ def scene(
     demo: DemoProcess, member: Person, lead: Person, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scene]:
     scene = Scene(demo, member, lead, Path(tmp_path_factory.mktemp("canaries")))
-    scene.begin(GOOD)
+    scene.begin(GOOD, network={"access": "keys"})
+    key = callers.make_key(scene, "load-test")
+    scene.headers = callers.headers_of(key["key"])
+    assert callers.seconds_until(scene, callers.ANSWERED, key) < callers.PROMISED_SECONDS
     yield scene
     scene.retire()
 
@@ -75,6 +81,41 @@ def test_one_with_hardly_any_requests_is_neither_promoted_nor_aborted(scene: Sce
     assert refused.status_code == 409, refused.text
     scene.abort(rollout_id, "no traffic today")
     scene.wait_for_phase(rollout_id, "aborted")
+
+
+def test_keys_decide_who_is_answered_and_both_revisions_answer_to_the_same_key(
+    scene: Scene,
+) -> None:
+    """While a canary splits the traffic: without a key, with one, rotated with overlap, revoked."""
+    other = scene.upload("other", Kind(rounds=GOOD.rounds, drift=0.2))
+    rollout_id = scene.start(other, steps(50, min_requests=5_000))
+    wait_for("split", lambda: scene.read_rollout(rollout_id)["observed_weight"] == 50)
+
+    def answers(key: dict[str, Any]) -> tuple[set[int], set[str]]:
+        got = [callers.ask(scene, callers.headers_of(key["key"])) for _ in range(30)]
+        return {status for status, _ in got}, {text for _, text in got}
+
+    refused = [
+        callers.ask(scene, headers)[0]
+        for headers in (None, {"x-api-key": "slc_guess"}, {"slipway-caller": "billing.1"})
+    ]
+    old = callers.make_key(scene, "billing")
+    accepted_after = callers.seconds_until(scene, callers.ANSWERED, old)
+    new = callers.change_key(scene, old, "rotate", overlap_hours=1)
+    renewed_after = callers.seconds_until(scene, callers.ANSWERED, new)
+    both = [answers(key) for key in (old, new)]
+    callers.change_key(scene, old, "revoke")
+    revoked_after = callers.seconds_until(scene, callers.NO_KEY, old)
+    kept = answers(new)
+    scene.abort(rollout_id, "seen enough")
+    scene.wait_for_phase(rollout_id, "aborted")
+
+    assert refused == [callers.NO_KEY] * 3
+    assert both[0] == both[1] == kept
+    assert kept[0] == {callers.ANSWERED}
+    assert len(kept[1]) == 2, "answers of both revisions"
+    print(f"accepted {accepted_after:.1f} s, {renewed_after:.1f} s; revoked {revoked_after:.1f} s")
+    assert max(accepted_after, renewed_after, revoked_after) < callers.PROMISED_SECONDS
 
 
 def test_one_whose_answers_drift_is_stopped_before_it_gets_a_request(scene: Scene) -> None:

@@ -1,0 +1,48 @@
+"""Callers of a deployment that asks for keys: what the gateway answers to each, and how soon."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests import plain_http
+from tests.e2e.canaries import MODEL, Scene
+from tests.fixtures import onnx_models
+from tests.fixtures.load import body_of
+from tests.waiting import wait_for
+
+ANSWERED, NO_KEY = 200, 401
+# What callers are promised after a key is made or revoked.
+PROMISED_SECONDS = 5.0
+
+
+def headers_of(key: str) -> dict[str, str]:
+    return {"x-api-key": key}
+
+
+def make_key(scene: Scene, caller: str, **more: Any) -> dict[str, Any]:
+    """By the lead. The answer holds the key."""
+    body = {"caller": caller, "contact": "ana@example.org", **more}
+    return dict(scene.lead.post(f"deployments/{scene.deployment['id']}/callers", body))
+
+
+def change_key(scene: Scene, key: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
+    """Rotate or revoke it."""
+    path = f"deployments/{scene.deployment['id']}/callers/{key['id']}/{action}"
+    return dict(scene.lead.post(path, more))
+
+
+def ask(scene: Scene, headers: dict[str, str] | None = None) -> tuple[int, str]:
+    """Status, and what the model answered to always the same request."""
+    url = f"{scene.deployment['url']}/v2/models/{MODEL}/infer"
+    body = body_of([0.0] + [0.25] * (onnx_models.WIDTH - 1))
+    answer = plain_http.client.post(url, json=body, headers=headers)
+    outputs = answer.json()["outputs"] if answer.is_success else answer.text
+    return answer.status_code, str(outputs)
+
+
+def seconds_until(scene: Scene, status: int, key: dict[str, Any]) -> float:
+    """From now until the gateway answers the key so."""
+    began = time.monotonic()
+    wait_for(f"{status} for a key", lambda: ask(scene, headers_of(key["key"]))[0] == status)
+    return time.monotonic() - began
