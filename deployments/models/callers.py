@@ -46,6 +46,8 @@ class CallerKey(models.Model):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
     ends_at = models.DateTimeField()
+    # Null: the gateway counts nothing for it.
+    requests_per_minute = models.PositiveIntegerField(null=True)
     rotated_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     is_revoked = models.BooleanField(default=False)
@@ -62,6 +64,11 @@ class CallerKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… of {self.consumer.name}"
+
+    @property
+    def client(self) -> str:
+        """What the gateway, models and their logs know it by. It needs the consumer's row."""
+        return f"{self.consumer.name}.{self.pk}"
 
     @property
     def team(self) -> Team:

@@ -165,6 +165,14 @@ SECURITY_POLICY = Kind(
     namespaced=True,
     short_names=("sp",),
 )
+BACKEND_TRAFFIC_POLICY = Kind(
+    "gateway.envoyproxy.io",
+    "v1alpha1",
+    "BackendTrafficPolicy",
+    "backendtrafficpolicies",
+    namespaced=True,
+    short_names=("btp",),
+)
 
 KINDS: tuple[Kind, ...] = (
     POD,
@@ -194,6 +202,7 @@ KINDS: tuple[Kind, ...] = (
     GATEWAY,
     HTTP_ROUTE,
     SECURITY_POLICY,
+    BACKEND_TRAFFIC_POLICY,
 )
 
 _BY_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}

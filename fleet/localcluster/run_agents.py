@@ -25,6 +25,7 @@ from fleet.localcluster.controllers.reconcile import run_once
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.errors import ApiError, NotFound
 from fleet.localcluster.kinds import (
+    BACKEND_TRAFFIC_POLICY,
     GATEWAY,
     GATEWAY_CLASS,
     HTTP_ROUTE,
@@ -80,7 +81,7 @@ def _watched(connection: Connection) -> tuple[Kind, ...]:
         HttpClusterApi(connection, ()).list(SECURITY_POLICY)
     except NotFound:
         return _WATCHED
-    return (*_WATCHED, SECRET, SECURITY_POLICY)
+    return (*_WATCHED, SECRET, SECURITY_POLICY, BACKEND_TRAFFIC_POLICY)
 
 
 def _run(options: argparse.Namespace, stopping: threading.Event) -> None:

@@ -133,6 +133,7 @@ _DECIDE: Final = """
     post changes/{change_id}/approve
     post changes/{change_id}/reject
     post deployments/{deployment_id}/callers
+    post deployments/{deployment_id}/callers/{key_id}/limit
     post deployments/{deployment_id}/callers/{key_id}/revoke
     post deployments/{deployment_id}/callers/{key_id}/rotate
     post deployments/{deployment_id}/stop

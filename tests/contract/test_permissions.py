@@ -50,6 +50,7 @@ PLURALS = {
     "PodMonitor": "podmonitors",
     "PeerAuthentication": "peerauthentications",
     "SecurityPolicy": "securitypolicies",
+    "BackendTrafficPolicy": "backendtrafficpolicies",
     "Secret": "secrets",
     "InferenceGraph": "inferencegraphs",
     "LocalModelCache": "localmodelcaches",

@@ -11,7 +11,7 @@ from tests.fixtures import onnx_models
 from tests.fixtures.load import body_of
 from tests.waiting import wait_for
 
-ANSWERED, NO_KEY = 200, 401
+ANSWERED, NO_KEY, OVER_LIMIT = 200, 401, 429
 # What callers are promised after a key is made or revoked.
 PROMISED_SECONDS = 5.0
 
@@ -27,7 +27,7 @@ def make_key(scene: Scene, caller: str, **more: Any) -> dict[str, Any]:
 
 
 def change_key(scene: Scene, key: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
-    """Rotate or revoke it."""
+    """Rotate, limit or revoke it."""
     path = f"deployments/{scene.deployment['id']}/callers/{key['id']}/{action}"
     return dict(scene.lead.post(path, more))
 
@@ -46,3 +46,9 @@ def seconds_until(scene: Scene, status: int, key: dict[str, Any]) -> float:
     began = time.monotonic()
     wait_for(f"{status} for a key", lambda: ask(scene, headers_of(key["key"]))[0] == status)
     return time.monotonic() - began
+
+
+def seconds_until_limited(scene: Scene, key: dict[str, Any], most: int) -> float:
+    """From now until a request over so many a minute is refused."""
+    change_key(scene, key, "limit", requests_per_minute=most)
+    return seconds_until(scene, OVER_LIMIT, key)

@@ -86,7 +86,7 @@ def test_one_with_hardly_any_requests_is_neither_promoted_nor_aborted(scene: Sce
 def test_keys_decide_who_is_answered_and_both_revisions_answer_to_the_same_key(
     scene: Scene,
 ) -> None:
-    """While a canary splits the traffic: without a key, with one, rotated with overlap, revoked."""
+    """While a canary splits the traffic: without a key, with one, rotated with overlap, revoked, limited."""
     other = scene.upload("other", Kind(rounds=GOOD.rounds, drift=0.2))
     rollout_id = scene.start(other, steps(50, min_requests=5_000))
     wait_for("split", lambda: scene.read_rollout(rollout_id)["observed_weight"] == 50)
@@ -107,6 +107,9 @@ def test_keys_decide_who_is_answered_and_both_revisions_answer_to_the_same_key(
     callers.change_key(scene, old, "revoke")
     revoked_after = callers.seconds_until(scene, callers.NO_KEY, old)
     kept = answers(new)
+    limited_after = callers.seconds_until_limited(scene, new, 5)
+    counted = [callers.ask(scene, callers.headers_of(new["key"]))[0] for _ in range(40)]
+    unlimited = callers.ask(scene, scene.headers)[0]
     scene.abort(rollout_id, "seen enough")
     scene.wait_for_phase(rollout_id, "aborted")
 
@@ -114,8 +117,12 @@ def test_keys_decide_who_is_answered_and_both_revisions_answer_to_the_same_key(
     assert both[0] == both[1] == kept
     assert kept[0] == {callers.ANSWERED}
     assert len(kept[1]) == 2, "answers of both revisions"
-    print(f"accepted {accepted_after:.1f} s, {renewed_after:.1f} s; revoked {revoked_after:.1f} s")
-    assert max(accepted_after, renewed_after, revoked_after) < callers.PROMISED_SECONDS
+    assert set(counted) <= {callers.ANSWERED, callers.OVER_LIMIT}
+    # The minute may end meanwhile.
+    assert counted.count(callers.ANSWERED) <= 10
+    assert unlimited == callers.ANSWERED
+    seconds = [accepted_after, renewed_after, revoked_after, limited_after]
+    assert max(seconds) < callers.PROMISED_SECONDS, seconds
 
 
 def test_one_whose_answers_drift_is_stopped_before_it_gets_a_request(scene: Scene) -> None:

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.services import keys
 from deployments.callers.services.keys import KeyDraft, NewKey
+from deployments.models import CallerKey
 from deployments.states import ConsumerKind
 from portal.api.base_serializer import Serializer, choice_of
 from portal.api.requests import actor_of, read_body
@@ -33,9 +34,22 @@ class CallerKeySerializer(Serializer):
         choices=["active", "ending", "expired", "revoked"],
         help_text="ending: replaced by another key, and still accepted until ends_at",
     )
+    requests_per_minute = serializers.IntegerField(
+        source="row.requests_per_minute",
+        allow_null=True,
+        help_text="the gateway answers 429 to more; null is no limit",
+    )
     created_by = serializers.CharField(source="row.created_by.username")
     created_at = serializers.DateTimeField(source="row.created_at")
     ends_at = serializers.DateTimeField(source="ended_at")
+
+
+_LIMIT: dict[str, Any] = {
+    "allow_null": True,
+    "min_value": 1,
+    "max_value": keys.MAX_REQUESTS_PER_MINUTE,
+    "help_text": "the gateway answers 429 to more; null is no limit",
+}
 
 
 class NewCallerKeySerializer(CallerKeySerializer):
@@ -49,6 +63,11 @@ class CallerKeyDraftSerializer(Serializer):
     kind = choice_of(ConsumerKind, default=ConsumerKind.SERVICE.value)
     contact = serializers.CharField(max_length=200, default="", allow_blank=True)
     days = serializers.IntegerField(default=keys.DEFAULT_DAYS, min_value=1, max_value=keys.MAX_DAYS)
+    requests_per_minute = serializers.IntegerField(default=None, **_LIMIT)
+
+
+class KeyLimitSerializer(Serializer):
+    requests_per_minute = serializers.IntegerField(**_LIMIT)
 
 
 class KeyRotationSerializer(Serializer):
@@ -86,6 +105,7 @@ class CallerKeysView(APIView):
             kind=ConsumerKind(body["kind"]),
             contact=body["contact"],
             days=body["days"],
+            requests_per_minute=body["requests_per_minute"],
         )
         made = keys.create(actor=actor_of(request), deployment_id=deployment_id, draft=draft)
         return _created(made)
@@ -97,7 +117,7 @@ class RotateKeyView(APIView):
         tags=TAGS,
         request=KeyRotationSerializer,
         responses={201: NewCallerKeySerializer, **REFUSALS},
-        description="Answers with a new key of the same caller.",
+        description="Answers with a new key of the same caller, with the same limit.",
     )
     def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
         body: dict[str, Any] = read_body(KeyRotationSerializer, request)
@@ -105,6 +125,22 @@ class RotateKeyView(APIView):
             actor=actor_of(request), deployment_id=deployment_id, key_id=key_id, **body
         )
         return _created(made)
+
+
+class LimitKeyView(APIView):
+    @extend_schema(
+        operation_id="limit_caller_key",
+        tags=TAGS,
+        request=KeyLimitSerializer,
+        responses={200: CallerKeySerializer, **REFUSALS},
+        description="The gateway follows within seconds. Each of its proxies counts for itself.",
+    )
+    def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
+        body: dict[str, Any] = read_body(KeyLimitSerializer, request)
+        row = keys.set_limit(
+            actor=actor_of(request), deployment_id=deployment_id, key_id=key_id, **body
+        )
+        return _shown(row)
 
 
 class RevokeKeyView(APIView):
@@ -117,8 +153,12 @@ class RevokeKeyView(APIView):
     )
     def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
         row = keys.revoke(actor=actor_of(request), deployment_id=deployment_id, key_id=key_id)
-        view = key_views.KeyView(row, key_views.state_of(row, clock.now()))
-        return Response(CallerKeySerializer(view).data)
+        return _shown(row)
+
+
+def _shown(row: CallerKey) -> Response:
+    view = key_views.KeyView(row, key_views.state_of(row, clock.now()))
+    return Response(CallerKeySerializer(view).data)
 
 
 def _created(made: NewKey) -> Response:
@@ -133,5 +173,6 @@ _KEYS = "deployments/<int:deployment_id>/callers"
 urlpatterns: list[URLPattern] = [
     path(_KEYS, CallerKeysView.as_view(), name="caller-keys"),
     path(f"{_KEYS}/<int:key_id>/rotate", RotateKeyView.as_view(), name="rotate-caller-key"),
+    path(f"{_KEYS}/<int:key_id>/limit", LimitKeyView.as_view(), name="limit-caller-key"),
     path(f"{_KEYS}/<int:key_id>/revoke", RevokeKeyView.as_view(), name="revoke-caller-key"),
 ]

@@ -67,5 +67,5 @@ def of_deployments(pks: Collection[int]) -> dict[int, dict[str, str]]:
         except sealing.Unreadable:
             logger.warning("unreadable caller key id=%s deployment=%s", row.pk, row.deployment_id)
             continue
-        keys.setdefault(row.deployment_id, {})[f"{row.consumer.name}.{row.pk}"] = plain
+        keys.setdefault(row.deployment_id, {})[row.client] = plain
     return keys

@@ -31,6 +31,7 @@ DEFAULT_OVERLAP_HOURS: Final = 24
 MAX_OVERLAP_HOURS: Final = 30 * 24
 # A Secret holds a mebibyte at most; more callers than this are one service of many.
 MOST_KEYS: Final = 500
+MAX_REQUESTS_PER_MINUTE: Final = 1_000_000
 _PREFIX: Final = "slc_"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _BATCH: Final = 200
@@ -38,12 +39,16 @@ _BATCH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class KeyDraft:
-    """A name that the team already has means the same caller, whose kind and contact stay."""
+    """A name that the team already has means the same caller, whose kind and contact stay.
+
+    `requests_per_minute`: more are answered 429 by the gateway; None is no limit.
+    """
 
     name: str
     kind: ConsumerKind = ConsumerKind.SERVICE
     contact: str = ""
     days: int = DEFAULT_DAYS
+    requests_per_minute: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class NewKey:
 def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
     deployment = _changeable(actor, deployment_id)
     _check_days(draft.days)
+    _check_limit(draft.requests_per_minute)
     with transaction.atomic():
         Deployment.objects.select_for_update().get(pk=deployment.pk)
         open_keys = CallerKey.objects.filter(deployment=deployment, ended_at=None)
@@ -65,7 +71,7 @@ def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
                 f"{deployment} has {MOST_KEYS} keys. Revoke one first.", code="too_many_keys"
             )
         consumer = _consumer(actor, deployment, draft)
-        made = _issue(actor, deployment, consumer, draft.days)
+        made = _issue(actor, deployment, consumer, draft.days, draft.requests_per_minute)
         _record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
     return made
 
@@ -78,7 +84,9 @@ def rotate(
     overlap_hours: int = DEFAULT_OVERLAP_HOURS,
     days: int = DEFAULT_DAYS,
 ) -> NewKey:
-    """A new key of the same caller; the old one ends after the overlap, or when it would have."""
+    """A new key of the same caller with the same limit; the old one ends after the overlap, or when it
+    would have.
+    """
     deployment = _changeable(actor, deployment_id)
     _check_days(days)
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
@@ -95,10 +103,31 @@ def rotate(
         )
         if not changed:
             raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
-        made = _issue(actor, deployment, old.consumer, days)
+        made = _issue(actor, deployment, old.consumer, days, old.requests_per_minute)
         before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
         _record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)
     return made
+
+
+def set_limit(
+    *, actor: User, deployment_id: int, key_id: int, requests_per_minute: int | None
+) -> CallerKey:
+    """None lifts the limit."""
+    deployment = _changeable(actor, deployment_id)
+    _check_limit(requests_per_minute)
+    with transaction.atomic():
+        row = _open_key(deployment, key_id, clock.now())
+        before = {"requests_per_minute": row.requests_per_minute}
+        if before["requests_per_minute"] == requests_per_minute:
+            return row
+        changed = CallerKey.objects.filter(pk=row.pk, ended_at=None).update(
+            requests_per_minute=requests_per_minute
+        )
+        if not changed:
+            raise Conflict(f"The key {row} has already ended.", code="key_ended")
+        row.requests_per_minute = requests_per_minute
+        _record(actor, audit_actions.CALLER_KEY_LIMITED, row, "limited", before=before)
+    return row
 
 
 def revoke(*, actor: User, deployment_id: int, key_id: int) -> CallerKey:
@@ -187,7 +216,18 @@ def _check_days(days: int) -> None:
         )
 
 
-def _issue(actor: User, deployment: Deployment, consumer: Consumer, days: int) -> NewKey:
+def _check_limit(requests_per_minute: int | None) -> None:
+    if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_REQUESTS_PER_MINUTE:
+        allowed = f"1 to {MAX_REQUESTS_PER_MINUTE}"
+        raise Invalid(
+            f"The limit must be {allowed} requests a minute, or empty for none.",
+            fields={"requests_per_minute": allowed},
+        )
+
+
+def _issue(
+    actor: User, deployment: Deployment, consumer: Consumer, days: int, limit: int | None
+) -> NewKey:
     """256 random bits need no salt and no slow hash."""
     plain, at = _PREFIX + secrets.token_urlsafe(32), clock.now()
     row = CallerKey.objects.create(
@@ -196,6 +236,7 @@ def _issue(actor: User, deployment: Deployment, consumer: Consumer, days: int) -
         prefix=plain[:10],
         sha256=hashlib.sha256(plain.encode()).hexdigest(),
         sealed=sealing.seal(SEALED, plain),
+        requests_per_minute=limit,
         created_by=actor,
         created_at=at,
         ends_at=at + timedelta(days=days),
@@ -220,7 +261,11 @@ def _record(
         label=f"{consumer.name} for {deployment}",
         team_slug=deployment.team.slug,
         before=before,
-        after={"prefix": row.prefix, "ends_at": row.ends_at.isoformat()},
+        after={
+            "prefix": row.prefix,
+            "ends_at": row.ends_at.isoformat(),
+            "requests_per_minute": row.requests_per_minute,
+        },
     )
     timeline.note(
         deployment=deployment,

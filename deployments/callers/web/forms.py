@@ -30,6 +30,14 @@ class NewKeyForm(ServiceForm):
     )
     days = forms.ChoiceField(choices=_DAYS, initial=str(keys.DEFAULT_DAYS), label="Valid for")
 
+    requests_per_minute = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=keys.MAX_REQUESTS_PER_MINUTE,
+        label="Requests a minute",
+        help_text="The gateway answers 429 to more. Empty: no limit.",
+    )
+
     def draft(self) -> KeyDraft:
         data = self.cleaned_data
         return KeyDraft(
@@ -37,16 +45,23 @@ class NewKeyForm(ServiceForm):
             kind=ConsumerKind(data["kind"]),
             contact=data["contact"],
             days=int(data["days"]),
+            requests_per_minute=data["requests_per_minute"],
         )
 
 
 class KeyForm(ServiceForm):
     """What to do with one key."""
 
-    action = forms.ChoiceField(choices=[("rotate", "Rotate"), ("revoke", "Revoke")])
+    action = forms.ChoiceField(
+        choices=[("rotate", "Rotate"), ("limit", "Set limit"), ("revoke", "Revoke")]
+    )
     key_id = forms.IntegerField(min_value=1)
     overlap_hours = forms.ChoiceField(
         choices=_OVERLAPS, initial=str(keys.DEFAULT_OVERLAP_HOURS), required=False
+    )
+
+    requests_per_minute = forms.IntegerField(
+        required=False, min_value=1, max_value=keys.MAX_REQUESTS_PER_MINUTE, label="Limit"
     )
 
     def overlap(self) -> int:

@@ -35,5 +35,6 @@ DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("monitoring.coreos.com/v1", "PodMonitor"),
     ("security.istio.io/v1", "PeerAuthentication"),
     ACCESS_POLICY,
+    ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy"),
     ("serving.kserve.io/v1alpha1", "InferenceGraph"),
 )

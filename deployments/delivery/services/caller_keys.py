@@ -22,7 +22,7 @@ def push(
     """Secrets and policies of those that need keys. Returns the refusals by deployment: without its policy
     a route must not be written.
     """
-    closed = [item for item in rendered if item.access_policy is not None]
+    closed = [item for item in rendered if item.caller_policies]
     if not closed:
         return {}
     current = keys.of_deployments([item.deployment.pk for item in closed])
@@ -30,8 +30,8 @@ def push(
     for item in closed:
         deployment_id = item.deployment.pk
         manifests = [caller_keys.secret(item.context, current.get(deployment_id, {}))]
-        if item.access_policy is not None and is_direct(deployment_id):
-            manifests.append(item.access_policy)
+        if is_direct(deployment_id):
+            manifests += item.caller_policies
         groups.append(Group(manifests, force=True))
     results = objects.apply_groups(cluster_id=closed[0].deployment.cluster_id, groups=groups)
     return {

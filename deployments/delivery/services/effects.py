@@ -162,8 +162,7 @@ def push_routes(rendered: Sequence[RenderedDeployment]) -> list[Result]:
     for item in rendered:
         backend = backends.get(item.deployment.pk)
         if backend is not None and item.deployment.pk not in refused:
-            manifests = [item.access_policy, item.route]
-            results[item.deployment.pk] = backend.push_route([one for one in manifests if one])
+            results[item.deployment.pk] = backend.push_route([*item.caller_policies, item.route])
     return [(refused | results)[item.deployment.pk] for item in rendered]
 
 

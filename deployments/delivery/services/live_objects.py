@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from deployments.manifests.domain import caller_keys
 from deployments.manifests.domain import diff as manifest_diff
+from deployments.manifests.domain.caller_keys import Refusal
 from deployments.manifests.domain.diff import DiffLine
 from deployments.manifests.domain.metadata import Manifest, to_yaml
 from deployments.manifests.selectors.rendered import RenderedDeployment
@@ -58,6 +61,16 @@ def compare(*, actor: Actor, deployment_id: int) -> Comparison:
     return Comparison(views, problem)
 
 
+def refused_policies(deployment: Deployment) -> list[Refusal]:
+    """Policies of callers that the gateway does not follow. Raises ClusterError."""
+    refusals = []
+    for manifest in RenderedDeployment(deployment).caller_policies:
+        live = _get(deployment.cluster_id, manifest)
+        if live is not None:
+            refusals.append(caller_keys.refusal_of(live))
+    return [refusal for refusal in refusals if refusal is not None]
+
+
 def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
     """Empty without a pod. Raises NotFound for a pod of another deployment."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
@@ -105,25 +118,29 @@ def _desired(deployment: Deployment) -> list[Manifest]:
     manifests = list(by_name.values())
     if deployment.stable_revision is None:
         return manifests
-    policy = rendered.access_policy
-    return [*manifests, *([policy] if policy else []), rendered.route]
+    return [*manifests, *rendered.caller_policies, rendered.route]
 
 
 def _view(cluster_id: int, manifest: Manifest) -> ObjectView:
     meta = manifest["metadata"]
-    live = objects.get(
-        cluster_id=cluster_id,
-        api_version=manifest["apiVersion"],
-        kind=manifest["kind"],
-        namespace=meta.get("namespace"),
-        name=meta["name"],
-    )
+    live = _get(cluster_id, manifest)
     desired = to_yaml([manifest])
     if live is None:
         return ObjectView(manifest["kind"], meta["name"], desired, is_live=False)
     observed = to_yaml([manifest_diff.project(live, manifest)])
     diff = manifest_diff.diff_lines(desired, observed)
     return ObjectView(manifest["kind"], meta["name"], desired, is_live=True, diff=diff)
+
+
+def _get(cluster_id: int, manifest: Manifest) -> dict[str, Any] | None:
+    meta = manifest["metadata"]
+    return objects.get(
+        cluster_id=cluster_id,
+        api_version=manifest["apiVersion"],
+        kind=manifest["kind"],
+        namespace=meta.get("namespace"),
+        name=meta["name"],
+    )
 
 
 def _unknown(manifest: Manifest) -> ObjectView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -86,9 +86,7 @@ class ReconcileState:
             for revision in self._desired_revisions()
             for manifest in self.rendered.of(revision).manifests
         }
-        policy = self._desired_policy()
-        if policy is not None:
-            desired.add((policy["kind"], policy["metadata"]["name"]))
+        desired |= {_key(policy) for policy in self._desired_policies()}
         refused = set(self.refusals)
         self.orphans = [
             item
@@ -108,9 +106,8 @@ class ReconcileState:
             rendered = self.rendered.of(revision).manifests
             manifests += [manifest for manifest in rendered if manifest not in manifests]
         if manifests and self.rendered.has_route:
-            policy = self.rendered.access_policy
             # First: a route without its policy would be open.
-            manifests += [*([policy] if policy else []), self.rendered.route]
+            manifests += [*self.rendered.caller_policies, self.rendered.route]
         return manifests
 
     def push_of(self, number: int) -> Push:
@@ -211,21 +208,19 @@ class ReconcileState:
         if not self._desired_revisions() or self.deployment.first_ready_at is None:
             return []
         route_edits = edits.find_edits(self.rendered.route, self.observation.route)
-        policy = self._desired_policy()
-        if policy is None or self._objects is None:
-            return route_edits
-        return [*route_edits, *edits.find_edits(policy, self._live_policy())]
-
-    def _live_policy(self) -> Json | None:
-        policy = self._desired_policy()
-        if policy is None or self._objects is None:
-            return None
-        return self._objects.get((policy["kind"], policy["metadata"]["name"]))
+        if self._objects is not None:
+            for policy in self._desired_policies():
+                route_edits += edits.find_edits(policy, self._objects.get(_key(policy)))
+        return route_edits
 
     def _is_policy_refused(self) -> bool:
         """Its Secret, which the portal may not read, was deleted: both are written again."""
-        live = self._live_policy()
-        return live is not None and caller_keys.is_refused(live)
+        live = [(self._objects or {}).get(_key(policy)) for policy in self._desired_policies()]
+        return any(caller_keys.refusal_of(item) for item in live if item is not None)
 
-    def _desired_policy(self) -> Manifest | None:
-        return self.rendered.access_policy if self._desired_revisions() else None
+    def _desired_policies(self) -> Sequence[Manifest]:
+        return self.rendered.caller_policies if self._desired_revisions() else ()
+
+
+def _key(item: Mapping[str, Any]) -> tuple[str, str]:
+    return item["kind"], item["metadata"]["name"]

@@ -1,4 +1,5 @@
-"""The keys of a deployment's callers at the gateway: Envoy Gateway's SecurityPolicy, and its Secret.
+"""The keys of a deployment's callers at the gateway, and their limits: Envoy Gateway's SecurityPolicy
+with its Secret, and its BackendTrafficPolicy.
 
 The Secret is no part of what is approved, shown or committed to Git: only who may create keys decides
 about it, and it holds the keys themselves.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.manifests.domain import http_route
@@ -15,6 +17,7 @@ from deployments.manifests.domain.metadata import Manifest, ManifestContext, met
 
 API_VERSION: Final = "gateway.envoyproxy.io/v1alpha1"
 KIND: Final = "SecurityPolicy"
+LIMITS_KIND: Final = "BackendTrafficPolicy"
 # The client of OpenAI's API sends `Authorization: Bearer …`, of which the gateway takes the key.
 HEADERS: Final = ("x-api-key", "Authorization")
 # What models and their logs get instead of the key.
@@ -38,14 +41,29 @@ def keys_in(route: Mapping[str, Any] | None) -> str:
     return str(annotations.get(_ANNOTATION, ""))
 
 
-def is_refused(policy: Mapping[str, Any]) -> bool:
-    """Whether the gateway reports that it cannot follow the policy, for example without its Secret."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the gateway does not follow a policy, as it reports."""
+
+    kind: str
+    message: str
+    # Another policy of the kind names the same route, and holds instead.
+    is_conflict: bool
+
+
+def refusal_of(policy: Mapping[str, Any]) -> Refusal | None:
+    """None where the gateway follows the policy, or has not reported."""
     conditions = [
         condition
         for ancestor in (policy.get("status") or {}).get("ancestors") or ()
         for condition in ancestor.get("conditions") or ()
     ]
-    return any(c["type"] == "Accepted" and c["status"] == "False" for c in conditions)
+    for condition in conditions:
+        if condition["type"] == "Accepted" and condition["status"] == "False":
+            reason = condition.get("reason", "")
+            message = condition.get("message") or reason
+            return Refusal(policy["kind"], message, is_conflict=reason == "Conflicted")
+    return None
 
 
 def secret_name(deployment: str) -> str:
@@ -53,17 +71,12 @@ def secret_name(deployment: str) -> str:
 
 
 def policy(context: ManifestContext) -> Manifest:
-    route = {
-        "group": http_route.API_VERSION.partition("/")[0],
-        "kind": http_route.KIND,
-        "name": context.deployment,
-    }
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata(context, context.deployment),
         "spec": {
-            "targetRefs": [route],
+            "targetRefs": [_route(context)],
             "apiKeyAuth": {
                 "credentialRefs": [{"name": secret_name(context.deployment)}],
                 "extractFrom": [{"headers": list(HEADERS)}],
@@ -71,6 +84,41 @@ def policy(context: ManifestContext) -> Manifest:
                 "sanitize": True,
             },
         },
+    }
+
+
+def limits(context: ManifestContext, requests_per_minute: Mapping[str, int]) -> Manifest:
+    """Requests a minute by the name of the caller, at least one.
+
+    Each proxy counts for itself, and for each path and gRPC method of the address. What the platform's own
+    policy for the whole Gateway says besides stays in force.
+    """
+    rules = [
+        {
+            "clientSelectors": [
+                {"headers": [{"name": CALLER_HEADER, "type": "Exact", "value": client}]}
+            ],
+            "limit": {"requests": most, "unit": "Minute"},
+        }
+        for client, most in sorted(requests_per_minute.items())
+    ]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": LIMITS_KIND,
+        "metadata": metadata(context, context.deployment),
+        "spec": {
+            "targetRefs": [_route(context)],
+            "mergeType": "StrategicMerge",
+            "rateLimit": {"type": "Local", "local": {"rules": rules}},
+        },
+    }
+
+
+def _route(context: ManifestContext) -> dict[str, str]:
+    return {
+        "group": http_route.API_VERSION.partition("/")[0],
+        "kind": http_route.KIND,
+        "name": context.deployment,
     }
 
 

@@ -21,7 +21,7 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.manifests.domain.model_files.bucket_files import ServingFiles
 from deployments.manifests.selectors import rendering
-from deployments.models import Deployment, ModelVersion, Revision
+from deployments.models import CallerKey, Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -137,9 +137,20 @@ class RenderedDeployment:
         return str(self.deployment.caller_keys_generation)
 
     @cached_property
-    def access_policy(self) -> Manifest | None:
-        """None where the address is open."""
-        return caller_keys.policy(self.context) if self.keys and self.has_route else None
+    def caller_policies(self) -> Sequence[Manifest]:
+        """Who may call the route, and how often. Empty where the address is open."""
+        if not self.keys or not self.has_route:
+            return ()
+        limited = CallerKey.objects.filter(
+            deployment=self.deployment, ended_at=None, requests_per_minute__isnull=False
+        )
+        limits = {
+            row.client: row.requests_per_minute
+            for row in limited.select_related("consumer")
+            if row.requests_per_minute is not None
+        }
+        policy = caller_keys.policy(self.context)
+        return (policy, caller_keys.limits(self.context, limits)) if limits else (policy,)
 
     @cached_property
     def weights(self) -> Mapping[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -11,10 +13,13 @@ from deployments.callers.selectors import keys as key_views
 from deployments.callers.services import keys
 from deployments.callers.services.keys import NewKey
 from deployments.callers.web.forms import KeyForm, NewKeyForm
-from deployments.models import Deployment
+from deployments.delivery.services import live_objects
+from deployments.manifests.domain.caller_keys import Refusal
+from deployments.models import CallerKey, Deployment
 from deployments.pages.web import frame
 from deployments.serving.selectors import deployments
 from deployments.serving.services import try_it
+from fleet.kube.domain.errors import ClusterError
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -30,26 +35,12 @@ def callers(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
     key_form = KeyForm(request.POST if is_of_key else None)
     made: NewKey | None = None
     if request.method == "POST" and is_of_key:
-        if key_form.is_valid() and key_form.cleaned_data["action"] == "revoke":
-            row = key_form.run(
-                lambda: keys.revoke(
-                    actor=user,
-                    deployment_id=deployment.pk,
-                    key_id=key_form.cleaned_data["key_id"],
-                )
-            )
-            if row is not None:
-                messages.success(request, f"Key {row.prefix}… of {row.consumer.name} revoked.")
-                return redirect("callers", team, name)
-        else:
-            made = key_form.run(
-                lambda: keys.rotate(
-                    actor=user,
-                    deployment_id=deployment.pk,
-                    key_id=key_form.cleaned_data["key_id"],
-                    overlap_hours=key_form.overlap(),
-                )
-            )
+        changed = key_form.run(lambda: _change_key(user, deployment, key_form))
+        if isinstance(changed, CallerKey):
+            done = "revoked" if changed.is_revoked else _limit_of(changed)
+            messages.success(request, f"Key {changed.prefix}… of {changed.consumer.name}: {done}.")
+            return redirect("callers", team, name)
+        made = changed
     elif request.method == "POST":
         made = new_form.run(
             lambda: keys.create(actor=user, deployment_id=deployment.pk, draft=new_form.draft())
@@ -61,6 +52,36 @@ def callers(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
     return response
 
 
+def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey | NewKey:
+    """A new key where it was rotated. Raises DomainError."""
+    data = form.cleaned_data
+    key: dict[str, Any] = {
+        "actor": user,
+        "deployment_id": deployment.pk,
+        "key_id": data["key_id"],
+    }
+    if data["action"] == "revoke":
+        return keys.revoke(**key)
+    if data["action"] == "limit":
+        return keys.set_limit(**key, requests_per_minute=data["requests_per_minute"])
+    return keys.rotate(**key, overlap_hours=form.overlap())
+
+
+def _gateway_report(deployment: Deployment) -> tuple[list[Refusal], str]:
+    """What the gateway does not follow, or why that is not known."""
+    if deployment.is_retired:
+        return [], ""
+    try:
+        return live_objects.refused_policies(deployment), ""
+    except ClusterError as error:
+        return [], error.message
+
+
+def _limit_of(row: CallerKey) -> str:
+    limit = row.requests_per_minute
+    return "no limit" if limit is None else f"{limit:,} requests a minute at most"
+
+
 def _show(
     request: HttpRequest,
     user: User,
@@ -69,7 +90,10 @@ def _show(
     posted: KeyForm | NewKeyForm,
     made: NewKey | None,
 ) -> HttpResponse:
+    refusals, unanswered = _gateway_report(deployment)
     context = {
+        "refusals": refusals,
+        "unanswered": unanswered,
         "keys": key_views.list_of(deployment),
         "needs_keys": try_it.needs_key(deployment),
         "may_manage": not deployment.is_retired

@@ -137,6 +137,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     ("monitoring.coreos.com", "podmonitors"),
     ("security.istio.io", "peerauthentications"),
     ("gateway.envoyproxy.io", "securitypolicies"),
+    ("gateway.envoyproxy.io", "backendtrafficpolicies"),
 )
 _IN_TEAMS: tuple[Permission, ...] = (
     *(Permission(group, plural, _WRITE, "serving a revision") for group, plural in _WRITTEN),

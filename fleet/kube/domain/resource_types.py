@@ -77,6 +77,9 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
     ResourceType("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", "securitypolicies"),
+    ResourceType(
+        "gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", "backendtrafficpolicies"
+    ),
 )
 _BY_KIND = {(known.api_version, known.kind): known for known in KNOWN}
 

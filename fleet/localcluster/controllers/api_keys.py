@@ -2,16 +2,15 @@
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fleet.localcluster.controllers import conditions
 from fleet.localcluster.controllers.ownership import is_deleted
+from fleet.localcluster.controllers.route_policies import Key
 from fleet.localcluster.errors import JsonObject
 
 FILTER = "envoy.filters.http.api_key_auth"
 _TYPES = "type.googleapis.com/envoy.extensions.filters.http.api_key_auth.v3"
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +43,6 @@ def route_filter(access: ApiKeys) -> JsonObject:
     }
 
 
-def by_route(
-    policies: Iterable[JsonObject], secrets: Mapping[Key, JsonObject]
-) -> dict[Key, ApiKeys]:
-    """By namespace and name of the HTTPRoute; of several policies for one route the oldest counts."""
-    read: dict[Key, ApiKeys] = {}
-    ordered = sorted(policies, key=lambda item: item["metadata"].get("creationTimestamp") or "")
-    for policy in ordered:
-        if is_deleted(policy):
-            continue
-        access = of_policy(policy, secrets)
-        for target in policy["spec"].get("targetRefs") or ():
-            read.setdefault((policy["metadata"]["namespace"], target["name"]), access)
-    return read
-
-
 def of_policy(policy: JsonObject, secrets: Mapping[Key, JsonObject]) -> ApiKeys:
     namespace = policy["metadata"]["namespace"]
     auth = policy["spec"].get("apiKeyAuth")
@@ -83,28 +67,3 @@ def of_policy(policy: JsonObject, secrets: Mapping[Key, JsonObject]) -> ApiKeys:
         client_header=auth.get("forwardClientIDHeader", ""),
         hides_key=bool(auth.get("sanitize")),
     )
-
-
-def status_of(policy: JsonObject, gateway: JsonObject, controller: str, problem: str) -> JsonObject:
-    """`status.ancestors` with the Gateway."""
-    accepted = conditions.condition(
-        "Accepted",
-        conditions.FALSE if problem else conditions.TRUE,
-        reason="Invalid" if problem else "Accepted",
-    )
-    desired = accepted | {
-        "message": problem or "Policy has been accepted.",
-        "observedGeneration": policy["metadata"]["generation"],
-    }
-    before = (policy.get("status") or {}).get("ancestors") or ()
-    own = [item for item in before if item.get("controllerName") == controller]
-    current = own[0]["conditions"] if own else None
-    return {
-        "ancestors": [
-            {
-                "ancestorRef": gateway,
-                "controllerName": controller,
-                "conditions": conditions.merge(current, [desired]),
-            }
-        ]
-    }

@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.localcluster.controllers import api_keys
+from fleet.localcluster.controllers import api_keys, rate_limits
 from fleet.localcluster.controllers.api_keys import ApiKeys
+from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.errors import JsonObject
 
 ROUTES_NAME = "slipway"
@@ -35,6 +36,25 @@ class Mirror:
 
 
 @dataclass(frozen=True, slots=True)
+class Policies:
+    """Of a route. None: everyone is served, or not limited."""
+
+    access: ApiKeys | None = None
+    limits: RateLimits | None = None
+
+    @property
+    def has_problem(self) -> bool:
+        return any(item is not None and item.problem for item in (self.access, self.limits))
+
+    def filters(self) -> JsonObject:
+        keys = api_keys.route_filter(self.access) if self.access else {}
+        return keys | (rate_limits.route_filter(self.limits) if self.limits else {})
+
+
+OPEN = Policies()
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """One match of an HTTPRoute rule; `rewrite` replaces the matched prefix, or the whole path."""
 
@@ -46,8 +66,7 @@ class Route:
     backends: tuple[Backend, ...]
     mirrors: tuple[Mirror, ...] = ()
     replaces_path: bool = False
-    # None: everyone is served.
-    access: ApiKeys | None = None
+    policies: Policies = OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +119,8 @@ def _http_manager(name: str, routes: JsonObject) -> JsonObject:
             **routes,
             "http_filters": [
                 api_keys.disabled_filter(),
+                # After the keys: it counts by the caller that they name.
+                rate_limits.empty_filter(),
                 {"name": "envoy.filters.http.router", "typed_config": {"@type": router}},
             ],
         },
@@ -224,13 +245,12 @@ def _route(route: Route) -> JsonObject:
     if not any(item.weight for item in route.backends):
         body = {"inline_string": "the route has no backend with a weight\n"}
         return {"match": match, "direct_response": {"status": 500, "body": body}}
-    if route.access is None:
-        return {"match": match, "route": _action(route)}
-    if route.access.problem:
+    if route.policies.has_problem:
         # Envoy Gateway does the same: a policy that it cannot follow must not open the route.
         return {"match": match, "direct_response": {"status": 500}}
-    filters = api_keys.route_filter(route.access)
-    return {"match": match, "route": _action(route), "typed_per_filter_config": filters}
+    filters = route.policies.filters()
+    configured = {"typed_per_filter_config": filters} if filters else {}
+    return {"match": match, "route": _action(route), **configured}
 
 
 def _action(route: Route) -> JsonObject:

@@ -1,19 +1,29 @@
 """Programs a real Envoy with the HTTPRoutes of the Gateway `slipway-gateway/slipway`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import api_keys, conditions, gateway_pod, http_routes
+from fleet.localcluster.controllers import (
+    api_keys,
+    conditions,
+    gateway_pod,
+    http_routes,
+    rate_limits,
+    route_policies,
+)
 from fleet.localcluster.controllers.api_keys import ApiKeys
-from fleet.localcluster.controllers.envoy_config import Endpoint, Route
+from fleet.localcluster.controllers.envoy_config import OPEN, Endpoint, Policies, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
 from fleet.localcluster.controllers.ownership import is_deleted, is_same_status
+from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.errors import Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import (
+    BACKEND_TRAFFIC_POLICY,
     GATEWAY,
     GATEWAY_CLASS,
     HTTP_ROUTE,
@@ -28,6 +38,13 @@ from fleet.localcluster.kinds import (
 CLASS_NAME = "slipway-envoy"
 NAMESPACE_NAME, GATEWAY_NAME = "slipway-gateway", "slipway"
 _ENVOY_DIRECTORY = "envoy"
+_GATEWAY_REFERENCE = {
+    "group": GATEWAY.group,
+    "kind": GATEWAY.kind,
+    "namespace": NAMESPACE_NAME,
+    "name": GATEWAY_NAME,
+}
+T = TypeVar("T", ApiKeys, RateLimits)
 
 
 class GatewayController:
@@ -69,7 +86,7 @@ class GatewayController:
         }
         http2 = http_routes.http2_ports(services.values())
         pods = self._api.list(POD)
-        access = self._access()
+        policies = self._policies()
         routes: list[Route] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
         attached: list[JsonObject] = []
@@ -85,7 +102,7 @@ class GatewayController:
             problem = None
             try:
                 key = (route["metadata"]["namespace"], route["metadata"]["name"])
-                routes.extend(http_routes.routes_of(route, http2, access.get(key)))
+                routes.extend(http_routes.routes_of(route, http2, policies.get(key, OPEN)))
             except UnsupportedRoute as error:
                 problem = str(error)
             for item in backends:
@@ -107,29 +124,34 @@ class GatewayController:
             )
         self._report(len(attached))
 
-    def _access(self) -> dict[tuple[str, str], ApiKeys]:
-        """Who may call each route. A cluster without Envoy Gateway's kinds has no policies."""
-        try:
-            policies = self._api.list(SECURITY_POLICY)
-        except NotFound:
-            return {}
-        if not policies:
-            return {}
+    def _policies(self) -> dict[tuple[str, str], Policies]:
+        """By namespace and name of the route."""
         secrets = {
             (item["metadata"]["namespace"], item["metadata"]["name"]): item
-            for item in self._api.list(SECRET)
+            for item in self._list(SECRET)
         }
-        gateway = {
-            "group": GATEWAY.group,
-            "kind": GATEWAY.kind,
-            "namespace": NAMESPACE_NAME,
-            "name": GATEWAY_NAME,
-        }
-        for policy in policies:
-            problem = api_keys.of_policy(policy, secrets).problem
-            status = api_keys.status_of(policy, gateway, http_routes.CONTROLLER, problem)
-            self._write_status(SECURITY_POLICY, policy, status)
-        return api_keys.by_route(policies, secrets)
+        access = self._attach(SECURITY_POLICY, lambda policy: api_keys.of_policy(policy, secrets))
+        limits = self._attach(BACKEND_TRAFFIC_POLICY, rate_limits.of_policy)
+        return {key: Policies(access.get(key), limits.get(key)) for key in {*access, *limits}}
+
+    def _attach(self, kind: Kind, read: Callable[[JsonObject], T]) -> dict[tuple[str, str], T]:
+        """What the policies of a kind say of each route."""
+        by_route = {}
+        for attachment in route_policies.attach(self._list(kind)):
+            parsed = read(attachment.policy)
+            by_route |= dict.fromkeys(attachment.routes, parsed)
+            status = route_policies.status_of(
+                attachment, _GATEWAY_REFERENCE, http_routes.CONTROLLER, parsed.problem
+            )
+            self._write_status(kind, attachment.policy, status)
+        return by_route
+
+    def _list(self, kind: Kind) -> list[JsonObject]:
+        """A cluster without Envoy Gateway's kinds has no policies, and its Secrets are not read."""
+        try:
+            return self._api.list(kind)
+        except NotFound:
+            return []
 
     def _write_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
         # Deleted or changed meanwhile; the next pass writes it.

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from fleet.localcluster.controllers import conditions
-from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.envoy_config import (
     HTTP2_SUFFIX,
+    OPEN,
     Backend,
     Endpoint,
     Mirror,
+    Policies,
     Route,
 )
 from fleet.localcluster.controllers.ownership import is_deleted
@@ -97,18 +98,18 @@ def _backend(namespace: str, reference: JsonObject, http2: Http2Ports) -> Backen
 
 
 def routes_of(
-    route: JsonObject, http2: Http2Ports = frozenset(), access: ApiKeys | None = None
+    route: JsonObject, http2: Http2Ports = frozenset(), policies: Policies = OPEN
 ) -> list[Route]:
-    """`access`: who may call it. Raises UnsupportedRoute."""
+    """`policies`: who may call it, and how often. Raises UnsupportedRoute."""
     return [
         item
         for rule in route["spec"].get("rules") or ()
-        for item in _rule_routes(route, rule, http2, access)
+        for item in _rule_routes(route, rule, http2, policies)
     ]
 
 
 def _rule_routes(
-    route: JsonObject, rule: JsonObject, http2: Http2Ports, access: ApiKeys | None
+    route: JsonObject, rule: JsonObject, http2: Http2Ports, policies: Policies
 ) -> list[Route]:
     namespace = route["metadata"]["namespace"]
     backends = tuple(
@@ -136,7 +137,7 @@ def _rule_routes(
                 timeout=timeout,
                 backends=backends,
                 mirrors=mirrors,
-                access=access,
+                policies=policies,
             )
         )
     return routes

@@ -1,9 +1,20 @@
-"""Schema of Envoy Gateway's SecurityPolicy, as far as this cluster enforces it: API keys of an HTTPRoute.
+"""Schemas of Envoy Gateway's policies, as far as this cluster enforces them: API keys of an HTTPRoute, and
+local rate limits by headers.
 
-From the reference of Envoy Gateway 1.7. With SLIPWAY_CRD_DIR the published one is used.
+From the reference of Envoy Gateway 1.9. With SLIPWAY_CRD_DIR the published one is used.
 """
 
-from fleet.localcluster.schemas.schema import BOOLEAN, TEXT, Rule, choice, closed, list_of, text
+from fleet.localcluster.schemas.schema import (
+    BOOLEAN,
+    TEXT,
+    Rule,
+    Schema,
+    choice,
+    closed,
+    list_of,
+    number,
+    text,
+)
 
 _NAME = text(least=1, most=253)
 _SECRET = closed(
@@ -35,3 +46,39 @@ _TARGET = closed(
     "name",
 )
 SECURITY_POLICY_SPEC = closed({"targetRefs": list_of(_TARGET), "apiKeyAuth": _API_KEY_AUTH})
+
+_HEADER = closed(
+    {
+        "name": text(least=1, most=256),
+        "type": choice("Exact", default="Exact"),
+        "value": text(most=1024),
+        "invert": Schema(BOOLEAN.types, enum=(False,), default=False),
+    },
+    "name",
+    "value",
+)
+_RATE_LIMIT_RULE = closed(
+    {
+        "clientSelectors": list_of(closed({"headers": list_of(_HEADER)}, "headers"), most=8),
+        "limit": closed(
+            {
+                "requests": number(0, 2**32 - 1),
+                "unit": choice("Second", "Minute", "Hour", "Day"),
+            },
+            "requests",
+            "unit",
+        ),
+    },
+    "clientSelectors",
+    "limit",
+)
+BACKEND_TRAFFIC_POLICY_SPEC = closed(
+    {
+        "targetRefs": list_of(_TARGET),
+        "mergeType": choice("StrategicMerge", "JSONMerge"),
+        "rateLimit": closed(
+            {"type": choice("Local"), "local": closed({"rules": list_of(_RATE_LIMIT_RULE)})},
+            "type",
+        ),
+    }
+)

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from fleet.localcluster.kinds import (
+    BACKEND_TRAFFIC_POLICY,
     CLUSTER_SERVING_RUNTIME,
     HTTP_ROUTE,
     INFERENCE_SERVICE,
@@ -66,6 +67,8 @@ def _own_spec(kind: Kind) -> Schema:
         return gateway.HTTP_ROUTE_SPEC
     if kind is SECURITY_POLICY:
         return envoy_gateway.SECURITY_POLICY_SPEC
+    if kind is BACKEND_TRAFFIC_POLICY:
+        return envoy_gateway.BACKEND_TRAFFIC_POLICY_SPEC
     if kind is INFERENCE_SERVICE:
         return kserve.inference_service_spec()
     if kind in (SERVING_RUNTIME, CLUSTER_SERVING_RUNTIME):

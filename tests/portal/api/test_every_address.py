@@ -75,6 +75,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "put teams/{slug}/members/{username}": {"role": "viewer"},
     "post teams/{slug}/service-accounts": {"name": "deploy"},
     "post deployments/{deployment_id}/callers": {"caller": "search", "contact": "ana"},
+    "post deployments/{deployment_id}/callers/{key_id}/limit": {"requests_per_minute": 60},
     "post teams/{slug}/service-accounts/{account}/rotate": {"token_id": "service_token_id"},
     "post teams/{slug}/delegations": {
         "username": "member",

@@ -209,7 +209,12 @@ BY_LEADS: Final = (
         "post deployments/{deployment_id}/callers",
         "post deployments/{deployment_id}/callers/{key_id}/rotate",
     ),
-    *_rows(LEADS, 200, "post deployments/{deployment_id}/callers/{key_id}/revoke"),
+    *_rows(
+        LEADS,
+        200,
+        "post deployments/{deployment_id}/callers/{key_id}/limit",
+        "post deployments/{deployment_id}/callers/{key_id}/revoke",
+    ),
     # An admin has no place of a lead to hand over.
     *_rows("lead", 201, "post teams/{slug}/delegations"),
 )
