@@ -1,36 +1,24 @@
 """Programs a real Envoy with the HTTPRoutes of the Gateway `slipway-gateway/slipway`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import (
-    api_keys,
-    conditions,
-    gateway_pod,
-    http_routes,
-    rate_limits,
-    route_policies,
-)
-from fleet.localcluster.controllers.api_keys import ApiKeys
-from fleet.localcluster.controllers.envoy_config import OPEN, Endpoint, Policies, Route
+from fleet.localcluster.controllers import conditions, gateway_pod, http_routes
+from fleet.localcluster.controllers.envoy_config import OPEN, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
+from fleet.localcluster.controllers.gateway_policies import GatewayPolicies
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
 from fleet.localcluster.controllers.ownership import is_deleted, is_same_status
-from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.errors import Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import (
-    BACKEND_TRAFFIC_POLICY,
     GATEWAY,
     GATEWAY_CLASS,
     HTTP_ROUTE,
     NAMESPACE,
     POD,
-    SECRET,
-    SECURITY_POLICY,
     SERVICE,
     Kind,
 )
@@ -44,7 +32,6 @@ _GATEWAY_REFERENCE = {
     "namespace": NAMESPACE_NAME,
     "name": GATEWAY_NAME,
 }
-T = TypeVar("T", ApiKeys, RateLimits)
 
 
 class GatewayController:
@@ -53,6 +40,7 @@ class GatewayController:
     def __init__(self, api: ClusterApi, *, data_dir: Path, port: int | None) -> None:
         self._api = api
         self._port = port
+        self._policies = GatewayPolicies(api, _GATEWAY_REFERENCE, self._write_status)
         self._files = EnvoyFiles(data_dir / _ENVOY_DIRECTORY, port) if port else None
 
     def seed(self) -> None:
@@ -86,23 +74,22 @@ class GatewayController:
         }
         http2 = http_routes.http2_ports(services.values())
         pods = self._api.list(POD)
-        policies = self._policies()
+        listed = self._api.list(HTTP_ROUTE)
+        policies = self._policies.of({_key_of(route) for route in listed if _parents_of(route)})
         routes: list[Route] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
         attached: list[JsonObject] = []
 
         def reconcile_route(route: JsonObject) -> None:
-            parents = [
-                item for item in route["spec"].get("parentRefs") or () if _is_ours(item, route)
-            ]
+            parents = _parents_of(route)
             if is_deleted(route) or not parents:
                 return
             backends = http_routes.backends_of(route, http2)
             missing = [_label(item) for item in backends if not _exists(item, services)]
             problem = None
             try:
-                key = (route["metadata"]["namespace"], route["metadata"]["name"])
-                routes.extend(http_routes.routes_of(route, http2, policies.get(key, OPEN)))
+                of_route = policies.get(_key_of(route), OPEN)
+                routes.extend(http_routes.routes_of(route, http2, of_route))
             except UnsupportedRoute as error:
                 problem = str(error)
             for item in backends:
@@ -113,7 +100,7 @@ class GatewayController:
             status = http_routes.status_of(route, parents, problem, missing)
             self._write_status(HTTP_ROUTE, route, status)
 
-        reconcile_each(self._api.list(HTTP_ROUTE), reconcile_route)
+        reconcile_each(listed, reconcile_route)
         if self._files is not None:
             self._files.update(routes, endpoints)
             gateway_pod.maintain(
@@ -123,35 +110,6 @@ class GatewayController:
                 stats_port=self._files.stats_port,
             )
         self._report(len(attached))
-
-    def _policies(self) -> dict[tuple[str, str], Policies]:
-        """By namespace and name of the route."""
-        secrets = {
-            (item["metadata"]["namespace"], item["metadata"]["name"]): item
-            for item in self._list(SECRET)
-        }
-        access = self._attach(SECURITY_POLICY, lambda policy: api_keys.of_policy(policy, secrets))
-        limits = self._attach(BACKEND_TRAFFIC_POLICY, rate_limits.of_policy)
-        return {key: Policies(access.get(key), limits.get(key)) for key in {*access, *limits}}
-
-    def _attach(self, kind: Kind, read: Callable[[JsonObject], T]) -> dict[tuple[str, str], T]:
-        """What the policies of a kind say of each route."""
-        by_route = {}
-        for attachment in route_policies.attach(self._list(kind)):
-            parsed = read(attachment.policy)
-            by_route |= dict.fromkeys(attachment.routes, parsed)
-            status = route_policies.status_of(
-                attachment, _GATEWAY_REFERENCE, http_routes.CONTROLLER, parsed.problem
-            )
-            self._write_status(kind, attachment.policy, status)
-        return by_route
-
-    def _list(self, kind: Kind) -> list[JsonObject]:
-        """A cluster without Envoy Gateway's kinds has no policies, and its Secrets are not read."""
-        try:
-            return self._api.list(kind)
-        except NotFound:
-            return []
 
     def _write_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
         # Deleted or changed meanwhile; the next pass writes it.
@@ -196,6 +154,15 @@ class GatewayController:
         }
         addresses = [{"type": "IPAddress", "value": "127.0.0.1"}] if self._port else []
         return {"addresses": addresses, "conditions": merged, "listeners": [listener]}
+
+
+def _key_of(route: JsonObject) -> tuple[str, str]:
+    return route["metadata"]["namespace"], route["metadata"]["name"]
+
+
+def _parents_of(route: JsonObject) -> list[JsonObject]:
+    """Its references to this gateway."""
+    return [item for item in route["spec"].get("parentRefs") or () if _is_ours(item, route)]
 
 
 def _is_ours(parent: JsonObject, route: JsonObject) -> bool:

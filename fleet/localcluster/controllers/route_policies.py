@@ -1,6 +1,6 @@
 """Which policy of Envoy Gateway holds for which HTTPRoute, and the statuses of policies: pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from fleet.localcluster.controllers import conditions
@@ -19,15 +19,20 @@ class Attachment:
     conflict: str = ""
 
 
-def attach(policies: Iterable[JsonObject]) -> list[Attachment]:
-    """Of several policies of one kind for one route the oldest holds, as in the Gateway API."""
+def attach(policies: Iterable[JsonObject], routes: Set[Key]) -> list[Attachment]:
+    """Policies for one of these routes. Of several of one kind for one route the oldest holds, as in the
+    Gateway API.
+    """
     attached: list[Attachment] = []
     taken: set[Key] = set()
     for policy in sorted(policies, key=_age):
         if is_deleted(policy):
             continue
         namespace = policy["metadata"]["namespace"]
-        names = [target["name"] for target in policy["spec"].get("targetRefs") or ()]
+        targets = [target["name"] for target in policy["spec"].get("targetRefs") or ()]
+        names = [name for name in targets if (namespace, name) in routes]
+        if not names:
+            continue
         lost = [name for name in names if (namespace, name) in taken]
         conflict = (
             f"Unable to target HTTPRoute {', '.join(lost)}, another {policy['kind']} has already "
@@ -49,7 +54,7 @@ def _age(policy: JsonObject) -> tuple[str, str, str]:
 def status_of(
     attachment: Attachment, gateway: Mapping[str, str], controller: str, problem: str
 ) -> JsonObject:
-    """`status.ancestors` with the Gateway."""
+    """`status.ancestors` with the Gateway, and those of other controllers."""
     reason, message = "Accepted", "Policy has been accepted."
     if attachment.conflict:
         reason, message = "Conflicted", attachment.conflict
@@ -61,13 +66,15 @@ def status_of(
     }
     before = (attachment.policy.get("status") or {}).get("ancestors") or ()
     own = [item for item in before if item.get("controllerName") == controller]
+    others = [item for item in before if item.get("controllerName") != controller]
     current = own[0]["conditions"] if own else None
     return {
         "ancestors": [
+            *others,
             {
                 "ancestorRef": dict(gateway),
                 "controllerName": controller,
                 "conditions": conditions.merge(current, [desired]),
-            }
+            },
         ]
     }

@@ -16,7 +16,6 @@ from fleet.localcluster.store import Store
 from tests.fleet.localcluster.controllers import manifests
 from tests.fleet.localcluster.controllers.test_api_keys import (
     _POLICY,
-    _accepted,
     _secret,
     _serve,
     model,
@@ -89,21 +88,29 @@ def test_of_two_policies_for_a_route_the_older_holds_and_the_younger_says_so(
 ) -> None:
     gateway = GatewayController(store, data_dir=tmp_path, port=None)
     gateway.seed()
-    _serve(store, Endpoint("127.0.0.1", 1))
+    _serve(store, Endpoint("127.0.0.1", 1), "one")
+    store.create(HTTP_ROUTE, manifests.route({"one": 100}))
     theirs = _POLICY | {"metadata": {"name": "a-theirs", "namespace": "vision"}}
     store.create(SECRET, _secret())
     store.create(SECURITY_POLICY, theirs)
-    store.create(SECURITY_POLICY, _POLICY)
+    own = store.create(SECURITY_POLICY, _POLICY)
+    elsewhere = {"ancestorRef": {"name": "other"}, "controllerName": "x/y", "conditions": []}
+    store.replace_status(SECURITY_POLICY, own | {"status": {"ancestors": [elsewhere]}})
     gateway.reconcile()
-    before = _accepted(store)
+    reported = store.get(SECURITY_POLICY, "vision", "digits")["status"]["ancestors"]
     store.delete(SECURITY_POLICY, "vision", "a-theirs")
     gateway.reconcile()
+    after = store.get(SECURITY_POLICY, "vision", "digits")["status"]["ancestors"]
 
     message = (
         "Unable to target HTTPRoute digits, another SecurityPolicy has already attached to it."
     )
-    assert before == ("False", message)
-    assert _accepted(store) == ("True", "Policy has been accepted.")
+    assert [item["controllerName"] for item in reported] == ["x/y", "slipway.dev/local-envoy"]
+    told = [items[1]["conditions"][0] for items in (reported, after)]
+    assert [(item["status"], item["message"]) for item in told] == [
+        ("False", message),
+        ("True", "Policy has been accepted."),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""Reads Envoy Gateway's policies for the routes of one Gateway, and reports whether they hold."""
+
+from collections.abc import Callable, Mapping, Set
+from typing import TypeVar
+
+from fleet.localcluster.client.cluster_api import ClusterApi
+from fleet.localcluster.controllers import api_keys, http_routes, rate_limits, route_policies
+from fleet.localcluster.controllers.api_keys import ApiKeys
+from fleet.localcluster.controllers.envoy_config import Policies
+from fleet.localcluster.controllers.rate_limits import RateLimits
+from fleet.localcluster.controllers.route_policies import Key
+from fleet.localcluster.errors import JsonObject, NotFound
+from fleet.localcluster.kinds import BACKEND_TRAFFIC_POLICY, SECRET, SECURITY_POLICY, Kind
+
+T = TypeVar("T", ApiKeys, RateLimits)
+
+
+class GatewayPolicies:
+    def __init__(
+        self,
+        api: ClusterApi,
+        gateway: Mapping[str, str],
+        write_status: Callable[[Kind, JsonObject, JsonObject], None],
+    ) -> None:
+        self._api = api
+        self._gateway = gateway
+        self._write_status = write_status
+
+    def of(self, routes: Set[Key]) -> dict[Key, Policies]:
+        """By namespace and name of those routes that have one."""
+        secrets = {
+            (item["metadata"]["namespace"], item["metadata"]["name"]): item
+            for item in self._list(SECRET)
+        }
+        access = self._attach(
+            SECURITY_POLICY, routes, lambda policy: api_keys.of_policy(policy, secrets)
+        )
+        limits = self._attach(BACKEND_TRAFFIC_POLICY, routes, rate_limits.of_policy)
+        return {key: Policies(access.get(key), limits.get(key)) for key in {*access, *limits}}
+
+    def _attach(
+        self, kind: Kind, routes: Set[Key], read: Callable[[JsonObject], T]
+    ) -> dict[Key, T]:
+        by_route: dict[Key, T] = {}
+        for attachment in route_policies.attach(self._list(kind), routes):
+            parsed = read(attachment.policy)
+            by_route |= dict.fromkeys(attachment.routes, parsed)
+            status = route_policies.status_of(
+                attachment, self._gateway, http_routes.CONTROLLER, parsed.problem
+            )
+            self._write_status(kind, attachment.policy, status)
+        return by_route
+
+    def _list(self, kind: Kind) -> list[JsonObject]:
+        """A cluster without Envoy Gateway's kinds has no policies, and its Secrets are not read."""
+        try:
+            return self._api.list(kind)
+        except NotFound:
+            return []
