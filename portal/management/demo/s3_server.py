@@ -6,6 +6,9 @@ It checks no signatures. It answers a change only after the change is on disk.
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
+import io
 import os
 import signal
 import sys
@@ -24,6 +27,8 @@ from portal.management.demo.s3_store import Store
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _CHANGING = frozenset({"PUT", "POST", "DELETE"})
+_M_MMAP_THRESHOLD = -3  # malloc.h
+_LARGE_BYTES = 1 << 20
 _HEALTH_PATH = "/_health"
 
 
@@ -51,12 +56,41 @@ class KeepingApp:
         def remember(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
             answer[:] = [status, headers]
 
+        sent = _read_at_once(environ)
         body = list(self._app(environ, remember))
-        if answer[0].startswith("2") and "partNumber=" not in environ.get("QUERY_STRING", ""):
+        _forget(sent)
+        if not answer[0].startswith("2") or "partNumber=" in environ.get("QUERY_STRING", ""):
+            self._store.sweep()
+        else:
             bucket, _, key = path.removeprefix("/").partition("/")
             self._store.keep(bucket, key or None)
         start_response(*answer)
         return body
+
+
+def _read_at_once(environ: dict[str, Any]) -> io.BytesIO:
+    """Read the body as one piece: werkzeug would join it from small ones, copying it twice."""
+    body = io.BytesIO()
+    if length := int(environ.get("CONTENT_LENGTH") or 0):
+        body = io.BytesIO(environ["wsgi.input"].read(length))
+        environ["wsgi.input"] = body
+        environ["wsgi.input_terminated"] = True
+    return body
+
+
+def _forget(sent: io.BytesIO) -> None:
+    """Requests of Flask and moto name each other in circles: parts would stay until a collection."""
+    is_large = len(sent.getbuffer()) > _LARGE_BYTES
+    sent.close()
+    if is_large:
+        gc.collect()
+
+
+def _return_large_buffers() -> None:
+    """Give memory of freed parts back at once: glibc else keeps that of many parts in many arenas."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 class QuietHandler(MotoRequestHandler):  # type: ignore[misc]  # moto is untyped
@@ -70,6 +104,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
 
+    _return_large_buffers()
     store = Store(options.data_dir)
     store.load()
     app = KeepingApp(create_backend_app("s3"), store)
@@ -77,6 +112,8 @@ def main() -> None:
     server = make_server(
         "127.0.0.1", options.port, app, threaded=True, request_handler=QuietHandler
     )
+    # What was imported is not looked through by each collection.
+    gc.freeze()
     server.serve_forever()
 
 

@@ -3,79 +3,22 @@
 from __future__ import annotations
 
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import boto3
 import httpx
 import pytest
-from botocore.config import Config
 
 from tests import plain_http
-from tests.waiting import PATIENCE_SECONDS, wait_for
-
-BUCKET = "models"
-ORIGIN = "http://127.0.0.1:8000"
-
-
-class Server:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "portal.management.demo.s3_server"),
-                *("--data-dir", str(self.folder), "--port", str(self.port)),
-            ]
-        )
-        wait_for("S3 server", self._is_healthy)
-
-    def _is_healthy(self) -> bool:
-        try:
-            return plain_http.client.get(f"{self.url}/_health").is_success
-        except httpx.TransportError:
-            return False
-
-    def stop(self, how: signal.Signals) -> int:
-        assert self.process
-        self.process.send_signal(how)
-        return self.process.wait(PATIENCE_SECONDS)
-
-    @property
-    def client(self) -> Any:
-        return boto3.client(
-            "s3",
-            endpoint_url=self.url,
-            aws_access_key_id="demo",
-            aws_secret_access_key="demo",
-            region_name="us-east-1",
-            config=Config(s3={"addressing_style": "path"}),
-        )
+from tests.portal.management.demo_s3 import BUCKET, ORIGIN, Server
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path)
-    server.start()
-    server.client.create_bucket(Bucket=BUCKET)
-    server.client.put_bucket_versioning(
-        Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"}
-    )
-    rule = {"AllowedMethods": ["PUT"], "AllowedOrigins": [ORIGIN], "AllowedHeaders": ["*"]}
-    server.client.put_bucket_cors(Bucket=BUCKET, CORSConfiguration={"CORSRules": [rule]})
+    server.prepare()
     yield server
-    if server.process and server.process.poll() is None:
-        server.stop(signal.SIGKILL)
+    server.end()
 
 
 def test_versions_and_bytes_survive_a_kill(server: Server) -> None:
