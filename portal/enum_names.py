@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.approvals.domain.rules import RequiredRole
-from deployments.guards.domain.answer_metrics import Kind as ObservationKind
+from deployments.guards.domain.answers.answer_metrics import Kind as ObservationKind
 from deployments.guards.domain.evidence import Verdict
 from deployments.pipelines.domain.pipeline_spec import NodeKind
 from deployments.sizing.domain.memory import BITS

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from deployments.changes.selectors.subjects import GuardLine
-from deployments.guards.domain import formatting, percentile_verdicts, promql
-from deployments.guards.domain import percentiles as guard_percentiles
-from deployments.guards.domain.limits import KINDS
+from deployments.guards.domain import step_verdicts
+from deployments.guards.domain.promql import QueryGuard
 from deployments.models import ChangeRequest
 from deployments.plans.domain.rollout_plan import PlanKind
 from deployments.plans.selectors import plans
@@ -31,32 +30,13 @@ def _lines_of(change: ChangeRequest) -> list[GuardLine]:
     plan = plans.plan_of(change)
     if plan.kind == PlanKind.BLUE_GREEN:
         return []
-    counted = [
-        GuardLine(
-            KINDS[limit.metric].label,
-            KINDS[limit.metric].source,
-            formatting.format_limit(limit, None),
-            is_dry_run=limit.dry_run,
-        )
-        for limit in plan.guards.limits
-    ]
-    percentiles = [
+    return [
         GuardLine(
             guard.label,
-            guard_percentiles.SOURCE,
-            percentile_verdicts.format_limit(guard),
+            guard.source,
+            step_verdicts.format_limit(guard),
+            guard.query if isinstance(guard, QueryGuard) else "",
             is_dry_run=guard.dry_run,
         )
-        for guard in plan.guards.percentiles
+        for guard in plan.guards.listed
     ]
-    queries = [
-        GuardLine(
-            guard.name,
-            promql.SOURCE,
-            f"{guard.limit_text}, {guard.breaches} breaches in a row",
-            guard.query,
-            is_dry_run=guard.dry_run,
-        )
-        for guard in plan.guards.queries
-    ]
-    return [*counted, *percentiles, *queries]

@@ -1,23 +1,17 @@
-"""Turn the tests of a step into verdicts with messages, each with the numbers that led to it.
-
-- fail: a sequential test rejects that the candidate is as allowed. The verdict stays for the rollout.
-- pass: a test shows that it is within the limit; or, unless the plan is strict, the step's minimum
-  number of requests was observed, the figure is within the limit and no test rejects.
-- not comparable: times or throughput beside stable's, where pods of one side have more to do.
-- not enough data: everything else, above all missing numbers.
-"""
+"""What the tests on counters say at a step, as results with messages and the numbers that led to them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
-from deployments.guards.domain import counters, sequential_tests
+from deployments.guards.domain import judging, sequential_tests
 from deployments.guards.domain.betting import e_process, lanes, power
 from deployments.guards.domain.counters import NO_FACTS, Facts
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.formatting import format_limit, format_value
-from deployments.guards.domain.limits import COUNTED, KINDS, TIMED, GuardLimit, Metric
+from deployments.guards.domain.families.counters import Measured, Rate
+from deployments.guards.domain.formatting import format_limit
+from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import PodLoad
 from deployments.guards.domain.step_tests import StepTests
 
@@ -55,7 +49,12 @@ class Judging:
 
 
 def judge(limits: tuple[GuardLimit, ...], by: Judging) -> tuple[GuardResult, ...]:
-    return tuple(_judge(limit, by) for limit in limits)
+    return tuple(_Findings.of(limit, by).result() for limit in limits)
+
+
+def is_worse(limit: GuardLimit, by: Judging) -> bool:
+    """Whether any of its tests has ever said worse than allowed in this rollout."""
+    return _Findings.of(limit, by).is_worse
 
 
 def alpha_of_one_test(alpha: float, *, tests: int) -> float:
@@ -65,181 +64,166 @@ def alpha_of_one_test(alpha: float, *, tests: int) -> float:
     return alpha / max(1, tests)
 
 
-def _judge(limit: GuardLimit, by: Judging) -> GuardResult:
-    total, metric = by.tests.total, limit.metric
-    mine = counters.value_of(metric, total.candidate, by.candidate)
-    base = counters.value_of(metric, total.stable, by.stable)
-    verdict, message = _verdict(limit, by, mine=mine, base=base)
-    return GuardResult(
-        guard=KINDS[metric].label,
-        stable=format_value(metric, base),
-        candidate=format_value(metric, mine),
-        limit=format_limit(limit, base),
-        n=None if by.unknown and not by.n else by.n,
-        verdict=verdict,
-        message=message,
-        source=KINDS[metric].source,
-        statistic=_statistic(limit, by),
-    )
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """`mine` and `base` are the figures of the candidate and of stable at this step."""
 
+    limit: GuardLimit
+    by: Judging
+    mine: float | None
+    base: float | None
 
-def _verdict(
-    limit: GuardLimit, by: Judging, *, mine: float | None, base: float | None
-) -> tuple[Verdict, str]:
-    if by.unknown:
-        return Verdict.NOT_ENOUGH, by.unknown
-    if limit.metric == Metric.GPU_MEMORY:
-        return _measured(limit, mine, base)
-    if is_worse(limit, by):
-        return Verdict.FAILED, _describe_regression(limit, by, mine, base)
-    return _without_regression(limit, by, mine, base)
+    @classmethod
+    def of(cls, limit: GuardLimit, by: Judging) -> Self:
+        total, value = by.tests.total, limit.kind.value
+        return cls(
+            limit,
+            by,
+            mine=value(total.candidate, by.candidate),
+            base=value(total.stable, by.stable),
+        )
 
+    def result(self) -> GuardResult:
+        limit, by, kind = self.limit, self.by, self.limit.kind
+        test = kind.test
+        verdict, message = (
+            self._measured(test) if isinstance(test, Measured) else judging.verdict_of(self)
+        )
+        return GuardResult(
+            guard=kind.label,
+            stable=kind.format(self.base),
+            candidate=kind.format(self.mine),
+            limit=format_limit(limit, self.base),
+            n=None if by.unknown and not by.n else by.n,
+            verdict=verdict,
+            message=message,
+            source=kind.source,
+            statistic="" if isinstance(test, Measured) else self._statistic(),
+        )
 
-def _without_regression(
-    limit: GuardLimit, by: Judging, mine: float | None, base: float | None
-) -> tuple[Verdict, str]:
-    unequal = _describe_unequal_load(limit, by)
-    if unequal and mine is not None and not _describe_few(limit, by):
-        return Verdict.NOT_COMPARABLE, unequal
-    if mine is not None and sequential_tests.is_within(limit, by.tests, alpha=by.alpha):
-        return Verdict.PASSED, f"shown to be within the limit; {_describe_observed(limit, by)}"
-    missing = _describe_missing(limit, by, mine, base)
-    if missing:
-        return Verdict.NOT_ENOUGH, missing
-    shown = _describe_power(limit, by)
-    return Verdict.PASSED, f"nothing detected{shown}; {_describe_observed(limit, by)}"
+    def _measured(self, test: Measured) -> tuple[Verdict, str]:
+        """One reading is enough: what is measured is a fact, not a sample."""
+        missing = self.by.unknown or (test.missing if self.mine is None else "")
+        if missing := missing or self.describe_no_stable():
+            return Verdict.NOT_ENOUGH, missing
+        return (Verdict.PASSED, test.within) if self.is_within else (Verdict.FAILED, test.above)
 
+    @property
+    def unknown(self) -> str:
+        return self.by.unknown
 
-def _describe_missing(
-    limit: GuardLimit, by: Judging, mine: float | None, base: float | None
-) -> str:
-    """Why the guard cannot pass without proof yet; empty when it can."""
-    if mine is None:
-        return _describe_no_data(limit, by)
-    if few := _describe_few(limit, by):
-        return few
-    if limit.max_ratio is not None and base is None:
-        return _NO_STABLE
-    if not _is_allowed(limit, mine, base):
+    @property
+    def is_strict(self) -> bool:
+        return self.by.is_strict
+
+    @property
+    def is_worse(self) -> bool:
+        return self._p <= self.by.alpha
+
+    @property
+    def is_shown_within(self) -> bool:
+        return sequential_tests.is_within(self.limit, self.by.tests, alpha=self.by.alpha)
+
+    @property
+    def is_within(self) -> bool:
+        if self.mine is None:
+            return False
+        highest = self.limit.max
+        beside = None if self.base is None else sequential_tests.most_of(self.limit, self.base)
+        return all(most is None or self.mine <= most for most in (highest, beside))
+
+    @property
+    def _p(self) -> float:
+        return lanes.p_of(sequential_tests.evidence_of(self.limit, self.by.tests))
+
+    def describe_observed(self) -> str:
+        test = self.limit.kind.test
+        if isinstance(test, Rate):
+            mine = self.by.tests.total.candidate
+            return f"{mine.failure:,} of {mine.requests:,} {self.by.what} {test.event}"
+        names = (sequential_tests.ratio_test, sequential_tests.max_test)
+        claims = [self.by.tests.of(name(self.limit.metric)) for name in names]
+        claim = max(claims, key=lambda claim: claim.trials)
+        if not claim.trials:
+            return "no block is complete yet"
+        return f"worse than the limit in {claim.hits:,} of {claim.trials:,} blocks"
+
+    def describe_regression(self) -> str:
+        observed, mine, base = self.describe_observed(), self.mine, self.base
+        if not base or mine is None:
+            return f"worse than allowed: {observed}"
+        if self.limit.kind.is_rate:
+            return f"worse than allowed: {observed}, {mine / base:.1f} times as often as stable"
+        return f"worse than allowed: {mine / base - 1:+.0%} against stable; {observed}"
+
+    def describe_no_data(self) -> str:
+        if self.mine is not None:
+            return ""
+        kind = self.limit.kind
+        if self.by.n == 0:
+            return f"no {self.by.what} were counted at this step yet"
+        if kind.missing_fact and getattr(self.by.candidate, kind.fact) is None:
+            return kind.missing_fact
+        return "no measurement yet"
+
+    def describe_few(self) -> str:
+        by = self.by
+        judged = by.n if self.limit.kind.is_rate else by.timed
         return (
-            f"above the limit, but not statistically significant; {_describe_observed(limit, by)}"
+            f"{judged:,} of {by.min_requests:,} {by.what} so far"
+            if judged < by.min_requests
+            else ""
         )
-    return (
-        f"not yet shown to be within the limit; {_describe_observed(limit, by)}"
-        if by.is_strict
-        else ""
-    )
 
+    def describe_no_stable(self) -> str:
+        return _NO_STABLE if self.limit.max_ratio is not None and self.base is None else ""
 
-def _describe_few(limit: GuardLimit, by: Judging) -> str:
-    judged = by.n if limit.metric == Metric.ERROR_RATE else by.timed
-    return f"{judged:,} of {by.min_requests:,} {by.what} so far" if judged < by.min_requests else ""
-
-
-def _describe_unequal_load(limit: GuardLimit, by: Judging) -> str:
-    """Why it cannot be compared with stable; empty when it can."""
-    is_compared = limit.metric in TIMED and limit.max_ratio is not None
-    return by.load.describe_difference() if is_compared and by.load else ""
-
-
-def is_worse(limit: GuardLimit, by: Judging) -> bool:
-    """Whether any of its tests has ever said worse than allowed in this rollout."""
-    return _p(limit, by) <= by.alpha
-
-
-def _p(limit: GuardLimit, by: Judging) -> float:
-    return lanes.p_of(sequential_tests.evidence_of(limit, by.tests))
-
-
-def _is_allowed(limit: GuardLimit, mine: float, base: float | None) -> bool:
-    most = None if base is None else sequential_tests.most_of(limit, base)
-    return (limit.max is None or mine <= limit.max) and (most is None or mine <= most)
-
-
-def _measured(limit: GuardLimit, mine: float | None, base: float | None) -> tuple[Verdict, str]:
-    """One reading is enough: allocated memory is a fact, not a sample."""
-    if mine is None:
-        return Verdict.NOT_ENOUGH, "the GPU memory of the candidate is not measured"
-    if limit.max_ratio is not None and base is None:
-        return Verdict.NOT_ENOUGH, _NO_STABLE
-    if not _is_allowed(limit, mine, base):
-        return Verdict.FAILED, "it used more GPU memory than the limit"
-    return Verdict.PASSED, "it never used more than the limit"
-
-
-def _describe_power(limit: GuardLimit, by: Judging) -> str:
-    """The smallest regression that would have been detected by what this step has seen."""
-    times = _smallest_regression(limit, by)
-    if times is None:
-        return ", and it is too early to detect any regression"
-    return f"; \N{MULTIPLICATION SIGN}{times:.2g} or worse would have shown by now"
-
-
-def _smallest_regression(limit: GuardLimit, by: Judging) -> float | None:
-    tests = by.tests
-    if limit.metric != Metric.ERROR_RATE:
-        return power.smallest_slowdown(
-            ratio=limit.max_ratio or 1.0,
-            block_count=tests.of(sequential_tests.ratio_test(limit.metric)).trials,
-            spread=tests.lengths.spread or 0.0,
-            level=by.alpha,
-        )
-    stable, mine = tests.total.stable, tests.total.candidate
-    if not tests.seconds or not mine.requests:
-        return None
-    total = stable.requests + mine.requests
-    # Where nothing failed yet, the rate may be as high as one failure in the next request.
-    base = max(stable.failure, 1) / max(stable.requests, 1)
-    traffic = power.Traffic(total / tests.seconds, mine.requests / total, min(base, 0.5))
-    setting = power.Setting(
-        sequential_tests.rate_limit(limit),
-        by.alpha,
-        tests.lengths.errors,
-    )
-    return power.smallest_regression(traffic, setting, seconds=tests.seconds)
-
-
-def _describe_no_data(limit: GuardLimit, by: Judging) -> str:
-    if by.n == 0:
-        return f"no {by.what} were counted at this step yet"
-    if limit.metric == Metric.COST_PER_1000 and by.candidate.usd_per_gpu_hour is None:
-        return "the price of its node is not known"
-    return "no measurement yet"
-
-
-def _describe_regression(
-    limit: GuardLimit, by: Judging, mine: float | None, base: float | None
-) -> str:
-    observed = _describe_observed(limit, by)
-    if not base or mine is None:
-        return f"worse than allowed: {observed}"
-    if limit.metric in COUNTED:
-        return f"worse than allowed: {observed}, {mine / base:.1f} times as often as stable"
-    return f"worse than allowed: {mine / base - 1:+.0%} against stable; {observed}"
-
-
-def _describe_observed(limit: GuardLimit, by: Judging) -> str:
-    if limit.metric in COUNTED:
-        mine = by.tests.total.candidate
-        how = "failed" if limit.metric == Metric.ERROR_RATE else "never came back"
-        return f"{mine.failure:,} of {mine.requests:,} {by.what} {how}"
-    names = (sequential_tests.ratio_test(limit.metric), sequential_tests.max_test(limit.metric))
-    claim = max((by.tests.of(name) for name in names), key=lambda claim: claim.trials)
-    if not claim.trials:
-        return "no block is complete yet"
-    return f"worse than the limit in {claim.hits:,} of {claim.trials:,} blocks"
-
-
-def _statistic(limit: GuardLimit, by: Judging) -> str:
-    if limit.metric == Metric.GPU_MEMORY:
+    def describe_unresolved(self) -> str:
+        """Counters have no bounds."""
         return ""
-    seconds = sequential_tests.block_seconds(limit, by.tests)
-    text = (
-        f"always-valid p {_p(limit, by):.2g}, aborts at {by.alpha:.2g}; "
-        f"{by.tests.lengths.describe(seconds)}"
-    )
-    if limit.metric not in COUNTED or not by.n:
-        return text
-    failures = by.tests.total.candidate.failure
-    bound = e_process.upper_bound(failures=failures, requests=by.n, alpha=0.01)
-    return f"{text}; the rate is below {bound:.2%} (99% confidence at any time)"
+
+    def describe_unequal_load(self) -> str:
+        is_compared = self.limit.kind.is_timed and self.limit.max_ratio is not None
+        return self.by.load.describe_difference() if is_compared and self.by.load else ""
+
+    def describe_power(self) -> str:
+        """The smallest regression that would have been detected by what this step has seen."""
+        times = self._smallest_regression()
+        if times is None:
+            return ", and it is too early to detect any regression"
+        return f"; \N{MULTIPLICATION SIGN}{times:.2g} or worse would have shown by now"
+
+    def _smallest_regression(self) -> float | None:
+        tests, alpha = self.by.tests, self.by.alpha
+        if not self.limit.kind.is_rate:
+            return power.smallest_slowdown(
+                ratio=self.limit.max_ratio or 1.0,
+                block_count=tests.of(sequential_tests.ratio_test(self.limit.metric)).trials,
+                spread=tests.lengths.spread or 0.0,
+                level=alpha,
+            )
+        stable, mine = tests.total.stable, tests.total.candidate
+        if not tests.seconds or not mine.requests:
+            return None
+        total = stable.requests + mine.requests
+        # Where nothing failed yet, the rate may be as high as one failure in the next request.
+        base = max(stable.failure, 1) / max(stable.requests, 1)
+        traffic = power.Traffic(total / tests.seconds, mine.requests / total, min(base, 0.5))
+        setting = power.Setting(
+            sequential_tests.rate_limit(self.limit), alpha, tests.lengths.errors
+        )
+        return power.smallest_regression(traffic, setting, seconds=tests.seconds)
+
+    def _statistic(self) -> str:
+        """For people who know statistics, beside the message."""
+        limit, by = self.limit, self.by
+        seconds = sequential_tests.block_seconds(limit, by.tests)
+        text = (
+            f"always-valid p {self._p:.2g}, aborts at {by.alpha:.2g}; "
+            f"{by.tests.lengths.describe(seconds)}"
+        )
+        if not limit.kind.is_rate or not by.n:
+            return text
+        failures = by.tests.total.candidate.failure
+        bound = e_process.upper_bound(failures=failures, requests=by.n, alpha=0.01)
+        return f"{text}; the rate is below {bound:.2%} (99% confidence at any time)"

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from deployments.guards.domain.limits import COUNTED, Metric
-
 
 @dataclass(frozen=True, slots=True)
 class Sums:
@@ -38,6 +36,11 @@ class Sums:
     def error_ratio(self) -> float | None:
         return self.failure / self.requests if self.requests else None
 
+    @property
+    def busy_ms_of_one(self) -> float | None:
+        """Busy GPU milliseconds of one inference."""
+        return self.busy_ms / self.inferences if self.inferences and self.busy_ms else None
+
     def to_json(self) -> dict[str, int]:
         return asdict(self)
 
@@ -62,29 +65,3 @@ NO_FACTS: Final = Facts()
 
 def from_json(stored: Mapping[str, Any] | None) -> Sums:
     return Sums(**(stored or {}))
-
-
-def value_of(metric: Metric, sums: Sums, facts: Facts) -> float | None:
-    """The value in the metric's unit, where more is worse: for throughput the busy GPU milliseconds
-    of one inference. None where there is nothing to divide by.
-    """
-    if metric in COUNTED:
-        return sums.error_ratio
-    if metric == Metric.GPU_MEMORY:
-        return facts.gpu_memory_gib
-    if metric == Metric.GPU_UTILISATION:
-        return sums.busy_ms / sums.observed_ms if sums.observed_ms else None
-    if metric in (Metric.LATENCY_MEAN, Metric.QUEUE_TIME):
-        spent = sums.duration_us if metric == Metric.LATENCY_MEAN else sums.queue_us
-        return spent / sums.timed / 1000 if sums.timed else None
-    return _per_inference(metric, sums, facts)
-
-
-def _per_inference(metric: Metric, sums: Sums, facts: Facts) -> float | None:
-    if not sums.inferences or not sums.busy_ms:
-        return None
-    busy_ms = sums.busy_ms / sums.inferences
-    if metric == Metric.THROUGHPUT_PER_GPU:
-        return busy_ms
-    price = facts.usd_per_gpu_hour
-    return None if price is None else busy_ms * 1000 / 3_600_000 * price

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from deployments.guards.domain.betting import e_process
 
@@ -68,13 +68,6 @@ class GuardResult:
         return asdict(self)
 
 
-class DryRunnable(Protocol):
-    """A guard of a plan."""
-
-    @property
-    def dry_run(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Band:
     """Where the candidate's part of the requests lies if the split is right, 0 to 1."""
@@ -112,16 +105,6 @@ def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
 def deciding(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
     """Results that may abort the rollout or block promotion."""
     return tuple(guard for guard in guards if not guard.is_dry_run)
-
-
-def mark_dry_runs(
-    results: Iterable[GuardResult], guards: Sequence[DryRunnable]
-) -> tuple[GuardResult, ...]:
-    """The results of these guards, in their order, each with its guard's `dry_run`."""
-    return tuple(
-        replace(result, is_dry_run=guard.dry_run)
-        for result, guard in zip(results, guards, strict=True)
-    )
 
 
 def read(stored: Sequence[Mapping[str, Any]]) -> tuple[GuardResult, ...]:

@@ -1,65 +1,81 @@
-"""The guards of a plan are one list; each kind is measured and tested in its own way."""
+"""The guards of a plan are one list; each family of guards has limits of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Self
 
-from pydantic import ConfigDict, Discriminator, RootModel, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    RootModel,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
+from deployments.guards.domain import catalogue
 from deployments.guards.domain import limits as guard_limits
-from deployments.guards.domain import percentiles as guard_percentiles
-from deployments.guards.domain import promql
-from deployments.guards.domain.answer_metrics import QUALITY
+from deployments.guards.domain.answers.answer_metrics import QUALITY
 from deployments.guards.domain.evidence import RECEIVED, SPLITS
-from deployments.guards.domain.limits import KINDS, GuardLimit, Metric
-from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
+from deployments.guards.domain.families.protocol import Reads
+from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.percentiles import PercentileGuard
 from deployments.guards.domain.promql import QueryGuard
 
 _MOST_GUARDS: Final = 16
 # Each is queried at every reading.
 _MOST_QUERIES: Final = 6
-# The lines of evidence are distinguished by their names.
-_TAKEN: Final = frozenset(
-    name.lower()
-    for name in (
-        *SPLITS,
-        RECEIVED,
-        *(kind.label for kind in KINDS.values()),
-        *guard_percentiles.LABELS.values(),
-        *(kind.label for kind in QUALITY.values()),
-        "Golden answers",
-        "Answers before traffic",
-    )
-)
-
-
-def _source_of(guard: Any) -> str:
-    """The tag of the union below: which measurement the metric of a guard has."""
-    metric = guard.get("metric") if isinstance(guard, Mapping) else getattr(guard, "metric", None)
-    if metric == promql.METRIC:
-        return "query guard"
-    return "percentile guard" if metric in tuple(QUANTILES) else "counter guard"
-
-
+# The limits of a guard, by what it reads.
+LIMITS: Final[Mapping[Reads, type[BaseModel]]] = {
+    Reads.SERVER: GuardLimit,
+    Reads.GATEWAY: GuardLimit,
+    Reads.HISTOGRAM: PercentileGuard,
+    Reads.QUERY: QueryGuard,
+}
+_COUNTER, _PERCENTILE, _QUERY = "counter guard", "percentile guard", "query guard"
+_TAGS: Final[Mapping[type[BaseModel], str]] = {
+    GuardLimit: _COUNTER,
+    PercentileGuard: _PERCENTILE,
+    QueryGuard: _QUERY,
+}
 # Tags stand in the path of an error between the index and the field.
-SOURCES: Final = ("counter guard", "percentile guard", "query guard")
-AnyGuard = Annotated[
-    Annotated[GuardLimit, Tag("counter guard")]
-    | Annotated[PercentileGuard, Tag("percentile guard")]
-    | Annotated[QueryGuard, Tag("query guard")],
-    Discriminator(_source_of),
+TAGS: Final = tuple(_TAGS.values())
+
+
+def _taken() -> set[str]:
+    """Names that no query may have: lines of evidence are distinguished by them."""
+    others = (*SPLITS, RECEIVED, "Golden answers", "Answers before traffic")
+    labels = [kind.label for kind in catalogue.KINDS if kind.reads != Reads.QUERY]
+    answers = [kind.label for kind in QUALITY.values()]
+    return {name.lower() for name in (*others, *labels, *answers)}
+
+
+def _tag_of(guard: Any) -> str:
+    """The tag of the union below; an unknown metric is refused as that of a counter."""
+    metric = guard.get("metric") if isinstance(guard, Mapping) else getattr(guard, "metric", None)
+    reads = next((kind.reads for kind in catalogue.KINDS if kind.name == metric), Reads.SERVER)
+    return _TAGS[LIMITS[reads]]
+
+
+AnyLimits = GuardLimit | PercentileGuard | QueryGuard
+_Tagged = Annotated[
+    Annotated[GuardLimit, Tag(_COUNTER)]
+    | Annotated[PercentileGuard, Tag(_PERCENTILE)]
+    | Annotated[QueryGuard, Tag(_QUERY)],
+    Discriminator(_tag_of),
 ]
 
 
-class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
+class PlanGuards(RootModel[tuple[_Tagged, ...]]):
     """`limits` are on counters of the server or of the gateway, `percentiles` and `queries` on the
     cluster's Prometheus.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    root: tuple[AnyGuard, ...] = guard_limits.DEFAULTS
+    root: tuple[_Tagged, ...] = guard_limits.DEFAULTS
 
     @field_validator("root", mode="before")
     @classmethod
@@ -76,11 +92,20 @@ class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
                 raise ValueError("Guard each metric once.")
         if len(self.queries) > _MOST_QUERIES:
             raise ValueError(f"At most {_MOST_QUERIES} promql guards.")
-        names = [guard.name.lower() for guard in self.queries]
+        names, taken = [guard.name.lower() for guard in self.queries], _taken()
         for name in names:
-            if names.count(name) > 1 or name in _TAKEN:
+            if names.count(name) > 1 or name in taken:
                 raise ValueError(f"The name {name} is taken: give each promql guard its own.")
         return self
+
+    def reading(self, source: Reads) -> tuple[AnyLimits, ...]:
+        """The guards whose numbers come from there."""
+        return tuple(guard for guard in self.root if guard.kind.reads == source)
+
+    @property
+    def listed(self) -> tuple[AnyLimits, ...]:
+        """By family, as the form has them."""
+        return (*self.limits, *self.percentiles, *self.queries)
 
     @property
     def limits(self) -> tuple[GuardLimit, ...]:
@@ -88,12 +113,11 @@ class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
 
     @property
     def server_limits(self) -> tuple[GuardLimit, ...]:
-        return tuple(limit for limit in self.limits if limit not in self.gateway_limits)
+        return tuple(limit for limit in self.limits if limit.kind.reads == Reads.SERVER)
 
     @property
     def gateway_limits(self) -> tuple[GuardLimit, ...]:
-        """On what the gateway counts: at most one."""
-        return tuple(limit for limit in self.limits if limit.metric == Metric.LOST_REQUESTS)
+        return tuple(limit for limit in self.limits if limit.kind.reads == Reads.GATEWAY)
 
     @property
     def percentiles(self) -> tuple[PercentileGuard, ...]:
@@ -105,9 +129,8 @@ class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
 
     @property
     def tests(self) -> int:
-        """How many tests share alpha: queries have none, and a dry run decides nothing."""
-        limits = sum(limit.tests for limit in self.limits if not limit.dry_run)
-        return limits + sum(guard.tests for guard in self.percentiles if not guard.dry_run)
+        """How many tests share alpha; a dry run decides nothing."""
+        return sum(guard.tests for guard in self.root if not guard.dry_run)
 
     @property
     def is_prometheus_needed(self) -> bool:
@@ -121,6 +144,7 @@ class PlanGuards(RootModel[tuple[AnyGuard, ...]]):
     @property
     def names(self) -> list[str]:
         """For a sentence: lower case, but a query keeps the name that its author gave it."""
-        limits = [KINDS[limit.metric].label.lower() for limit in self.limits]
-        percentiles = [guard.label[0].lower() + guard.label[1:] for guard in self.percentiles]
-        return [*limits, *percentiles, *(guard.name for guard in self.queries)]
+        return [
+            guard.label if isinstance(guard, QueryGuard) else guard.label.lower()
+            for guard in self.listed
+        ]

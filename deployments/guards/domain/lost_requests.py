@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from deployments.guards.domain import (
+    catalogue,
     counter_verdicts,
     counters,
     reference,
@@ -20,9 +21,10 @@ from deployments.guards.domain import (
 )
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counter_verdicts import Judging
-from deployments.guards.domain.counters import NO_SUMS, Sums
+from deployments.guards.domain.counters import NO_FACTS, NO_SUMS, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.limits import COUNTED, GuardLimit
+from deployments.guards.domain.families.protocol import Reads
+from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.reference import Reference
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import Side, StepTests
@@ -107,8 +109,12 @@ def limits_at(
 
 
 def _reference(state: GatewayState) -> Reference:
-    ratio = state.before.error_ratio
-    return Reference(highest={} if ratio is None else dict.fromkeys(COUNTED, ratio))
+    before = {
+        kind.name: kind.value(state.before, NO_FACTS)
+        for kind in catalogue.counter_kinds()
+        if kind.reads == Reads.GATEWAY
+    }
+    return Reference(highest={name: value for name, value in before.items() if value is not None})
 
 
 def without_reading(state: GatewayState, problem: str, *, is_countable: bool) -> GatewayState:

@@ -10,8 +10,7 @@ Beside stable the share of slow requests is compared (`slow_share`). `percentile
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 from pydantic import (
     BaseModel,
@@ -23,14 +22,12 @@ from pydantic import (
     model_validator,
 )
 
+from deployments.guards.domain import catalogue
 from deployments.guards.domain.betting import slow_share
+from deployments.guards.domain.families.percentiles import IGNORE_BELOW_MS, PercentileKind
 from deployments.guards.domain.histograms import Counts
 from deployments.guards.domain.limits import MAX_RATIO
 
-QUANTILES: Final[Mapping[str, float]] = {"latency_p95": 0.95, "latency_p99": 0.99}
-LABELS: Final[Mapping[str, str]] = {"latency_p95": "Latency p95", "latency_p99": "Latency p99"}
-SOURCE: Final = "histograms in the cluster's Prometheus"
-IGNORE_BELOW_MS: Final = 2.0
 _MOST_MS: Final = 3_600_000
 
 
@@ -39,7 +36,7 @@ class PercentileGuard(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    metric: Literal["latency_p95", "latency_p99"]
+    metric: str
     max: float | None = Field(strict=True, default=None, gt=0, le=_MOST_MS)
     max_ratio: float | None = Field(strict=True, default=None, ge=1, le=MAX_RATIO)
     # Left out or null: the default.
@@ -49,6 +46,13 @@ class PercentileGuard(BaseModel):
         default=False,
         description="judged and shown, but neither aborts the rollout nor blocks promotion",
     )
+
+    @field_validator("metric")
+    @classmethod
+    def _check_metric(cls, metric: str) -> str:
+        if metric not in [kind.name for kind in catalogue.percentile_kinds()]:
+            raise ValueError(f"{metric} is not a percentile of latency.")
+        return metric
 
     @field_validator("ignore_below", mode="before")
     @classmethod
@@ -66,13 +70,21 @@ class PercentileGuard(BaseModel):
         return (self.max is not None) + (self.max_ratio is not None)
 
     @property
+    def kind(self) -> PercentileKind:
+        return catalogue.percentile_kind(self.metric)
+
+    @property
     def label(self) -> str:
-        return LABELS[self.metric]
+        return self.kind.label
+
+    @property
+    def source(self) -> str:
+        return self.kind.source
 
     @property
     def share(self) -> float:
         """The part of the requests that may take longer."""
-        return 1 - QUANTILES[self.metric]
+        return 1 - self.kind.quantile
 
     def allowed_beside(self, stable_ms: float) -> float:
         return max((self.max_ratio or 1.0) * stable_ms, stable_ms + self.ignore_below)

@@ -29,11 +29,10 @@ from pydantic import (
 )
 
 from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.kinds.promql import KIND, QueryKind
 from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
 
-METRIC: Final[Literal["promql"]] = "promql"
 BREACHES: Final = 3
-SOURCE: Final = "PromQL, the cluster's Prometheus"
 # What may stand in a query, and what it becomes.
 PLACEHOLDERS: Final[Mapping[str, str]] = {
     "namespace": "the team's namespace",
@@ -58,7 +57,7 @@ class QueryGuard(BaseModel):
         frozen=True, extra="forbid", allow_inf_nan=False, str_strip_whitespace=True
     )
 
-    metric: Literal["promql"] = METRIC
+    metric: Literal["promql"] = "promql"
     name: str = Field(max_length=40, description="of a promql guard; unique")
     query: str = Field(
         max_length=_LONGEST_QUERY,
@@ -98,7 +97,7 @@ class QueryGuard(BaseModel):
     @field_validator("query")
     @classmethod
     def _check_query(cls, query: str, info: ValidationInfo) -> str:
-        name = info.data.get("name", METRIC)
+        name = info.data.get("name", KIND.name)
         if not query or not query.replace("\n", " ").isprintable():
             raise ValueError(f"{name}: enter a query of printable characters.")
         unknown = sorted(set(_placeholders_in(query)) - set(PLACEHOLDERS))
@@ -119,6 +118,23 @@ class QueryGuard(BaseModel):
         if self.max is not None and self.min is not None and self.min > self.max:
             raise ValueError(f"{self.name}: min is above max.")
         return self
+
+    @property
+    def kind(self) -> QueryKind:
+        return KIND
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def source(self) -> str:
+        return KIND.source
+
+    @property
+    def tests(self) -> int:
+        """No sequential test: it spends nothing of alpha."""
+        return 0
 
     def is_breach(self, value: float) -> bool:
         is_high = self.max is not None and value > self.max
@@ -239,7 +255,7 @@ def judge(guard: QueryGuard, watched: Watched, *, unknown: str = "") -> GuardRes
         n=None,
         verdict=verdict,
         message=message,
-        source=SOURCE,
+        source=KIND.source,
         statistic=f"fails after {guard.breaches} consecutive breaches; a query's value is not a counter, so "
         "there is no sequential test and no bound on false alarms",
         query=watched.query or guard.query,

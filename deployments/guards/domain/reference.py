@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
-from deployments.guards.domain import counters, histograms, sequential_tests
+from deployments.guards.domain import catalogue, histograms, sequential_tests
 from deployments.guards.domain.betting import rates
 from deployments.guards.domain.counters import NO_SUMS, Facts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.formatting import format_value
+from deployments.guards.domain.families.protocol import Reads
 from deployments.guards.domain.histograms import Counts
-from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
-from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
+from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.percentiles import PercentileGuard
 
 # The figure of a block with fewer requests is mostly chance.
 _LEAST_REQUESTS: Final = 100
@@ -32,18 +32,18 @@ NOT_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`highest` of each metric in its unit as `value_of` has it; `histogram` in milliseconds."""
+    """`highest` of each metric in its unit as the `value` of its kind; `histogram` in milliseconds."""
 
     until: datetime | None = None
     requests: int = 0
-    highest: Mapping[Metric, float] = field(default_factory=dict)
+    highest: Mapping[str, float] = field(default_factory=dict)
     histogram: Counts = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "until": self.until.isoformat() if self.until else None,
             "requests": self.requests,
-            "highest": {metric.value: value for metric, value in self.highest.items()},
+            "highest": dict(self.highest),
             "histogram": {repr(bound): count for bound, count in self.histogram.items()},
         }
 
@@ -55,7 +55,7 @@ class Reference:
         return cls(
             until=datetime.fromisoformat(until) if until else None,
             requests=stored["requests"],
-            highest={Metric(name): value for name, value in stored["highest"].items()},
+            highest=stored["highest"],
             histogram={float(bound): count for bound, count in stored["histogram"].items()},
         )
 
@@ -64,13 +64,9 @@ def of(blocks: Sequence[Sums], facts: Facts, *, histogram: Counts, until: dateti
     """The reference from the counts of stable in consecutive blocks of time."""
     merged = _merged(blocks)
     values = {
-        metric: [
-            value
-            for sums in merged
-            if (value := counters.value_of(metric, sums, facts)) is not None
-        ]
-        for metric in Metric
-        if metric != Metric.LOST_REQUESTS
+        kind.name: [value for sums in merged if (value := kind.value(sums, facts)) is not None]
+        for kind in catalogue.counter_kinds()
+        if kind.reads == Reads.SERVER
     }
     return Reference(
         until=until,
@@ -109,7 +105,7 @@ def absolute_percentile(guard: PercentileGuard, reference: Reference) -> Percent
     """As `absolute`: beside the upper bound of the bucket in which stable's percentile lay."""
     if guard.max_ratio is None:
         return guard
-    bucket = histograms.bucket_of(reference.histogram, QUANTILES[guard.metric])
+    bucket = histograms.bucket_of(reference.histogram, guard.kind.quantile)
     known = [] if guard.max is None else [guard.max]
     if bucket is not None and bucket[1] != float("inf"):
         known.append(guard.allowed_beside(bucket[1]))
@@ -126,35 +122,30 @@ def described(result: GuardResult, limit: GuardLimit, reference: Reference) -> G
     most = _most(limit, reference)
     if value is None or most is None:
         return replace(result, stable="not recorded")
-    sign = "≥" if limit.metric == Metric.THROUGHPUT_PER_GPU else "≤"
-    parts = [] if limit.max is None else [f"≤ {format_value(limit.metric, limit.max)}"]
-    parts.append(f"{sign} {format_value(limit.metric, most)} ({limit.max_ratio:g} times before)")
-    stable = f"{format_value(limit.metric, value)} before"
+    sign = "≥" if limit.kind.is_inverse else "≤"
+    parts = [] if limit.max is None else [f"≤ {limit.kind.format(limit.max)}"]
+    parts.append(f"{sign} {limit.kind.format(most)} ({limit.max_ratio:g} times before)")
+    stable = f"{limit.kind.format(value)} before"
     return replace(result, stable=stable, limit=" and ".join(parts))
 
 
-def not_recorded(label: str, source: str) -> GuardResult:
+def not_recorded(guard: GuardLimit | PercentileGuard) -> GuardResult:
     """The result of a relative limit without anything to compare with."""
     return GuardResult(
-        guard=label,
+        guard=guard.label,
         stable="not recorded",
         candidate="",
         limit="",
         n=None,
         verdict=Verdict.NOT_ENOUGH,
         message=NOT_RECORDED,
-        source=source,
+        source=guard.source,
     )
-
-
-def not_recorded_metric(limit: GuardLimit) -> GuardResult:
-    kind = KINDS[limit.metric]
-    return not_recorded(kind.label, kind.source)
 
 
 def _most(limit: GuardLimit, reference: Reference) -> float | None:
     value = reference.highest.get(limit.metric)
-    if value is None or limit.max_ratio is None or limit.metric not in COUNTED:
+    if value is None or limit.max_ratio is None or not limit.kind.is_rate:
         return None if value is None else sequential_tests.most_of(limit, value)
     # Nothing of stable is left to be twice of, so the default floor is the fixed one.
     floor = rates.FLOOR if limit.ignore_below is None else limit.ignore_below

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deployments.guards.domain import counters
 from deployments.guards.domain.betting import blocks, e_process, rates
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim, Trial
 from deployments.guards.domain.betting.rates import RateLimit
 from deployments.guards.domain.counters import NO_FACTS, Facts
-from deployments.guards.domain.limits import COUNTED, KINDS, GuardLimit, Metric
+from deployments.guards.domain.families.counters import Mean
+from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.step_tests import OpenBlock, Side, StepTests
 
@@ -42,11 +42,11 @@ class Procedure:
     candidate: Facts = NO_FACTS
 
 
-def max_test(metric: Metric) -> str:
+def max_test(metric: str) -> str:
     return f"{metric}.max"
 
 
-def ratio_test(metric: Metric) -> str:
+def ratio_test(metric: str) -> str:
     return f"{metric}.ratio"
 
 
@@ -114,7 +114,7 @@ def _bet_blocks(
     if errors and (is_cut or errors.seconds >= _COMPLETE * lengths.errors):
         del waiting[_ERRORS]
         for limit in procedure.limits:
-            if limit.metric in COUNTED:
+            if limit.kind.is_rate:
                 rates.bet_block(
                     claims, limit.metric, rate_limit(limit), errors.side.failures, procedure.payoff
                 )
@@ -135,7 +135,7 @@ def _bet_readings(
 ) -> Claimed:
     """The fast lane, by this reading; of means by the last few until they have enough requests."""
     for limit in procedure.limits:
-        if limit.metric in COUNTED:
+        if limit.kind.is_rate:
             rates.bet_reading(claims, limit.metric, rate_limit(limit), interval.failures)
     for name, is_alone in ((_MEANS_NOW, False), (_IDLE_NOW, False), (_ALONE_NOW, True)):
         block = waiting.get(name)
@@ -149,7 +149,7 @@ def _bet_readings(
 
 def _without_throughput(procedure: Procedure) -> Procedure:
     """Smaller batches take more time of the GPU for each inference, whatever the version."""
-    limits = tuple(limit for limit in procedure.limits if KINDS[limit.metric].unit == "ms")
+    limits = tuple(limit for limit in procedure.limits if limit.kind.unit == "ms")
     return replace(procedure, limits=limits)
 
 
@@ -164,11 +164,10 @@ def _signs(
     """Whether each mean is above its limit, by the name of its test."""
     signs = []
     for limit in procedure.limits:
-        # Errors are counted, and memory is measured, not sampled.
-        if limit.metric in (*COUNTED, Metric.GPU_MEMORY):
+        if not isinstance(limit.kind.test, Mean):
             continue
-        mine = counters.value_of(limit.metric, side.candidate, procedure.candidate)
-        base = counters.value_of(limit.metric, side.stable, procedure.stable)
+        mine = limit.kind.value(side.candidate, procedure.candidate)
+        base = limit.kind.value(side.stable, procedure.stable)
         most = limit.max if is_alone else None if base is None else most_of(limit, base)
         if mine is not None and most is not None:
             name = max_test(limit.metric) if is_alone else ratio_test(limit.metric)
@@ -177,7 +176,7 @@ def _signs(
 
 
 def _gross(limit: GuardLimit, most: float, base: float | None) -> float:
-    slack = _GROSS_MS if KINDS[limit.metric].unit == "ms" else 0.0
+    slack = _GROSS_MS if limit.kind.unit == "ms" else 0.0
     return max(_GROSS * most, (base or most) + slack)
 
 
@@ -196,21 +195,21 @@ def most_of(limit: GuardLimit, stable: float) -> float | None:
     """
     if limit.max_ratio is None:
         return None
-    if limit.metric in COUNTED:
+    if limit.kind.is_rate:
         return rate_limit(limit).allowed(stable)
     return max(limit.max_ratio * stable, stable + (limit.ignore_below or 0.0))
 
 
 def evidence_of(limit: GuardLimit, tests: StepTests) -> float:
     """Against the limit, over the rollout: compare it with 1 / the level of one test."""
-    if limit.metric in COUNTED:
+    if limit.kind.is_rate:
         return rates.evidence(tests.claims, limit.metric, rate_limit(limit))
     return max(tests.of(name).evidence for name in _names(limit)) if limit.tests else 0.0
 
 
 def is_within(limit: GuardLimit, tests: StepTests, *, alpha: float) -> bool:
     """Whether this step has shown that all limits are met."""
-    if limit.metric in COUNTED:
+    if limit.kind.is_rate:
         return rates.is_within(tests.claims, limit.metric, rate_limit(limit), alpha=alpha)
     return all(tests.of(name).within.value >= 1 / alpha for name in _names(limit))
 
@@ -221,5 +220,4 @@ def _names(limit: GuardLimit) -> list[str]:
 
 
 def block_seconds(limit: GuardLimit, tests: StepTests) -> float:
-    is_rate = limit.metric in COUNTED
-    return tests.lengths.errors if is_rate else tests.lengths.means
+    return tests.lengths.errors if limit.kind.is_rate else tests.lengths.means

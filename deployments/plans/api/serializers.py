@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 from rest_framework import serializers
 
-from deployments.guards.domain.limits import GuardLimit, Metric
-from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
-from deployments.guards.domain.promql import METRIC, QueryGuard
+from deployments.guards.domain import catalogue, guard_set
 from deployments.plans.domain.rollout_plan import AnalysisSettings, PlanKind, PlanSettings
 from deployments.plans.domain.steps import Step
 from portal.api.base_serializer import Serializer, choice_of
@@ -61,14 +59,11 @@ class AnalysisSerializer(_DefinedSerializer):
 
 
 class GuardLimitSerializer(Serializer):
-    metric = serializers.ChoiceField(
-        choices=[*(metric.value for metric in Metric), *QUANTILES, METRIC]
-    )
-
     def get_fields(self) -> dict[str, Any]:
         # Of all kinds of guards: which of the fields a guard may have depends on its metric.
-        fields = super().get_fields()
-        for model in (GuardLimit, PercentileGuard, QueryGuard):
+        metric = serializers.ChoiceField(choices=catalogue.names())
+        fields = {"metric": metric, **super().get_fields()}
+        for model in dict.fromkeys(guard_set.LIMITS.values()):
             for name, definition in fields_of(model).items():
                 if name not in fields:
                     nullable = {} if definition.kind in (str, bool) else {"allow_null": True}

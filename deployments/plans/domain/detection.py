@@ -7,7 +7,7 @@ from typing import Final
 
 from deployments.guards.domain import counter_verdicts, sequential_tests
 from deployments.guards.domain.betting import blocks, power
-from deployments.guards.domain.limits import Metric
+from deployments.guards.domain.kinds import error_rate
 from deployments.plans.domain.rollout_plan import PlanSettings
 
 # A rate of which nothing was seen to fail may still be as high as one more request failing.
@@ -36,7 +36,7 @@ class Detection:
 
 
 def has_error_guard(settings: PlanSettings) -> bool:
-    return any(limit.metric == Metric.ERROR_RATE for limit in settings.guards.limits)
+    return any(limit.metric == error_rate.KIND.name for limit in settings.guards.limits)
 
 
 def of_step(
@@ -47,7 +47,7 @@ def of_step(
     Blocks have their default length: a calm service finds the same sooner.
     """
     limit = next(
-        (limit for limit in settings.guards.limits if limit.metric == Metric.ERROR_RATE), None
+        (limit for limit in settings.guards.limits if limit.metric == error_rate.KIND.name), None
     )
     if limit is None or not 0 < weight <= 100 or (weight == 100 and not settings.is_shadow):
         return None

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from deployments.guards.domain import guard_set
-from deployments.guards.domain.answer_metrics import QUALITY, QualityMetric
+from deployments.guards.domain.answers.answer_metrics import QUALITY, QualityMetric
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.plans.domain.steps import LONGEST_SOAK_SECONDS, ZERO_TRAFFIC_STEP, Step
@@ -206,7 +206,7 @@ def stored(plan: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Rollo
 def _rejected(error: ValidationError) -> Rejected:
     """Errors with paths as they are on the wire: without the tags of the union of guards."""
     fields = {
-        ".".join(part for part in path.split(".") if part not in guard_set.SOURCES): message
+        ".".join(part for part in path.split(".") if part not in guard_set.TAGS): message
         for path, message in rejection_of(error, RolloutPlan).fields.items()
     }
     return Rejected(next(iter(fields.values())), fields)

@@ -11,10 +11,10 @@ from typing import Any, Final
 from django import forms
 from django.forms import BoundField, formset_factory
 
-from deployments.guards.domain import percentiles as guard_percentiles
-from deployments.guards.domain.answer_metrics import QUALITY
-from deployments.guards.domain.limits import KINDS, GuardLimit
-from deployments.guards.domain.percentiles import PercentileGuard
+from deployments.guards.domain import catalogue, guard_set
+from deployments.guards.domain.answers.answer_metrics import QUALITY
+from deployments.guards.domain.families.counters import CounterKind
+from deployments.guards.domain.families.percentiles import PercentileKind
 from deployments.guards.domain.promql import QueryGuard
 from deployments.plans.domain.rollout_plan import PlanKind, RolloutPlan
 from deployments.plans.domain.steps import Step
@@ -110,25 +110,15 @@ QueryFormSet = formset_factory(
 
 
 class GuardForm(forms.Form):
-    """Limits of one metric; both empty: no guard. The prefix is the metric."""
+    """Limits of one guard; both empty: no guard. The prefix is its name."""
 
-    def __init__(
-        self,
-        *args: Any,
-        model: type[GuardLimit | PercentileGuard],
-        label: str,
-        source: str,
-        unit: str,
-        has_max: bool = True,
-        has_ratio: bool = True,
-        floor: float | None = 0.0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self.label, self.source = label, source
+    def __init__(self, data: Any, *, kind: CounterKind | PercentileKind, initial: Any) -> None:
+        super().__init__(data, prefix=kind.name, initial=initial)
+        self.label, self.source = kind.label, kind.source
+        floor = kind.ignore_below
         self.default_floor = "automatic" if floor is None else f"{floor:g}"
-        # People read and write a ratio in percent.
-        self.unit, self.scale = ("%", 100.0) if unit == "ratio" else (unit, 1.0)
+        self.unit, self.scale = ("%", 100.0) if kind.unit == "ratio" else (kind.unit, 1.0)
+        has_max, has_ratio, model = kind.has_max, kind.has_ratio, guard_set.LIMITS[kind.reads]
         definitions = fields_of(model)
         if has_max:
             self.fields["max"] = _number(definitions["max"], min_value=0, max_value=None)
@@ -181,56 +171,33 @@ class QualityForm(forms.Form):
 
 
 def guard_forms(data: Any, initial: Mapping[str, Any]) -> list[GuardForm]:
-    counters = {
-        metric.value: GuardForm(
-            data,
-            prefix=metric.value,
-            initial=initial.get(metric.value),
-            model=GuardLimit,
-            label=kind.label,
-            source=kind.source,
-            unit=kind.unit,
-            has_max=kind.has_max,
-            has_ratio=kind.has_ratio,
-            floor=kind.ignore_below,
-        )
-        for metric, kind in KINDS.items()
-    }
-    percentiles = {
-        metric: GuardForm(
-            data,
-            prefix=metric,
-            initial=initial.get(metric),
-            model=PercentileGuard,
-            label=label,
-            source=guard_percentiles.SOURCE,
-            unit="ms",
-            floor=guard_percentiles.IGNORE_BELOW_MS,
-        )
-        for metric, label in guard_percentiles.LABELS.items()
-    }
-    return [*counters.values(), *percentiles.values()]
-
-
-def _limits(most: float | None, guard: GuardLimit | PercentileGuard) -> dict[str, Any]:
-    return {"max": most, "max_ratio": guard.max_ratio, "dry_run": guard.dry_run}
+    """One for each guard, but queries: a plan may have several of them, in rows of their own."""
+    kinds: list[CounterKind | PercentileKind] = [
+        *catalogue.counter_kinds(),
+        *catalogue.percentile_kinds(),
+    ]
+    return [GuardForm(data, kind=kind, initial=initial.get(kind.name)) for kind in kinds]
 
 
 def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, Any]]:
-    """Guards by metric, in the units of the form."""
-    shown: dict[str, dict[str, Any]] = {}
-    for limit in plan.guards.limits:
-        scale = 100.0 if KINDS[limit.metric].unit == "ratio" else 1.0
-        most = None if limit.max is None else round(limit.max * scale, 6)
-        floor = _stated(limit.ignore_below, KINDS[limit.metric].ignore_below)
-        shown[limit.metric.value] = {
-            **_limits(most, limit),
-            "ignore_below": None if floor is None else round(floor * scale, 6),
+    """Guards by name, in the units of the form."""
+    return {
+        guard.kind.name: {
+            "max": _scaled(guard.max, guard.kind.unit),
+            "max_ratio": guard.max_ratio,
+            "ignore_below": _scaled(
+                _stated(guard.ignore_below, guard.kind.ignore_below), guard.kind.unit
+            ),
+            "dry_run": guard.dry_run,
         }
-    for guard in plan.guards.percentiles:
-        floor = _stated(guard.ignore_below, guard_percentiles.IGNORE_BELOW_MS)
-        shown[guard.metric] = {**_limits(guard.max, guard), "ignore_below": floor}
-    return shown
+        for guard in plan.guards.listed
+        if not isinstance(guard, QueryGuard)
+    }
+
+
+def _scaled(value: float | None, unit: str) -> float | None:
+    """People read and write a ratio in percent."""
+    return round(value * 100, 6) if value is not None and unit == "ratio" else value
 
 
 def _stated(floor: float | None, default: float | None) -> float | None:

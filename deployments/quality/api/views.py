@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.guards.domain.answer_metrics import MOST_VALUES, Kind
+from deployments.guards.domain.answers.answer_metrics import MOST_VALUES, Kind
 from deployments.guards.domain.evidence import Verdict
 from deployments.quality.domain import golden_requests as quality_golden_requests
 from deployments.quality.selectors import quality

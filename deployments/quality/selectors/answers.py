@@ -8,9 +8,9 @@ from typing import Final
 
 from django.db.models import QuerySet
 
-from deployments.guards.domain import answer_windows
-from deployments.guards.domain.answer_metrics import Kind, Summary
-from deployments.guards.domain.answer_windows import Row
+from deployments.guards.domain.answers import answer_windows
+from deployments.guards.domain.answers.answer_metrics import Kind, Summary
+from deployments.guards.domain.answers.answer_windows import Row
 from deployments.models import QualityObservation, Rollout
 from portal.core import clock
 

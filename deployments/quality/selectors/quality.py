@@ -9,8 +9,8 @@ from typing import Final
 
 from django.db.models import Max, QuerySet
 
-from deployments.guards.domain import answer_verdicts
-from deployments.guards.domain.answer_metrics import Kind, QualityMetric
+from deployments.guards.domain.answers import answer_verdicts
+from deployments.guards.domain.answers.answer_metrics import Kind, QualityMetric
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.models import (
     GoldenRequest,

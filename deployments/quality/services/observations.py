@@ -10,8 +10,8 @@ from typing import Any, Final
 from django.db import transaction
 
 from deployments import rejections
-from deployments.guards.domain import answer_metrics, two_sample_tests
-from deployments.guards.domain.answer_metrics import Kind, Summary
+from deployments.guards.domain.answers import answer_metrics, two_sample_tests
+from deployments.guards.domain.answers.answer_metrics import Kind, Summary
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Revision
 from deployments.serving.selectors import deployments
 from portal.accounts import policy

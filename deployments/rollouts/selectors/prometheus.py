@@ -1,4 +1,4 @@
-"""Results of the guards on the gateway and on Prometheus at the present step of a rollout."""
+"""What the gateway and Prometheus say at the present step of a rollout, as far as it was read."""
 
 from __future__ import annotations
 
@@ -7,27 +7,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.guards.domain import (
-    counter_verdicts,
-    evidence,
-    histograms,
-    lost_requests,
-    percentile_verdicts,
-    percentiles,
-    prometheus_state,
-    promql,
-    reference,
-)
+from deployments.guards.domain import lost_requests, prometheus_state
 from deployments.guards.domain.betting.blocks import BlockLengths
-from deployments.guards.domain.evidence import GuardResult
-from deployments.guards.domain.limits import GuardLimit
-from deployments.guards.domain.load import PodLoad
+from deployments.guards.domain.families.protocol import Reads
+from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.lost_requests import GatewayState
-from deployments.guards.domain.percentile_verdicts import Judging
-from deployments.guards.domain.percentiles import QUANTILES, PercentileGuard
 from deployments.guards.domain.prometheus_state import State
-from deployments.guards.domain.promql import Watched
-from deployments.guards.domain.reference import Reference
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.models import PrometheusReading
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
@@ -67,75 +52,33 @@ def sent_at(snapshot: RolloutSnapshot) -> tuple[int, int]:
     return (0, 0) if _gateway_problem(gateway) else gateway.sent
 
 
-def guards_for(snapshot: RolloutSnapshot, load: PodLoad | None) -> tuple[GuardResult, ...]:
-    """None where the plan has only guards on the counters of servers."""
+def read(snapshot: RolloutSnapshot) -> State:
+    """The state of the present step, with the reason where the cluster's gateway cannot be read."""
     guards = snapshot.plan.guards
-    if not guards.has_readings:
-        return ()
-    state = state_at(snapshot)
-    by = _judging(snapshot, state, load)
-    lost = [_judge_lost(snapshot, limit, state.gateway) for limit in guards.gateway_limits]
-    percentile = [_judge_percentile(snapshot, guard, by) for guard in guards.percentiles]
-    queried = [_judge_query(guard, state) for guard in guards.queries]
-    return (
-        *evidence.mark_dry_runs(lost, guards.gateway_limits),
-        *evidence.mark_dry_runs(percentile, guards.percentiles),
-        *evidence.mark_dry_runs(queried, guards.queries),
-    )
+    state = state_at(snapshot) if guards.has_readings else State()
+    gateway = state.gateway
+    if not guards.gateway_limits or gateway.at is not None or gateway.problem:
+        return state
+    capabilities = Capabilities.from_json(snapshot.rollout.deployment.cluster.capabilities)
+    feature = capabilities.feature("gateway-metrics")
+    if feature.is_there:
+        return state
+    why = feature.why.rstrip(".") or "the cluster's gateway offers no metrics"
+    return replace(state, gateway=lost_requests.without_reading(gateway, why, is_countable=False))
 
 
-def _judge_percentile(
-    snapshot: RolloutSnapshot, guard: PercentileGuard, by: Judging
-) -> GuardResult:
-    if not snapshot.progress.is_alone:
-        return percentile_verdicts.judge(guard, by)
-    recorded = Reference.from_json(snapshot.rollout.reference)
-    absolute = reference.absolute_percentile(guard, recorded)
-    if absolute is None:
-        return reference.not_recorded(guard.label, percentiles.SOURCE)
-    result = percentile_verdicts.judge(absolute, by)
-    before = histograms.bucket_of(recorded.histogram, QUANTILES[guard.metric])
-    return replace(result, stable=f"{histograms.format_bucket(before)} before")
+def unknown(state: State) -> dict[Reads, str]:
+    """Why there are no current numbers of the gateway or of histograms."""
+    return {
+        Reads.GATEWAY: _gateway_problem(state.gateway),
+        Reads.HISTOGRAM: state.problem or _unknown(state.histogram_at),
+    }
 
 
-def _judge_query(guard: promql.QueryGuard, state: State) -> GuardResult:
-    watched = state.watched.get(guard.name, Watched())
-    return promql.judge(guard, watched, unknown=_unknown(watched.at))
-
-
-def _judging(snapshot: RolloutSnapshot, state: State, load: PodLoad | None) -> Judging:
-    plan = snapshot.plan
-    source = histograms.source_named(state.source)
-    return Judging(
-        tests=state.tests,
-        alpha=counter_verdicts.alpha_of_one_test(plan.analysis.alpha, tests=plan.guards.tests),
-        is_strict=plan.analysis.is_strict,
-        min_requests=snapshot.progress.step.min_requests,
-        source=source.label if source else "",
-        query=state.query,
-        at=state.histogram_at,
-        unknown=state.problem or _unknown(state.histogram_at),
-        load=load,
-    )
-
-
-def _judge_lost(snapshot: RolloutSnapshot, limit: GuardLimit, gateway: GatewayState) -> GuardResult:
-    feature = Capabilities.from_json(snapshot.rollout.deployment.cluster.capabilities).feature(
-        "gateway-metrics"
-    )
-    if gateway.at is None and not gateway.problem and not feature.is_there:
-        why = feature.why.rstrip(".") or "the cluster's gateway offers no metrics"
-        gateway = lost_requests.without_reading(gateway, why, is_countable=False)
-    plan = snapshot.plan
-    by = counter_verdicts.Judging(
-        tests=gateway.tests,
-        alpha=counter_verdicts.alpha_of_one_test(plan.analysis.alpha, tests=plan.guards.tests),
-        is_strict=plan.analysis.is_strict,
-        min_requests=snapshot.progress.step.min_requests,
-        unknown=_gateway_problem(gateway),
-        is_mirrored=snapshot.progress.is_shadow,
-    )
-    return lost_requests.judge(limit, gateway, by, is_alone=snapshot.progress.is_alone)
+def unknown_queries(guards: PlanGuards, state: State) -> dict[str, str]:
+    """The same of each query, by the name of its guard."""
+    times = {name: watched.at for name, watched in state.watched.items()}
+    return {guard.name: _unknown(times.get(guard.name)) for guard in guards.queries}
 
 
 def _gateway_problem(gateway: GatewayState) -> str:

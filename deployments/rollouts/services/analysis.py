@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from deployments.guards.domain import counter_verdicts, evidence, reference, stale_metrics
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain import counter_verdicts, evidence, stale_metrics, step_verdicts
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.limits import GuardLimit
+from deployments.guards.domain.families.protocol import Reads
 from deployments.guards.domain.load import PodLoad
 from deployments.guards.domain.reference import Reference
 from deployments.guards.domain.step_tests import Side
+from deployments.guards.domain.step_verdicts import StepReadings, Terms
 from deployments.quality.selectors import quality
 from deployments.rollouts.domain.observation import RolloutProgress
 from deployments.rollouts.domain.readiness import Readiness, readiness_of
@@ -60,7 +60,6 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
         *_judge_split(progress, counts, unknown, is_covered=not uncovered),
         *_judge_received(snapshot, counts, unknown),
         *_judge(snapshot, counts, unknown, serving.load),
-        *prometheus.guards_for(snapshot, serving.load),
         *quality.guards_for(rollout=rollout, limits=snapshot.plan.quality_limits),
     )
     readiness = readiness_of(
@@ -139,39 +138,27 @@ def _analysis(
 def _judge(
     snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str, load: PodLoad | None
 ) -> tuple[GuardResult, ...]:
-    rollout, plan = snapshot.rollout, snapshot.plan
-    limits = plan.guards.server_limits
-    judging = Judging(
-        tests=counts.tests,
-        alpha=counter_verdicts.alpha_of_one_test(plan.analysis.alpha, tests=plan.guards.tests),
+    """The guards of the plan, each by what its source says now."""
+    rollout, plan, progress = snapshot.rollout, snapshot.plan, snapshot.progress
+    guards, state = plan.guards, prometheus.read(snapshot)
+    terms = Terms(
+        alpha=counter_verdicts.alpha_of_one_test(plan.analysis.alpha, tests=guards.tests),
         is_strict=plan.analysis.is_strict,
-        min_requests=snapshot.progress.step.min_requests,
-        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, limits),
-        candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
-        unknown=unknown,
-        is_mirrored=snapshot.progress.is_shadow,
+        min_requests=progress.step.min_requests,
+        is_mirrored=progress.is_shadow,
         load=load,
+        recorded=Reference.from_json(rollout.reference) if progress.is_alone else None,
     )
-    if snapshot.progress.is_alone:
-        recorded = Reference.from_json(rollout.reference)
-        results = tuple(_judge_alone(limit, judging, recorded) for limit in limits)
-    else:
-        results = counter_verdicts.judge(limits, judging)
-    warming = warm_ups.describe(warm_ups.until(counts.warm_at))
-    explained = (
-        warm_ups.explained(result, limit, warming)
-        for result, limit in zip(results, limits, strict=True)
+    readings = StepReadings(
+        counters=counts.tests,
+        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, guards.server_limits),
+        candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, guards.server_limits),
+        warming=warm_ups.describe(warm_ups.until(counts.warm_at)),
+        state=state,
+        unknown={Reads.SERVER: unknown, **prometheus.unknown(state)},
+        unknown_queries=prometheus.unknown_queries(guards, state),
     )
-    return evidence.mark_dry_runs(explained, limits)
-
-
-def _judge_alone(limit: GuardLimit, judging: Judging, recorded: Reference) -> GuardResult:
-    """Beside what stable showed before: it gets no requests any more."""
-    absolute = reference.absolute(limit, recorded)
-    if absolute is None:
-        return reference.not_recorded_metric(limit)
-    result = counter_verdicts.judge((absolute,), judging)[0]
-    return reference.described(result, limit, recorded)
+    return step_verdicts.judge(guards, readings, terms)
 
 
 def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -> str:

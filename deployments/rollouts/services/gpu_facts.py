@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployments.guards.domain.counters import NO_FACTS, Facts
-from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.limits import GuardLimit
 from deployments.models import Revision, Rollout
 from fleet.telemetry.selectors import current, measured
 from fleet.telemetry.selectors.current import WorkloadKey
@@ -11,15 +11,15 @@ from fleet.telemetry.selectors.current import WorkloadKey
 
 def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> Facts:
     """Only what a limit needs: each costs a query at every reading."""
-    metrics = {limit.metric for limit in limits}
-    if not metrics & {Metric.GPU_MEMORY, Metric.COST_PER_1000}:
+    needed = {limit.kind.fact for limit in limits if limit.kind.fact}
+    if not needed:
         return NO_FACTS
     deployment = rollout.deployment
     name = f"{deployment.name}-r{revision.number}"
     key = WorkloadKey(deployment.cluster_id, deployment.namespace, name)
     return Facts(
-        gpu_memory_gib=_memory_gib(key) if Metric.GPU_MEMORY in metrics else None,
-        usd_per_gpu_hour=_price(key) if Metric.COST_PER_1000 in metrics else None,
+        gpu_memory_gib=_memory_gib(key) if "gpu_memory_gib" in needed else None,
+        usd_per_gpu_hour=_price(key) if "usd_per_gpu_hour" in needed else None,
     )
 
 

@@ -11,8 +11,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from deployments.guards.domain.counters import Sums
-from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.limits import TIMED, GuardLimit
 from deployments.models import Rollout
 from deployments.plans.domain import warm_up
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
@@ -61,12 +59,6 @@ def until(ends: Ends) -> datetime | None:
 def describe(until: datetime | None) -> str:
     """Empty when no pod warms up."""
     return "" if until is None else f"warming up, not judged until {until:%H:%M:%S} UTC"
-
-
-def explained(result: GuardResult, limit: GuardLimit, message: str) -> GuardResult:
-    """The result, with the warm-up as the reason why there is no verdict on its times yet."""
-    is_waiting = result.verdict == Verdict.NOT_ENOUGH and limit.metric in TIMED
-    return replace(result, message=message) if message and is_waiting else result
 
 
 def _workload(rollout: Rollout) -> WorkloadKey:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.guards.domain import formatting
-from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.kinds import error_rate, latency_mean
+from deployments.guards.domain.limits import GuardLimit
 from deployments.models import Rollout, RolloutEvent
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
@@ -42,7 +42,7 @@ def charts_of(view: RolloutView) -> list[RolloutChart]:
     points, marks = _points_of(view.rollout), _marks_of(view.rollout)
     limits = view.plan.guards.limits
     limit, limit_text = _latency_limit(limits, points["stable"])
-    errors, errors_text = _limit_of(limits, Metric.ERROR_RATE)
+    errors, errors_text = _limit_of(limits, error_rate.KIND.name)
     drawn = (
         ("weight", _weight_title(view), _weight_chart(view, points, marks), "as requested"),
         (
@@ -159,25 +159,25 @@ def _latency_limit(
     limits: Sequence[GuardLimit], stable: Sequence[MinutePoint]
 ) -> tuple[float | None, str]:
     """A relative limit is drawn at its present value: the latency of stable times the ratio."""
-    limit, text = _limit_of(limits, Metric.LATENCY_MEAN)
+    limit, text = _limit_of(limits, latency_mean.KIND.name)
     if limit is not None or not text:
         return limit, text
-    guard = _guard_on(limits, Metric.LATENCY_MEAN)
+    guard = _guard_on(limits, latency_mean.KIND.name)
     ratio = guard.max_ratio if guard else None
     known = [point.mean_latency_ms for point in stable[-_LAST_MINUTES:] if point.mean_latency_ms]
     return (ratio * sum(known) / len(known) if ratio and known else None), text
 
 
-def _limit_of(limits: Sequence[GuardLimit], metric: Metric) -> tuple[float | None, str]:
+def _limit_of(limits: Sequence[GuardLimit], metric: str) -> tuple[float | None, str]:
     guard = _guard_on(limits, metric)
     if guard is None:
         return None, ""
     if guard.max is not None:
-        return guard.max, f"limit: {formatting.format_value(metric, guard.max)}"
+        return guard.max, f"limit: {guard.kind.format(guard.max)}"
     return None, f"limit: {guard.max_ratio:g} times stable"
 
 
-def _guard_on(limits: Sequence[GuardLimit], metric: Metric) -> GuardLimit | None:
+def _guard_on(limits: Sequence[GuardLimit], metric: str) -> GuardLimit | None:
     return next((guard for guard in limits if guard.metric == metric), None)
 
 

@@ -14,7 +14,7 @@ from deployments.guards.domain import sequential_tests as tests_of_counters
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import MOST_DIFFERENCE, LoadDifference, PodLoad
 from deployments.guards.domain.percentile_tests import PercentileTests
 from deployments.guards.domain.sequential_tests import Procedure
@@ -28,9 +28,9 @@ EQUAL = PodLoad(stable=50, candidate=50, stable_pods=1, candidate_pods=1)
 IDLE = PodLoad(stable=95, candidate=5, stable_pods=1, candidate_pods=1)
 BUSY = PodLoad(stable=25, candidate=75, stable_pods=2, candidate_pods=2)
 LIMITS = (
-    GuardLimit(metric=Metric.ERROR_RATE, max_ratio=1.25),
-    GuardLimit(metric=Metric.LATENCY_MEAN, max_ratio=1.25),
-    GuardLimit(metric=Metric.THROUGHPUT_PER_GPU, max_ratio=1.25),
+    GuardLimit(metric="error_rate", max_ratio=1.25),
+    GuardLimit(metric="latency_mean", max_ratio=1.25),
+    GuardLimit(metric="throughput_per_gpu", max_ratio=1.25),
 )
 percent, pods = st.integers(1, 99), st.integers(1, 200)
 
@@ -154,7 +154,7 @@ def test_throughput_of_small_batches_fails_nobody() -> None:
 
 
 def test_an_absolute_limit_needs_no_comparison() -> None:
-    limits = (GuardLimit(metric=Metric.LATENCY_MEAN, max=25.0),)
+    limits = (GuardLimit(metric="latency_mean", max=25.0),)
 
     assert judged(IDLE, ms=20, limits=limits)[0][0].verdict == "pass"
     assert judged(IDLE, ms=28, limits=limits)[0][0].verdict == "fail"
@@ -170,7 +170,7 @@ def test_readings_of_another_load_do_not_count_against_it_later() -> None:
 
     latency = counter_verdicts.judge(LIMITS, by)[1]
 
-    assert tests.of(tests_of_counters.ratio_test(Metric.LATENCY_MEAN)).trials == 5
+    assert tests.of(tests_of_counters.ratio_test("latency_mean")).trials == 5
     assert counter_verdicts.is_worse(LIMITS[1], by) is False
     assert latency.verdict != "not comparable"
 

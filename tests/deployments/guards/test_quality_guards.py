@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from deployments.guards.domain import answer_metrics, answer_verdicts
-from deployments.guards.domain import two_sample_tests as statistics
-from deployments.guards.domain.answer_metrics import Kind, Summary
+from deployments.guards.domain.answers import answer_metrics, answer_verdicts
+from deployments.guards.domain.answers import two_sample_tests as statistics
+from deployments.guards.domain.answers.answer_metrics import Kind, Summary
 from deployments.plans.domain import rollout_plan
 from portal.core.definitions import Rejected
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from deployments.guards.domain import counter_verdicts, evidence, sequential_tests
-from deployments.guards.domain import limits as guard_limits
+from deployments.guards.domain import catalogue, counter_verdicts, evidence, sequential_tests
 from deployments.guards.domain import step_tests as stored_tests
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.guard_set import PlanGuards
-from deployments.guards.domain.limits import GuardLimit, Metric
+from deployments.guards.domain.kinds import gpu_memory
+from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import Side, StepTests
 from deployments.plans.domain import rollout_plan
@@ -152,10 +152,10 @@ def test_a_failed_guard_stays_failed_for_the_step() -> None:
 
 def test_absolute_limits_need_no_stable_revision() -> None:
     limits = (
-        GuardLimit(metric=Metric.ERROR_RATE, max=0.02),
-        GuardLimit(metric=Metric.LATENCY_MEAN, max=10.0),
-        GuardLimit(metric=Metric.GPU_UTILISATION, max=0.01),
-        GuardLimit(metric=Metric.GPU_MEMORY, max=8.0),
+        GuardLimit(metric="error_rate", max=0.02),
+        GuardLimit(metric="latency_mean", max=10.0),
+        GuardLimit(metric="gpu_utilisation", max=0.01),
+        GuardLimit(metric="gpu_memory", max=8.0),
     )
     facts = Facts(gpu_memory_gib=9.5)
     tests = step_tests(sums(0), sums(100, 10, ms=14), intervals=20, limits=limits, facts=facts)
@@ -173,9 +173,9 @@ def test_absolute_limits_need_no_stable_revision() -> None:
 def test_measured_memory_is_judged_by_its_ratio_as_well(
     monkeypatch: pytest.MonkeyPatch, stable: float | None, verdict: Verdict
 ) -> None:
-    kind = replace(guard_limits.KINDS[Metric.GPU_MEMORY], has_ratio=True)
-    monkeypatch.setattr(guard_limits, "KINDS", {**guard_limits.KINDS, Metric.GPU_MEMORY: kind})
-    limit = GuardLimit(metric=Metric.GPU_MEMORY, max=12.0, max_ratio=1.2)
+    kind = replace(gpu_memory.KIND, has_ratio=True)
+    monkeypatch.setattr(catalogue, "KINDS", (kind,))
+    limit = GuardLimit(metric="gpu_memory", max=12.0, max_ratio=1.2)
     by = Judging(
         tests=StepTests(),
         alpha=0.01,
@@ -193,8 +193,8 @@ def test_measured_memory_is_judged_by_its_ratio_as_well(
 def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
     """One tenth of the requests must not count as one tenth of the throughput."""
     limits = (
-        GuardLimit(metric=Metric.THROUGHPUT_PER_GPU, max_ratio=1.2),
-        GuardLimit(metric=Metric.COST_PER_1000, max_ratio=1.2),
+        GuardLimit(metric="throughput_per_gpu", max_ratio=1.2),
+        GuardLimit(metric="cost_per_1000", max_ratio=1.2),
     )
     facts = Facts(usd_per_gpu_hour=3.6)
     slow = Sums(success=100, inferences=100, busy_ms=200, observed_ms=5000)
@@ -218,7 +218,7 @@ def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
 
 
 def test_without_a_price_the_cost_is_not_known() -> None:
-    limits = (GuardLimit(metric=Metric.COST_PER_1000, max_ratio=1.2),)
+    limits = (GuardLimit(metric="cost_per_1000", max_ratio=1.2),)
 
     (verdicts,) = judge(step_tests(sums(900), sums(100), limits=limits), limits=limits)
 
@@ -326,7 +326,7 @@ def test_a_plan_survives_its_row_and_an_empty_one_has_the_defaults() -> None:
     assert [step.weight for step in plan.steps] == [0]
     assert rollout_plan.stored({}, STEPS) == rollout_plan.check({}, STEPS)
     assert [limit.metric for limit in rollout_plan.stored({}, []).guards.limits] == [
-        Metric.ERROR_RATE,
-        Metric.LOST_REQUESTS,
-        Metric.LATENCY_MEAN,
+        "error_rate",
+        "lost_requests",
+        "latency_mean",
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.guards.domain.answer_metrics import Kind
+from deployments.guards.domain.answers.answer_metrics import Kind
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Rollout
 from deployments.quality.services import observations
 from portal.core.errors import Forbidden, Invalid, NotFound

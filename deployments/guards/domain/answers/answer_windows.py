@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from deployments.guards.domain import two_sample_tests
-from deployments.guards.domain.answer_metrics import Summary
+from deployments.guards.domain.answers import two_sample_tests
+from deployments.guards.domain.answers.answer_metrics import Summary
 
 WINDOW_SECONDS: Final = 300
 # Of one side in one window: the first ones stand for the others.

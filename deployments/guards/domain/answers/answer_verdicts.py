@@ -16,11 +16,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from deployments.guards.domain import answer_windows
-from deployments.guards.domain import two_sample_tests as statistics
-from deployments.guards.domain.answer_metrics import BAD, QUALITY, Kind, QualityMetric, Summary
+from deployments.guards.domain.answers import answer_windows
+from deployments.guards.domain.answers import two_sample_tests as statistics
+from deployments.guards.domain.answers.answer_metrics import (
+    BAD,
+    QUALITY,
+    Kind,
+    QualityMetric,
+    Summary,
+)
+from deployments.guards.domain.answers.two_sample_tests import Compared, InterimLook
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.two_sample_tests import Compared, InterimLook
 
 # The chance that a good candidate is ever stopped by one of these guards.
 ALPHA: Final = 0.001

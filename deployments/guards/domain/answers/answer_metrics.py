@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from deployments.guards.domain import two_sample_tests
+from deployments.guards.domain.answers import two_sample_tests
 from portal.core.definitions import Rejected
 
 MOST_VALUES: Final = 1000

@@ -1,0 +1,92 @@
+"""Guards on counters of the server or of the gateway: what the file of each states.
+
+A guard has a value, which is computed from the sums of one side, and one of three tests:
+
+    Rate        requests that something happened to, each of them counted (`betting/rates`)
+    Mean        a mean over blocks of time, by how many of them are above the limit
+    Measured    a figure without samples: it is within the limit or not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.families.protocol import Reads
+
+NOT_KNOWN: Final = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`event` is what happened to a request, for "12 of 400 requests failed"."""
+
+    event: str
+
+    description = "two rates, each request counted"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    description = "signs of blocks"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The messages of its verdicts."""
+
+    missing: str
+    above: str
+    within: str
+
+    description = "one reading"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterKind:
+    """`value` is in `unit` (None: nothing to divide by), `most` the highest limit of a plan, and
+    `ignore_below` the default floor of its ratio, None for that of rates.
+    """
+
+    name: str
+    label: str
+    unit: str
+    source: str
+    most: float
+    value: Callable[[Sums, Facts], float | None]
+    test: Rate | Mean | Measured
+    reads: Reads = Reads.SERVER
+    ignore_below: float | None = 0.0
+    # What depends on the traffic weight cannot be compared with the stable revision.
+    has_ratio: bool = True
+    has_max: bool = True
+    # Of a plan that states no guards; None: it is not one of them.
+    default_ratio: float | None = None
+    # Made of times, which the load and the age of a pod change.
+    is_timed: bool = False
+    # Where less is worse, `value` is the reciprocal of what is shown.
+    is_inverse: bool = False
+    # The field of Facts that it needs, and what to say without it.
+    fact: str = ""
+    missing_fact: str = ""
+    shows: Callable[[float], str] | None = None
+
+    @property
+    def is_rate(self) -> bool:
+        return isinstance(self.test, Rate)
+
+    @property
+    def describe_test(self) -> str:
+        return self.test.description
+
+    def format(self, value: float | None) -> str:
+        """The value as people read it."""
+        if value is None:
+            return NOT_KNOWN
+        return f"{value:,.1f} {self.unit}" if self.shows is None else self.shows(value)
+
+
+def two_decimals(ratio: float) -> str:
+    return f"{ratio:.2%}"

@@ -1,0 +1,44 @@
+"""What a guard is: one file of `kinds/` that states what it reads, its limits, its test and its messages.
+
+`catalogue` lists them. The plan form, REST, rollouts, pages and docs/evidence.md follow from that list;
+one of a family that exists (`families`) needs nothing else. Pure.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+
+class Reads(StrEnum):
+    """Where the numbers of a guard come from. Each source is read once for all guards of a step."""
+
+    SERVER = "counters of the server"
+    GATEWAY = "counters of the gateway"
+    HISTOGRAM = "histograms in Prometheus"
+    QUERY = "a query on Prometheus"
+
+
+class GuardKind(Protocol):
+    """A registered guard. A plan states its limits under `name`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def unit(self) -> str:
+        """Of its limits: "ratio" is 0 to 1, which people read and write in percent."""
+
+    @property
+    def source(self) -> str:
+        """What measures it, beside its label."""
+
+    @property
+    def reads(self) -> Reads: ...
+
+    @property
+    def describe_test(self) -> str:
+        """How it is tested, for docs/evidence.md."""

@@ -1,0 +1,91 @@
+"""From what the tests of a guard say to its verdict: one order of questions, whatever was measured.
+
+- not enough data: numbers that are missing, and whatever is not decided yet.
+- fail: a sequential test rejects that the candidate is as allowed. The verdict stays for the rollout.
+- not comparable: times or throughput beside stable's, where pods of one side have more to do.
+- pass: a test shows that it is within the limit; or, unless the plan is strict, the step's minimum
+  number of requests was observed, the figure is within the limit and no test rejects.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from deployments.guards.domain.evidence import Verdict
+
+
+class Findings(Protocol):
+    """What was observed of one guard at one step, and what its tests say. Each description is empty
+    where there is nothing of that kind to say.
+    """
+
+    @property
+    def unknown(self) -> str:
+        """Why there are no current numbers."""
+
+    @property
+    def is_strict(self) -> bool: ...
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether a test has ever said worse than allowed in this rollout."""
+
+    @property
+    def is_shown_within(self) -> bool:
+        """Whether this step has shown that all limits are met."""
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the observed figure is within the limit, shown or not."""
+
+    def describe_observed(self) -> str:
+        """For example "12 of 400 requests failed"."""
+
+    def describe_regression(self) -> str: ...
+
+    def describe_power(self) -> str:
+        """What would have been detected by now."""
+
+    def describe_no_data(self) -> str:
+        """Why the candidate has no figure."""
+
+    def describe_few(self) -> str:
+        """How many requests are missing."""
+
+    def describe_no_stable(self) -> str:
+        """Why there is nothing to compare with."""
+
+    def describe_unresolved(self) -> str:
+        """Why no number of requests would decide."""
+
+    def describe_unequal_load(self) -> str: ...
+
+
+def verdict_of(findings: Findings) -> tuple[Verdict, str]:
+    """The verdict and its message."""
+    if findings.unknown:
+        return Verdict.NOT_ENOUGH, findings.unknown
+    if findings.is_worse:
+        return Verdict.FAILED, findings.describe_regression()
+    if undecidable := findings.describe_no_data() or findings.describe_unresolved():
+        return Verdict.NOT_ENOUGH, undecidable
+    unequal = findings.describe_unequal_load()
+    if unequal and not findings.describe_few():
+        return Verdict.NOT_COMPARABLE, unequal
+    if findings.is_shown_within:
+        return Verdict.PASSED, f"shown to be within the limit; {findings.describe_observed()}"
+    return _without_proof(findings)
+
+
+def _without_proof(findings: Findings) -> tuple[Verdict, str]:
+    if missing := findings.describe_few() or findings.describe_no_stable():
+        return Verdict.NOT_ENOUGH, missing
+    observed = findings.describe_observed()
+    if not findings.is_within:
+        return (
+            Verdict.NOT_ENOUGH,
+            f"above the limit, but not statistically significant; {observed}",
+        )
+    if findings.is_strict:
+        return Verdict.NOT_ENOUGH, f"not yet shown to be within the limit; {observed}"
+    return Verdict.PASSED, f"nothing detected{findings.describe_power()}; {observed}"
