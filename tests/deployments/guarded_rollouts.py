@@ -21,7 +21,7 @@ def begin(
     """As `start`, with a plan of its own; `is_calm`: after an hour of steady traffic to stable."""
     deployment = world.serving()
     if is_calm:
-        _calm_hour(world)
+        calm_hour(world)
     change = requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,
@@ -36,7 +36,7 @@ def begin(
     return world.reconcile_now(deployment), Rollout.objects.get()
 
 
-def _calm_hour(world: World) -> None:
+def calm_hour(world: World) -> None:
     """Readings of stable's pod each 5 s, whose times vary without memory."""
     dice, at = random.Random(1), world.clock.at - timedelta(hours=1)
     pod = Pod.objects.create(

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from deployments import rejections
+from deployments.guards.domain.betting import blocks
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment
 from deployments.plans.domain import candidate_replicas, descriptions, detection, rollout_plan
@@ -16,7 +17,7 @@ from deployments.plans.domain.detection import Detection, ExpectedTraffic
 from deployments.plans.domain.rollout_plan import PlanSettings, RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.preflight.services import cost
-from deployments.serving.selectors import deployments, statistics
+from deployments.serving.selectors import block_lengths, deployments, statistics
 from deployments.spec.domain import replicas
 from deployments.states import ChangeKind
 from fleet.capacity.selectors import capacity
@@ -119,11 +120,12 @@ def of(
     """
     rate = _rate_of(deployment)
     traffic = _last_day(deployment) if settings and detection.has_error_guard(settings) else None
+    block_seconds = _block_seconds(deployment) if traffic else blocks.DEFAULT_SECONDS
     figures = tuple(
         replace(
             _step(step, rate),
             replicas=_replicas(deployment, step, settings),
-            detection=_detection(step, settings, traffic),
+            detection=_detection(step, settings, traffic, block_seconds),
         )
         for step in steps
     )
@@ -182,13 +184,30 @@ def _replicas(deployment: Deployment, step: Step, settings: PlanSettings | None)
 
 
 def _detection(
-    step: Step, settings: PlanSettings | None, traffic: ExpectedTraffic | None
+    step: Step,
+    settings: PlanSettings | None,
+    traffic: ExpectedTraffic | None,
+    block_seconds: float,
 ) -> Detection | None:
     """In the time that the step takes with the traffic of the last day."""
     if settings is None or traffic is None:
         return None
     seconds = _step(step, traffic.per_second).seconds
-    return detection.of_step(settings, traffic, weight=step.weight, seconds=seconds or 0)
+    return detection.of_step(
+        settings,
+        traffic,
+        weight=step.weight,
+        seconds=seconds or 0,
+        block_seconds=block_seconds,
+    )
+
+
+def _block_seconds(deployment: Deployment) -> float:
+    """What a rollout that begins now would take."""
+    stable = deployment.stable_revision
+    if stable is None:
+        return blocks.DEFAULT_SECONDS
+    return block_lengths.before(stable, clock.now()).errors
 
 
 def _last_day(deployment: Deployment) -> ExpectedTraffic | None:

@@ -40,11 +40,15 @@ def has_error_guard(settings: PlanSettings) -> bool:
 
 
 def of_step(
-    settings: PlanSettings, traffic: ExpectedTraffic, *, weight: int, seconds: int
+    settings: PlanSettings,
+    traffic: ExpectedTraffic,
+    *,
+    weight: int,
+    seconds: int,
+    block_seconds: float = blocks.DEFAULT_SECONDS,
 ) -> Detection | None:
     """None: not even a hundred times as many errors show in so many seconds, or nothing compares them.
-
-    Blocks have their default length: a calm service finds the same sooner.
+    `block_seconds` is that of failures (`blocks.BlockLengths`).
     """
     limit = next(
         (limit for limit in settings.guards.limits if limit.metric == error_rate.KIND.name), None
@@ -60,7 +64,7 @@ def of_step(
     setting = power.Setting(
         sequential_tests.rate_limit(limit),
         counter_verdicts.alpha_of_one_test(settings.analysis.alpha, tests=settings.guards.tests),
-        blocks.DEFAULT_SECONDS,
+        block_seconds,
         settings.analysis.payoff,
     )
     times = power.smallest_regression(expected, setting, seconds=seconds)

@@ -9,8 +9,7 @@ from typing import Any, Final, Self
 
 from deployments.guards.domain import reference, sequential_tests, step_tests
 from deployments.guards.domain import synthetic_requests as guard_synthetic_requests
-from deployments.guards.domain.betting import blocks
-from deployments.guards.domain.betting.blocks import BlockLengths, Slot
+from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import LoadDifference, PodLoad
@@ -20,13 +19,12 @@ from deployments.guards.domain.step_tests import Side, StepTests
 from deployments.models import Revision, Rollout
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import gpu_facts, warm_ups
+from deployments.serving.selectors import block_lengths as history
 from deployments.serving.selectors import synthetic_requests
-from fleet.telemetry.selectors import blocks as telemetry_blocks
 from fleet.telemetry.selectors import requests
 from fleet.telemetry.selectors.requests import RequestCounts
 
 _TICK: Final = timedelta(microseconds=1)
-_HISTORY: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,30 +115,7 @@ def block_lengths(snapshot: RolloutSnapshot, started_at: datetime | None) -> Blo
     """From stable's hour before the step. Once a step: then they are stored."""
     if started_at is None:
         return BlockLengths()
-    rollout = snapshot.rollout
-    deployment = rollout.deployment
-    series = telemetry_blocks.slots(
-        cluster_id=deployment.cluster_id,
-        namespace=deployment.namespace,
-        name=rollout.stable_revision.workload_name,
-        since=started_at - _HISTORY,
-        until=started_at,
-        seconds=blocks.SLOT_SECONDS,
-    )
-    return blocks.choose(
-        [
-            [
-                Slot(
-                    requests=slot.request_success + slot.request_failure,
-                    failures=slot.request_failure,
-                    timed=slot.request_success,
-                    duration_us=slot.request_duration_us,
-                )
-                for slot in of_pod
-            ]
-            for of_pod in series
-        ]
-    )
+    return history.before(snapshot.rollout.stable_revision, started_at)
 
 
 def _advance(

@@ -16,6 +16,7 @@ from deployments.plans.domain.rollout_plan import PlanKind, PlanSettings
 from fleet.models import Workload, WorkloadMinute
 from fleet.telemetry.selectors import daily
 from fleet.telemetry.selectors.daily import DayTraffic
+from tests.deployments.guarded_rollouts import calm_hour
 from tests.deployments.plans.test_plan_form import URL, SignIn
 from tests.deployments.world import World
 
@@ -130,6 +131,31 @@ def test_the_last_day_is_what_was_read_of_all_revisions(world: World) -> None:
         found.seconds if found else None for found in expected
     ]
     assert steps[1]["smallest_regression"] is not None
+
+
+def test_blocks_are_as_long_as_those_of_a_rollout_that_begins_now(world: World) -> None:
+    deployment = world.serving()
+    _minutes(world, minutes=10, failures=60)
+    client = APIClient()
+    client.force_authenticate(world.member)
+    url = f"/api/v1/deployments/{deployment.pk}/rollout-figures"
+
+    def smallest() -> float:
+        answer = client.post(url, {"steps": STEPS}, format="json").json()
+        times: float = answer["steps"][1]["smallest_regression"]
+        return times
+
+    def expected(block_seconds: float) -> float:
+        day = ExpectedTraffic(100.0, 60_000, 600)
+        found = detection.of_step(
+            PlanSettings(), day, weight=50, seconds=1800, block_seconds=block_seconds
+        )
+        assert found is not None
+        return found.times
+
+    assert smallest() == expected(60.0), "without a history"
+    calm_hour(world)
+    assert smallest() == expected(30.0) < expected(60.0), "no failure to tell calm from bursts"
 
 
 def test_the_form_says_what_each_step_finds_or_that_it_is_not_known(
