@@ -22,7 +22,7 @@ def main() -> int:
     started = time.monotonic()
     try:
         control_plane, *releases = build.build_all(
-            (build.CONTROL_PLANE, build.KSERVE), optional=build.OLDER_KSERVE
+            (build.CONTROL_PLANE, build.KSERVE), optional=(build.HELM, *build.OLDER_KSERVE)
         )
     except Unavailable as error:
         print(f"The tests on a real control plane are SKIPPED. {error}")

@@ -80,6 +80,12 @@ CONTROL_PLANE = Artifact(
     stamps_version=True,
 )
 
+HELM = Artifact(
+    name="helm",
+    release_of="helm.sh/helm/v4",
+    programs={"helm": "helm.sh/helm/v4/cmd/helm"},
+)
+
 
 def _kserve(release: str, programs: Sequence[str], sources: Sequence[str]) -> Artifact:
     """Controllers of a release of KServe, and what it ships: `sources` are kustomizations of its module."""
