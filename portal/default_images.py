@@ -6,5 +6,9 @@ TRITON: Final = "nvcr.io/nvidia/tritonserver:26.07-py3"
 TRITON_VLLM: Final = "nvcr.io/nvidia/tritonserver:26.07-vllm-python-py3"
 VLLM: Final = "vllm/vllm-openai:v0.11.0"
 SGLANG: Final = "lmsysorg/sglang:v0.5.23"
+TENSORRT_LLM: Final = "nvcr.io/nvidia/tensorrt-llm/release:1.2.1"
 STORAGE_INITIALIZER: Final = "kserve/storage-initializer:v0.20.0"
-ALLOWED: Final = "nvcr.io/nvidia/tritonserver, vllm/vllm-openai, lmsysorg/sglang, kserve/*"
+ALLOWED: Final = (
+    "nvcr.io/nvidia/tritonserver, vllm/vllm-openai, lmsysorg/sglang, "
+    "nvcr.io/nvidia/tensorrt-llm/release, kserve/*"
+)

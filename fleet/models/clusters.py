@@ -100,8 +100,9 @@ class Workload(models.Model):
     labels = models.JSONField(default=dict)
     # Names of the Triton models whose counters count; empty: all models of its Triton.
     triton_models = models.JSONField(default=list)
-    # The port of its pods where the model server exports metrics.
+    # The port of its pods and the path where the model server exports metrics.
     metrics_port = models.PositiveIntegerField(default=8002)
+    metrics_path = models.CharField(max_length=100, default="/metrics")
     # The highest memory use of a GPU that one of its pods had to itself; null: not measured.
     gpu_memory_peak_mib = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField()

@@ -41,6 +41,7 @@ _ENGINES: tuple[dict[str, Any], ...] = (
     {"engine": "triton"},
     {"engine": "kserve-vllm", "llm": {"hugging_face_id": "org/model"}},
     {"engine": "kserve-sglang", "llm": {"hugging_face_id": "org/model"}},
+    {"engine": "kserve-tensorrt-llm", "llm": {"hugging_face_id": "org/model"}},
     {"engine": "triton-vllm", "llm": {"hugging_face_id": "org/model"}},
     {"engine": "llm-inference-service", "llm": {"hugging_face_id": "org/model"}},
 )
@@ -105,6 +106,7 @@ def build(number: int, row: dict[str, Any]) -> list[Manifest]:
         role_arn="arn:aws:iam::111122223333:role/models",
         vllm_image="vllm/vllm-openai:v0.11.0",
         sglang_image="lmsysorg/sglang:v0.5.23",
+        tensorrt_llm_image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
         prometheus_url="http://prometheus-operated.monitoring:9090",
     )
     served = ServedRevision(

@@ -32,7 +32,10 @@ def revision_of(context: ManifestContext, engine: str) -> list[Manifest]:
         llm = Llm(hugging_face_id="org/model", gated=True)
         one = dataclasses.replace(one, spec=one.spec.replace(llm=llm))
         context = dataclasses.replace(
-            context, vllm_image="vllm/vllm-openai:v0.25.0", sglang_image="lmsysorg/sglang:v0.5.23"
+            context,
+            vllm_image="vllm/vllm-openai:v0.25.0",
+            sglang_image="lmsysorg/sglang:v0.5.23",
+            tensorrt_llm_image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
         )
     return [*revision.shared(context, one), *revision.own(context, one)]
 

@@ -23,6 +23,7 @@ _CASES: tuple[dict[str, Any], ...] = (
     {"engine": "triton-vllm", "llm": _LLM},
     {"engine": "kserve-vllm", "llm": _LLM},
     {"engine": "kserve-sglang", "llm": _LLM},
+    {"engine": "kserve-tensorrt-llm", "llm": _LLM},
     {"engine": "kserve-vllm", "llm": {"artifact": "pvc://weights/m", "nodes": 2}},
     {"engine": "llm-inference-service", "llm": _LLM},
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.engines import COPYING_ENGINES
 from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from deployments.spec.domain.serving_spec import (
     Batching,
@@ -25,6 +26,11 @@ from deployments.spec.domain.triton_settings import Instances, TritonSettings
 _names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 _TRITONS = (*serving_spec.ONNX_ENGINES, serving_spec.TRITON_VLLM)
+_TAKES_CLAIMS = (
+    serving_spec.KSERVE_VLLM,
+    serving_spec.KSERVE_SGLANG,
+    serving_spec.KSERVE_TENSORRT_LLM,
+)
 _hours = st.builds(
     OfficeHours,
     timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
@@ -59,6 +65,7 @@ CONTEXT = ManifestContext(
     storage_image="storage:1",
     vllm_image="vllm:1",
     sglang_image="sglang:1",
+    tensorrt_llm_image="tensorrt-llm:1",
     prometheus_url="http://prometheus:9090",
     cache_node_group="gpu",
 )
@@ -73,8 +80,10 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Sc
     kind: Any = draw(st.sampled_from(kinds))
     wakes = False
     made: dict[str, Any] = {"cooldown_seconds": draw(st.sampled_from([0, 300, 7200]))}
+    has_queue_metric = engine != serving_spec.KSERVE_TENSORRT_LLM
     if kind == serving_spec.HPA:
-        made["metric"] = draw(st.sampled_from(["cpu", "memory", "queue"]))
+        metrics = ["cpu", "memory", *(["queue"] if has_queue_metric else [])]
+        made["metric"] = draw(st.sampled_from(metrics))
     if kind == serving_spec.KNATIVE:
         made["metric"] = draw(st.sampled_from(["concurrency", "rps"]))
     if kind == serving_spec.KEDA:
@@ -83,9 +92,10 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Sc
         made["kafka"] = draw(st.none() | _topics)
         made["redis"] = draw(st.none() | _lists)
         has_queue = bool(made["sqs"] or made["kafka"] or made["redis"])
-        metrics = ["queue", "latency", "gateway-latency"]
+        metrics = ["latency", "gateway-latency", *(["queue"] if has_queue_metric else [])]
         metrics += [] if is_slice else ["gpu"]
-        metrics += ["kv-cache", "first-token"] if engine in serving_spec.LLM_ENGINES else []
+        metrics += ["first-token"] if engine in serving_spec.LLM_ENGINES else []
+        metrics += ["kv-cache"] if engine in serving_spec.LLM_ENGINES and has_queue_metric else []
         metrics += [""] if made["office_hours"] or has_queue else []
         made["metric"] = draw(st.sampled_from(metrics))
         if made["metric"] != "latency":
@@ -103,27 +113,26 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Sc
 def _llms(draw: st.DrawFn, engine: str) -> Llm:
     has_nodes = engine in (serving_spec.KSERVE_VLLM, serving_spec.LLM_SERVICE)
     nodes = draw(st.sampled_from([1, 2])) if has_nodes else 1
-    can_copy = engine == serving_spec.LLM_SERVICE or (
-        engine in serving_spec.OPENAI_ENGINES and nodes == 1
-    )
+    can_copy = engine == serving_spec.LLM_SERVICE or (engine in COPYING_ENGINES and nodes == 1)
     made: dict[str, Any] = {"hugging_face_id": "org/model-8B"}
-    takes_claims = engine in (serving_spec.KSERVE_VLLM, serving_spec.KSERVE_SGLANG)
+    takes_claims = engine in _TAKES_CLAIMS
     if takes_claims and (nodes > 1 or draw(st.booleans())):
         made = {"artifact": "pvc://weights/model-8B"}
-    if engine != serving_spec.TRITON_VLLM and draw(st.booleans()):
+    if engine in COPYING_ENGINES and draw(st.booleans()):
         made |= {"lora_adapters": "sql=org/sql, law=org/law", "max_lora_rank": 64}
     is_cached = draw(st.booleans())
     is_routed = engine == serving_spec.LLM_SERVICE and is_cached and draw(st.booleans())
     memory = "gpu_memory_utilization"
     if engine == serving_spec.KSERVE_SGLANG:
         memory = "mem_fraction_static"
-    if draw(st.booleans()):
+    is_tensorrt_llm = engine == serving_spec.KSERVE_TENSORRT_LLM
+    if not is_tensorrt_llm and draw(st.booleans()):
         made[memory] = 0.5
     return Llm(
         **made,
         prefix_caching=is_cached,
         prefix_routing=is_routed,
-        quantization=draw(st.sampled_from(["auto", "fp8"])),
+        quantization="auto" if is_tensorrt_llm else draw(st.sampled_from(["auto", "fp8"])),
         max_num_batched_tokens=draw(st.sampled_from([0, 4096])),
         enforce_eager=draw(st.booleans()),
         nodes=nodes,
@@ -240,6 +249,7 @@ def placed(
         role_arn=draw(st.sampled_from(["", "arn:aws:iam::1:role/models"])),
         vllm_image="vllm/vllm-openai:v0.11.0",
         sglang_image="lmsysorg/sglang:v0.5.23",
+        tensorrt_llm_image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
         prometheus_url="http://prometheus-operated.monitoring:9090",
         cache_node_group="gpu",
     )

@@ -36,6 +36,7 @@ _ENGINE_DETAILS = {
     "triton": "plain Deployment, full control",
     "kserve-vllm": "language models on vLLM, by KServe",
     "kserve-sglang": "language models on SGLang, by KServe",
+    "kserve-tensorrt-llm": "language models on TensorRT-LLM, by KServe",
     "triton-vllm": "language models, plain Deployment",
     "llm-inference-service": "language models over several nodes",
 }

@@ -139,6 +139,7 @@ def _registration(push: Push) -> Registration:
         },
         triton_models=models,
         metrics_port=network.metrics_port(push.rendered.served),
+        metrics_path=network.metrics_path(push.rendered.served),
     )
 
 

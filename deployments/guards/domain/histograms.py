@@ -63,7 +63,7 @@ SOURCES: Final[tuple[Source, ...]] = (
 )
 NO_SOURCE: Final = (
     "Prometheus has no latency histogram of both revisions: none of Istio, of an Envoy gateway, of "
-    "Triton (24.11 or newer with histogram_latencies), of vLLM or of SGLang"
+    "Triton (24.11 or newer with histogram_latencies), of vLLM, of SGLang or of TensorRT-LLM"
 )
 
 # By instance, by bound.

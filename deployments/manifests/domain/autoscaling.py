@@ -30,6 +30,10 @@ _GPU_MEMORY_USED: Final = "DCGM_FI_DEV_FB_USED"
 _GPU_MEMORY_FREE: Final = "DCGM_FI_DEV_FB_FREE"
 # Metrics that the pods of the model report themselves.
 OWN_METRICS: Final = ("first-token", "kv-cache", "latency", "queue")
+_SERVERS: Final = {
+    serving_spec.KSERVE_SGLANG: language.SGLANG,
+    serving_spec.KSERVE_TENSORRT_LLM: language.TENSORRT_LLM,
+}
 # One pod a minute down, so that a short lull does not cost a cold start.
 _ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
 
@@ -58,7 +62,7 @@ def metric_names(spec: ServingSpec) -> dict[str, str]:
 
 def _server_of(spec: ServingSpec) -> MetricNames:
     """The server of a language model."""
-    return language.SGLANG if spec.engine == serving_spec.KSERVE_SGLANG else language.VLLM
+    return _SERVERS.get(spec.engine, language.VLLM)
 
 
 def _queue_of(spec: ServingSpec) -> str:

@@ -64,15 +64,16 @@ def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifes
     """
     labels = {DEPLOYMENT_ID_LABEL: str(context.deployment_id), REVISION_LABEL: str(served.number)}
     meta = _metadata(context, served)
-    is_on_api = served.spec.engine in (serving_spec.KSERVE_VLLM, serving_spec.KSERVE_SGLANG)
+    is_on_api = served.spec.llm is not None and served.spec.engine in serving_spec.KSERVE_ENGINES
     port = "http1" if is_on_api else "metrics"
+    path = policies.metrics_path(served)
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
         "metadata": {**meta, "labels": {**dict(context.monitor_labels), **meta["labels"]}},
         "spec": {
             "selector": {"matchLabels": labels},
-            "endpoints": [{"port": port, "path": "/metrics", "interval": "15s"}],
+            "endpoints": [{"port": port, "path": path, "interval": "15s"}],
         },
     }
 

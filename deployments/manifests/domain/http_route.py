@@ -27,6 +27,7 @@ _SERVICE_SUFFIX: Final = {
     serving_spec.KSERVE_TRITON: "-predictor",
     serving_spec.KSERVE_VLLM: "-predictor",
     serving_spec.KSERVE_SGLANG: "-predictor",
+    serving_spec.KSERVE_TENSORRT_LLM: "-predictor",
     serving_spec.LLM_SERVICE: "-kserve-workload-svc",
 }
 _LLM_SERVICE_PORT: Final = 8000

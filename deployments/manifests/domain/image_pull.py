@@ -17,7 +17,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     metadata,
 )
-from deployments.spec.domain.engines import KSERVE_SGLANG, KSERVE_VLLM
+from deployments.spec.domain.engines import KSERVE_SGLANG, KSERVE_TENSORRT_LLM, KSERVE_VLLM
 from deployments.spec.domain.kubernetes_names import workload_name
 
 # Its pods carry no label of a deployment: they are none of the revision's.
@@ -54,7 +54,11 @@ def daemon_set(context: ManifestContext, served: ServedRevision) -> Manifest:
 
 
 def _server_image(context: ManifestContext, served: ServedRevision) -> str:
-    others = {KSERVE_VLLM: context.vllm_image, KSERVE_SGLANG: context.sglang_image}
+    others = {
+        KSERVE_VLLM: context.vllm_image,
+        KSERVE_SGLANG: context.sglang_image,
+        KSERVE_TENSORRT_LLM: context.tensorrt_llm_image,
+    }
     return served.spec.image or others.get(served.spec.engine, context.triton_image)
 
 

@@ -1,4 +1,4 @@
-"""A revision as a KServe InferenceService: Triton, vLLM or SGLang, in Standard or Knative mode.
+"""A revision as a KServe InferenceService: Triton, vLLM, SGLang or TensorRT-LLM, in Standard or Knative mode.
 
 The canary fields of InferenceService are not used: in Standard mode released versions accept them
 and split no traffic. Each revision is its own InferenceService; the portal's route splits.
@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import autoscaling, pod_template, sglang, triton_args, vllm
+from deployments.manifests.domain import (
+    autoscaling,
+    pod_template,
+    sglang,
+    tensorrt_llm,
+    triton_args,
+    vllm,
+)
 from deployments.manifests.domain.metadata import (
     RUNTIME,
     Manifest,
@@ -173,6 +180,7 @@ _MODELS = {
     serving_spec.KSERVE_TRITON: _triton_model,
     serving_spec.KSERVE_VLLM: _vllm_model,
     serving_spec.KSERVE_SGLANG: sglang.model,
+    serving_spec.KSERVE_TENSORRT_LLM: tensorrt_llm.model,
 }
 
 

@@ -15,6 +15,7 @@ def serving_runtime(
     name: str,
     model_format: Mapping[str, str],
     container: Mapping[str, Any],
+    metrics_path: str = "/metrics",
 ) -> Manifest:
     """`container` has what differs by server: image, command, arguments, environment and ports."""
     amounts = {"cpu": "1", "memory": "4Gi"}
@@ -29,7 +30,7 @@ def serving_runtime(
         "spec": {
             "annotations": {
                 "prometheus.kserve.io/port": "8080",
-                "prometheus.kserve.io/path": "/metrics",
+                "prometheus.kserve.io/path": metrics_path,
             },
             "multiModel": False,
             "supportedModelFormats": [{**model_format, "autoSelect": False}],

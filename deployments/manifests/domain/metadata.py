@@ -50,6 +50,7 @@ class ManifestContext:
     storage_secret: str = ""
     vllm_image: str = ""
     sglang_image: str = ""
+    tensorrt_llm_image: str = ""
     # Where the cluster's own KEDA reaches Prometheus.
     prometheus_url: str = ""
     # The LocalModelNodeGroup whose nodes keep cached models.

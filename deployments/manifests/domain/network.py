@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from deployments.manifests.domain import tensorrt_llm
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     WORKLOAD_LABEL,
@@ -142,9 +143,15 @@ def metrics_port(served: ServedRevision) -> int:
     ports = {
         serving_spec.KSERVE_VLLM: 8080,
         serving_spec.KSERVE_SGLANG: 8080,
+        serving_spec.KSERVE_TENSORRT_LLM: 8080,
         serving_spec.LLM_SERVICE: 8000,
     }
     return ports.get(served.spec.engine, _METRICS_PORT)
+
+
+def metrics_path(served: ServedRevision) -> str:
+    is_own = served.spec.engine == serving_spec.KSERVE_TENSORRT_LLM
+    return tensorrt_llm.METRICS_PATH if is_own else "/metrics"
 
 
 def _storage(context: ManifestContext) -> list[dict[str, Any]]:

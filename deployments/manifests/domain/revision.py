@@ -10,6 +10,7 @@ from deployments.manifests.domain import (
     namespace,
     network,
     sglang,
+    tensorrt_llm,
     triton_deployment,
     vllm,
 )
@@ -38,6 +39,8 @@ def shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
         manifests.append(vllm.serving_runtime(context))
     if spec.engine == serving_spec.KSERVE_SGLANG:
         manifests.append(sglang.serving_runtime(context))
+    if spec.engine == serving_spec.KSERVE_TENSORRT_LLM:
+        manifests.append(tensorrt_llm.serving_runtime(context))
     if spec.storage.model_cache == "cluster":
         manifests.append(local_model_cache.local_model_cache(context, served))
     return manifests

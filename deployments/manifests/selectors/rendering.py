@@ -29,6 +29,7 @@ from deployments.sizing.domain.onnx import MIB
 from deployments.spec.domain import replicas, serving_spec
 from deployments.spec.domain.engines import (
     KSERVE_SGLANG,
+    KSERVE_TENSORRT_LLM,
     LLM_SERVICE,
     ONNX_ENGINES,
     OPENAI_ENGINES,
@@ -98,6 +99,7 @@ def context_for(
         storage_secret=used.storage_secret,
         vllm_image=used.vllm_image,
         sglang_image=used.sglang_image,
+        tensorrt_llm_image=used.tensorrt_llm_image,
         prometheus_url=used.prometheus_url,
         cache_node_group=used.cache_node_group,
         monitor_labels=tuple(sorted(capabilities.monitor_labels.items())),
@@ -226,6 +228,8 @@ def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
         return used.triton_vllm_image
     if spec.engine == KSERVE_SGLANG:
         return used.sglang_image
+    if spec.engine == KSERVE_TENSORRT_LLM:
+        return used.tensorrt_llm_image
     is_preset = spec.engine == LLM_SERVICE or spec.nodes > 1
     return "" if is_preset else used.vllm_image
 

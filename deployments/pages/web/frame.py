@@ -31,6 +31,7 @@ ENGINE_NAMES = {
     serving_spec.TRITON: "Triton",
     serving_spec.KSERVE_VLLM: "KServe vLLM",
     serving_spec.KSERVE_SGLANG: "KServe SGLang",
+    serving_spec.KSERVE_TENSORRT_LLM: "KServe TensorRT-LLM",
     serving_spec.TRITON_VLLM: "Triton vLLM",
     serving_spec.LLM_SERVICE: "LLMInferenceService",
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from deployments.manifests.domain import sglang, vllm
+from deployments.manifests.domain import sglang, tensorrt_llm, vllm
 from deployments.manifests.domain.metadata import (
     RUNTIME,
     SERVICE_ACCOUNT,
@@ -18,7 +18,12 @@ from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.gateways import iam
 from deployments.registry.domain import external_weights, object_keys
-from deployments.spec.domain.engines import KSERVE_SGLANG, KSERVE_TRITON, KSERVE_VLLM
+from deployments.spec.domain.engines import (
+    KSERVE_SGLANG,
+    KSERVE_TENSORRT_LLM,
+    KSERVE_TRITON,
+    KSERVE_VLLM,
+)
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import objects
@@ -34,6 +39,7 @@ _RUNTIMES = {
     KSERVE_TRITON: RUNTIME,
     KSERVE_VLLM: vllm.RUNTIME,
     KSERVE_SGLANG: sglang.RUNTIME,
+    KSERVE_TENSORRT_LLM: tensorrt_llm.RUNTIME,
 }
 _ROLE = "eks.amazonaws.com/role-arn"
 
@@ -134,7 +140,11 @@ def _exists(item: _NamedObject, cluster_id: int) -> bool:
 
 
 def _image(context: ManifestContext, spec: ServingSpec) -> str:
-    images = {KSERVE_VLLM: context.vllm_image, KSERVE_SGLANG: context.sglang_image}
+    images = {
+        KSERVE_VLLM: context.vllm_image,
+        KSERVE_SGLANG: context.sglang_image,
+        KSERVE_TENSORRT_LLM: context.tensorrt_llm_image,
+    }
     return spec.image or images.get(spec.engine, context.triton_image)
 
 

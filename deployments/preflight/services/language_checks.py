@@ -31,7 +31,7 @@ def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
 
 
 def _check_heads(version: ModelVersion, llm: Llm) -> list[Check]:
-    """vLLM and SGLang give each GPU the same number of attention heads, or do not start."""
+    """vLLM, SGLang and TensorRT-LLM give each GPU the same number of attention heads, or do not start."""
     heads = declared_size.from_version(
         version.source_uri, version.metadata, version.signature
     ).heads

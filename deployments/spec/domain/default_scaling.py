@@ -24,7 +24,7 @@ from portal.core.definitions import Rejected
 def resolve(
     spec: ServingSpec, offered: Capabilities, *, prometheus_url: str, is_in_place: bool = False
 ) -> ServingSpec:
-    """Unchanged where it names an autoscaler. Else by queue with KEDA, which needs what scrapes it;
+    """Unchanged where it names an autoscaler. Else by the engine's load with KEDA, which needs what scrapes it;
     else by requests in flight with Knative; else fixed at its min replicas.
 
     In place means the pods that run stay: Knative scales only pods that it started.
@@ -51,6 +51,8 @@ def explain(
     if requested.scaling.kind != AUTOMATIC:
         return ""
     if resolved.scaling.kind == KEDA:
+        if resolved.scaling.metric == "first-token":
+            return "KEDA scales on the time to the first token, scraped by a ServiceMonitor."
         return "KEDA scales on queued requests, scraped by a ServiceMonitor."
     if resolved.scaling.kind == KNATIVE:
         return "Knative scales on requests in flight."

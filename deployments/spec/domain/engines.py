@@ -9,6 +9,7 @@ Engine = Literal[
     "triton",
     "kserve-vllm",
     "kserve-sglang",
+    "kserve-tensorrt-llm",
     "triton-vllm",
     "llm-inference-service",
 ]
@@ -17,16 +18,25 @@ KSERVE_TRITON: Final = "kserve-triton"
 TRITON: Final = "triton"
 KSERVE_VLLM: Final = "kserve-vllm"
 KSERVE_SGLANG: Final = "kserve-sglang"
+KSERVE_TENSORRT_LLM: Final = "kserve-tensorrt-llm"
 TRITON_VLLM: Final = "triton-vllm"
 LLM_SERVICE: Final = "llm-inference-service"
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 # Serve what the registry holds; the others serve language models.
 ONNX_ENGINES: Final = (KSERVE_TRITON, TRITON)
-LLM_ENGINES: Final = (KSERVE_VLLM, KSERVE_SGLANG, TRITON_VLLM, LLM_SERVICE)
+LLM_ENGINES: Final = (
+    KSERVE_VLLM,
+    KSERVE_SGLANG,
+    KSERVE_TENSORRT_LLM,
+    TRITON_VLLM,
+    LLM_SERVICE,
+)
 VLLM_ENGINES: Final = (KSERVE_VLLM, TRITON_VLLM, LLM_SERVICE)
 # Load the weights from their pod and answer OpenAI's API.
-OPENAI_ENGINES: Final = (KSERVE_VLLM, KSERVE_SGLANG, LLM_SERVICE)
-KSERVE_ENGINES: Final = (KSERVE_TRITON, KSERVE_VLLM, KSERVE_SGLANG)
+OPENAI_ENGINES: Final = (KSERVE_VLLM, KSERVE_SGLANG, KSERVE_TENSORRT_LLM, LLM_SERVICE)
+# Run several copies of a model in a pod, and LoRA adapters that a request names as its model.
+COPYING_ENGINES: Final = (KSERVE_VLLM, KSERVE_SGLANG, LLM_SERVICE)
+KSERVE_ENGINES: Final = (KSERVE_TRITON, KSERVE_VLLM, KSERVE_SGLANG, KSERVE_TENSORRT_LLM)
 # Plain Deployments, which the portal scales and guards itself.
 PLAIN_ENGINES: Final = (TRITON, TRITON_VLLM)
 # With Triton's own metrics.

@@ -9,10 +9,10 @@ from pydantic import AfterValidator
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import (
+    COPYING_ENGINES,
     KSERVE_SGLANG,
     KSERVE_VLLM,
     LLM_SERVICE,
-    OPENAI_ENGINES,
     VLLM_ENGINES,
 )
 from portal.core.definitions import Definition, setting
@@ -80,8 +80,8 @@ class Llm(Definition):
             fix="Use 1, 2, 4, 8 or 16 copies.",
         ),
         used_by(
-            OPENAI_ENGINES,
-            f"Triton's vLLM backend runs one copy. Add replicas, or use {KSERVE_VLLM}.",
+            COPYING_ENGINES,
+            f"{{engine}} runs one copy in a pod. Add replicas, or use {KSERVE_VLLM}.",
         ),
     ] = 1
     nodes: Annotated[
@@ -120,7 +120,11 @@ class Llm(Definition):
             le=0.98,
             fix="Use 0.1 to 0.98 of the GPU's memory for weights, activations and KV cache.",
         ),
-        used_by(VLLM_ENGINES, "SGLang divides the memory differently. Use mem_fraction_static."),
+        used_by(
+            VLLM_ENGINES,
+            "SGLang divides the memory differently: use mem_fraction_static. TensorRT-LLM takes nine "
+            "tenths of what the weights leave: remove it.",
+        ),
     ] = 0.9
     mem_fraction_static: Annotated[
         float,
@@ -133,7 +137,7 @@ class Llm(Definition):
             fix="Use 0.1 to 0.98 of the GPU's memory for weights and KV cache, or 0 for SGLang's choice.",
             is_empty_zero=True,
         ),
-        used_by((KSERVE_SGLANG,), "Only SGLang uses it. Use gpu_memory_utilization."),
+        used_by((KSERVE_SGLANG,), "Only SGLang uses it. For vLLM use gpu_memory_utilization."),
     ] = 0.0
     quantization: Annotated[
         Literal["auto", "fp8", "bitsandbytes"],
@@ -201,8 +205,8 @@ class Llm(Definition):
             fix="Use up to 8 adapters with different names: name=organisation/adapter, comma-separated.",
         ),
         used_by(
-            OPENAI_ENGINES,
-            f"Triton's vLLM backend reads adapters from files of its own. Use {KSERVE_VLLM}.",
+            COPYING_ENGINES,
+            f"{{engine}} takes no adapter by its name. Use {KSERVE_VLLM}.",
         ),
     ] = ""
     max_lora_rank: Annotated[
@@ -214,8 +218,8 @@ class Llm(Definition):
             fix="Use 8, 16, 32, 64, 128, 256, 320 or 512.",
         ),
         used_by(
-            OPENAI_ENGINES,
-            f"Triton's vLLM backend reads adapters from files of its own. Use {KSERVE_VLLM}.",
+            COPYING_ENGINES,
+            f"{{engine}} takes no adapter by its name. Use {KSERVE_VLLM}.",
         ),
     ] = 16
 

@@ -14,6 +14,7 @@ from deployments.spec.domain import (
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_SGLANG,
+    KSERVE_TENSORRT_LLM,
     KSERVE_VLLM,
     LLM_SERVICE,
     TRITON_VLLM,
@@ -182,6 +183,17 @@ def _of_server(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
         "llm.quantization",
         spec.engine != KSERVE_SGLANG or llm.quantization != "bitsandbytes",
         f"SGLang's image does not contain bitsandbytes. Use fp8, or {KSERVE_VLLM}.",
+    )
+    yield (
+        "llm.quantization",
+        spec.engine != KSERVE_TENSORRT_LLM or llm.quantization == "auto",
+        "TensorRT-LLM runs weights as they are stored. Use auto with weights that are quantised already, or "
+        f"{KSERVE_VLLM}.",
+    )
+    yield (
+        "llm.kv_cache_dtype",
+        spec.engine != KSERVE_TENSORRT_LLM or llm.kv_cache_dtype != "fp8_e5m2",
+        "TensorRT-LLM's 8-bit KV cache is fp8_e4m3. Use it, or fp8.",
     )
     yield (
         "llm.max_num_batched_tokens",

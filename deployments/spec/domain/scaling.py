@@ -8,6 +8,7 @@ from pydantic import AfterValidator, model_validator
 
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs
+from deployments.spec.domain.engines import KSERVE_TENSORRT_LLM, Engine
 from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from portal.core.definitions import Definition, Rejected, setting
 
@@ -207,20 +208,22 @@ class Scaling(Definition):
         queues = {"sqs": self.sqs, "kafka": self.kafka, "redis": self.redis}
         return {name: queue for name, queue in queues.items() if queue is not None}
 
-    def completed(self, *, is_range: bool) -> Self:
+    def completed(self, *, is_range: bool, engine: Engine) -> Self:
         """Fill omitted fields with their defaults. Which autoscaler a range of replicas gets
-        depends on the cluster (deployments/spec/domain/default_scaling.py).
+        depends on the cluster (deployments/spec/domain/default_scaling.py). KEDA's is one that
+        the engine has.
         """
         if not self.kind and is_range:
             return self
         kind = self.kind or FIXED
-        metric = self.metric or self._default_metric(kind)
+        metric = self.metric or self._default_metric(kind, engine)
         target = self.target or DEFAULT_TARGETS.get((kind, metric), 0)
         if (kind, metric, target) == (self.kind, self.metric, self.target):
             return self
         return self.replace(kind=kind, metric=metric, target=target)
 
-    def _default_metric(self, kind: ScalingKind) -> Metric:
+    def _default_metric(self, kind: ScalingKind, engine: Engine) -> Metric:
         if kind == KEDA and not (self.office_hours or self.job_queues):
-            return "queue"
+            # It does not count waiting requests.
+            return "first-token" if engine == KSERVE_TENSORRT_LLM else "queue"
         return "cpu" if kind == HPA else "concurrency" if kind == KNATIVE else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
+from deployments.spec.domain.engines import KSERVE_ENGINES, KSERVE_TENSORRT_LLM, LLM_SERVICE
 from deployments.spec.domain.scaling import (
     AUTOMATIC,
     DEFAULT_TARGETS,
@@ -89,6 +89,11 @@ def _scaling_of_engine(spec: ServingSpec) -> Iterator[Rule]:
             spec.engine in KSERVE_ENGINES,
             f"{spec.engine} does not use Knative. Use keda or a kserve engine.",
         )
+    yield (
+        "scaling.metric",
+        spec.engine != KSERVE_TENSORRT_LLM or spec.scaling.metric not in ("queue", "kv-cache"),
+        "TensorRT-LLM counts neither waiting requests nor its KV cache. Use first-token, latency or gpu.",
+    )
     if spec.engine == LLM_SERVICE:
         yield (
             "scaling.kind",

@@ -20,6 +20,7 @@ from deployments.spec.domain.engines import (
     ENGINES,
     KSERVE_ENGINES,
     KSERVE_SGLANG,
+    KSERVE_TENSORRT_LLM,
     KSERVE_TRITON,
     KSERVE_VLLM,
     LLM_ENGINES,
@@ -69,6 +70,7 @@ __all__ = [
     "KNATIVE",
     "KSERVE_ENGINES",
     "KSERVE_SGLANG",
+    "KSERVE_TENSORRT_LLM",
     "KSERVE_TRITON",
     "KSERVE_VLLM",
     "LLM_ENGINES",
@@ -110,6 +112,7 @@ class ServingSpec(Definition):
                 TRITON: "Triton",
                 KSERVE_VLLM: "KServe · vLLM",
                 KSERVE_SGLANG: "KServe · SGLang",
+                KSERVE_TENSORRT_LLM: "KServe · TensorRT-LLM",
                 TRITON_VLLM: "Triton · vLLM",
                 LLM_SERVICE: "KServe · LLM service",
             },
@@ -253,7 +256,8 @@ class ServingSpec(Definition):
     def _complete(self) -> Self:
         """Fill in what depends on other fields, then check the rules across fields."""
         is_range = self.min_replicas < self.max_replicas
-        object.__setattr__(self, "scaling", self.scaling.completed(is_range=is_range))
+        scaling = self.scaling.completed(is_range=is_range, engine=self.engine)
+        object.__setattr__(self, "scaling", scaling)
         if self.llm is None and self.engine in LLM_ENGINES:
             with definitions.inside("llm"):
                 object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))

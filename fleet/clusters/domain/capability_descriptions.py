@@ -146,6 +146,7 @@ ENGINE_NEEDS: Mapping[str, tuple[str, ...]] = {
     "triton": (),
     "kserve-vllm": ("kserve",),
     "kserve-sglang": ("kserve",),
+    "kserve-tensorrt-llm": ("kserve",),
     "triton-vllm": (),
     "llm-inference-service": ("llm-inference-service",),
 }

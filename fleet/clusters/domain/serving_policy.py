@@ -27,7 +27,14 @@ ROLE_FORM: Final = (
     "Name one role for each team: arn:aws:iam::123456789012:role/slipway-models-{team}, where {team} "
     "becomes the team's short name."
 )
-IMAGES: Final = ("triton_image", "triton_vllm_image", "vllm_image", "sglang_image", "storage_image")
+IMAGES: Final = (
+    "triton_image",
+    "triton_vllm_image",
+    "vllm_image",
+    "sglang_image",
+    "tensorrt_llm_image",
+    "storage_image",
+)
 _IMAGE = re.compile(r"[a-z0-9][-a-z0-9._/:]{0,200}(@sha256:[0-9a-f]{64})?", re.IGNORECASE)
 # Placeholder for the team's short name in the name of its role.
 TEAM: Final = "{team}"
@@ -61,6 +68,9 @@ class ServingPolicy(Definition):
     vllm_image: Annotated[str, _text(_IMAGES, "vLLM", "Image for new kserve-vllm revisions.")] = ""
     sglang_image: Annotated[
         str, _text(_IMAGES, "SGLang", "Image for new kserve-sglang revisions.")
+    ] = ""
+    tensorrt_llm_image: Annotated[
+        str, _text(_IMAGES, "TensorRT-LLM", "Image for new kserve-tensorrt-llm revisions.")
     ] = ""
     storage_image: Annotated[
         str,

@@ -15,6 +15,7 @@ def default_policy() -> ServingPolicy:
         triton_vllm_image=settings.SLIPWAY_TRITON_VLLM_IMAGE,
         vllm_image=settings.SLIPWAY_VLLM_IMAGE,
         sglang_image=settings.SLIPWAY_SGLANG_IMAGE,
+        tensorrt_llm_image=settings.SLIPWAY_TENSORRT_LLM_IMAGE,
         storage_image=settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE,
         role_arn=settings.SLIPWAY_SERVING_ROLE_ARN,
         prometheus_url=settings.SLIPWAY_SCALING_PROMETHEUS_URL,

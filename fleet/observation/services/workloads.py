@@ -11,6 +11,7 @@ from portal.accounts.models import Team
 from portal.core import clock
 
 TRITON_METRICS_PORT: Final = 8002
+METRICS_PATH: Final = "/metrics"
 
 
 def register(
@@ -22,6 +23,7 @@ def register(
     labels: Mapping[str, str],
     triton_models: Sequence[str],
     metrics_port: int = TRITON_METRICS_PORT,
+    metrics_path: str = METRICS_PATH,
 ) -> int:
     """Create or update the workload; repeating it changes nothing.
 
@@ -36,6 +38,7 @@ def register(
             "labels": dict(labels),
             "triton_models": list(triton_models),
             "metrics_port": metrics_port,
+            "metrics_path": metrics_path,
             "retired_at": None,
         },
         create_defaults={
@@ -43,6 +46,7 @@ def register(
             "labels": dict(labels),
             "triton_models": list(triton_models),
             "metrics_port": metrics_port,
+            "metrics_path": metrics_path,
             "created_at": clock.now(),
         },
     )
@@ -59,6 +63,7 @@ class Registration:
     labels: Mapping[str, str]
     triton_models: Sequence[str]
     metrics_port: int = TRITON_METRICS_PORT
+    metrics_path: str = METRICS_PATH
 
 
 def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> None:
@@ -74,13 +79,21 @@ def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> 
                 labels=dict(registration.labels),
                 triton_models=list(registration.triton_models),
                 metrics_port=registration.metrics_port,
+                metrics_path=registration.metrics_path,
                 created_at=at,
             )
             for registration in registrations
         ],
         update_conflicts=True,
         unique_fields=["cluster", "namespace", "name"],
-        update_fields=["team", "labels", "triton_models", "metrics_port", "retired_at"],
+        update_fields=[
+            "team",
+            "labels",
+            "triton_models",
+            "metrics_port",
+            "metrics_path",
+            "retired_at",
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""Parse the metrics of a language model: of vLLM's or SGLang's own server, and those that Triton's vLLM
+"""Parse the metrics of a language model: of the own server of vLLM, SGLang or TensorRT-LLM, and those that Triton's vLLM
 backend exports beside Triton's.
 """
 
@@ -12,10 +12,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fleet.telemetry.domain.counters import Counters
 from fleet.telemetry.domain.histograms import Histogram
-from fleet.telemetry.domain.metric_names import SERVERS, MetricNames
+from fleet.telemetry.domain.metric_names import (
+    LATER_TENSORRT_LLM,
+    SERVERS,
+    TENSORRT_LLM,
+    MetricNames,
+)
 
 # A client that left is no failure of the server.
-_NOT_SERVED: Final = frozenset({"abort", "error"})
+_NOT_SERVED: Final = frozenset({"abort", "cancelled", "error"})
 _API: Final = "/v1/"
 # Every GPU of tensor parallelism works on the same pass; SGLang counts it on each.
 _FIRST_RANK: Final = "0"
@@ -27,7 +32,7 @@ class NotLanguageMetrics(Exception):
 
 def server_of(text: str) -> MetricNames | None:
     """The server whose metrics the text contains."""
-    return next((names for names in SERVERS if names.prefix in text), None)
+    return next((names for names in SERVERS if names.sign in text), None)
 
 
 class LanguagePage:
@@ -45,7 +50,7 @@ class LanguagePage:
         try:
             for family in text_string_to_metric_families(text):
                 for sample in family.samples:
-                    self._take(sample.name.removesuffix("_total"), sample.labels, sample.value)
+                    self._take(self._name_of(sample.name), sample.labels, sample.value)
         except ValueError as error:
             raise NotLanguageMetrics(f"cannot be read: {error}") from error
         if not any(name.startswith(names.prefix) for name in self._sums):
@@ -115,11 +120,20 @@ class LanguagePage:
     def _present(self, names: tuple[str, ...]) -> str:
         return next((name for name in names if f"{name}_count" in self._sums), names[0])
 
+    def _name_of(self, sample: str) -> str:
+        name = sample.removesuffix("_total")
+        is_later = self._names is TENSORRT_LLM
+        return name.removeprefix(LATER_TENSORRT_LLM) if is_later else name
+
+    def _is_of_api(self, labels: dict[str, str]) -> bool:
+        path = self._names.responses.path
+        return not path or labels.get(path, "").startswith(_API)
+
     def _take(self, name: str, labels: dict[str, str], value: float) -> None:
         responses = self._names.responses
         if name == responses.name:
             is_failure = labels.get(responses.status, "").startswith("5")
-            if is_failure and labels.get(responses.path, "").startswith(_API):
+            if is_failure and self._is_of_api(labels):
                 self._server_errors += value
         elif name == self._names.finished:
             self._finished[labels.get("finished_reason", "")] += value

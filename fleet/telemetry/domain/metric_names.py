@@ -1,7 +1,7 @@
 """The metrics of servers of language models, by what they measure.
 
-Read from the sources of vLLM 0.6 to 0.11 (vllm/v1/metrics/loggers.py) and of SGLang 0.5.10 to 0.5.23
-(sglang/srt/observability). Counters are named without `_total`. Where a release renamed a metric, the
+Read from the sources of vLLM 0.6 to 0.11 (vllm/v1/metrics/loggers.py) , of SGLang 0.5.10 to 0.5.23
+(sglang/srt/observability) and of TensorRT-LLM 1.1 to 1.3 (tensorrt_llm/metrics/collector.py). Counters are named without `_total`. Where a release renamed a metric, the
 first name that a page has is read.
 """
 
@@ -15,7 +15,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Responses:
-    """The counter of HTTP responses, and its labels for the path and for the status."""
+    """The counter of HTTP responses, and its labels for the path (empty: it has none) and for the status."""
 
     name: str
     path: str
@@ -25,10 +25,12 @@ class Responses:
 @dataclass(frozen=True, slots=True)
 class MetricNames:
     """Of one server. `first_token`, `later_token`, `whole_request` and `queue` are histograms in seconds,
-    `compute` are sums in seconds, `cache_usage` is 0..1.
+    `compute` are sums in seconds, `cache_usage` is 0..1. `sign` is in each of its pages. An empty name is of
+    something that it does not count.
     """
 
     server: str
+    sign: str
     prefix: str
     finished: str
     responses: Responses
@@ -47,6 +49,7 @@ class MetricNames:
 
 VLLM: Final = MetricNames(
     server="vLLM",
+    sign="vllm:",
     prefix="vllm:",
     finished="vllm:request_success",
     responses=Responses("http_requests", path="handler", status="status"),
@@ -64,6 +67,7 @@ VLLM: Final = MetricNames(
 )
 SGLANG: Final = MetricNames(
     server="SGLang",
+    sign="sglang:",
     prefix="sglang:",
     # Without a reason: a request whose client left after it ran counts as finished.
     finished="sglang:num_requests",
@@ -82,4 +86,26 @@ SGLANG: Final = MetricNames(
     # GPU time of forward passes; counted with SGLANG_ENABLE_METRICS_DEVICE_TIMER.
     compute=("sglang:forward_execution_seconds", "sglang:gpu_execution_seconds"),
 )
-SERVERS: Final = (VLLM, SGLANG)
+# Named as in 1.2, which counts the five that follow `finished` and no tokens; releases after it put this before
+# each name, and have the others.
+LATER_TENSORRT_LLM: Final = "trtllm_"
+TENSORRT_LLM: Final = MetricNames(
+    server="TensorRT-LLM",
+    sign="e2e_request_latency_seconds",
+    prefix="",
+    finished="request_success",
+    responses=Responses("request_error", path="", status="http_code"),
+    running="num_requests_running",
+    waiting="num_requests_waiting",
+    cache_usage=("kv_cache_utilization",),
+    prompt_tokens="prompt_tokens",
+    generation_tokens="generation_tokens",
+    preemptions="",
+    first_token=("time_to_first_token_seconds",),
+    later_token=("time_per_output_token_seconds",),
+    whole_request="e2e_request_latency_seconds",
+    queue="request_queue_time_seconds",
+    compute=("request_inference_time_seconds_sum",),
+)
+# In the order in which a page is recognised: the signs of the first two are in no page of the third.
+SERVERS: Final = (VLLM, SGLANG, TENSORRT_LLM)

@@ -37,6 +37,7 @@ class _Target:
     namespace: str
     name: str
     port: int
+    path: str
     models: tuple[str, ...]
     has_whole_gpus: bool
     client: KubeClient
@@ -94,6 +95,7 @@ def _targets(workload_ids: Collection[int] | None) -> list[_Target]:
                     namespace=pod.namespace,
                     name=pod.name,
                     port=pod.workload.metrics_port,
+                    path=pod.workload.metrics_path,
                     models=tuple(pod.workload.triton_models),
                     has_whole_gpus=_has_whole_gpus(pod),
                     client=client,
@@ -132,7 +134,11 @@ def _client(pod: Pod) -> KubeClient | None:
 def _read(target: _Target) -> Reading | None:
     try:
         text = target.client.proxy_get(
-            target.namespace, target.name, target.port, "metrics", seconds=_SECONDS
+            target.namespace,
+            target.name,
+            target.port,
+            target.path.removeprefix("/"),
+            seconds=_SECONDS,
         )
         return metrics_page.read(text, models=target.models, at=clock.now())
     except (ClusterError, NotTritonMetrics, NotLanguageMetrics) as error:

@@ -30,7 +30,10 @@ _KSERVE = "InferenceService.spec.predictor"
 _WEIGHTS = {"llm_hugging_face_id": "org/model"}
 _VLLM = {"engine": "kserve-vllm", **_WEIGHTS}
 _SGLANG = {"engine": "kserve-sglang", **_WEIGHTS}
+_TENSORRT_LLM = {"engine": "kserve-tensorrt-llm", **_WEIGHTS}
 ARGS = f"{_KSERVE}.model.args"
+# The options of trtllm-serve, as JSON.
+OPTIONS = f"{_KSERVE}.model.env.5.value"
 _SPOT = [
     {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
     for key, value in (
@@ -324,6 +327,19 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         {**_SGLANG, "llm_lora_adapters": "sql=org/sql", "llm_max_lora_rank": "64"},
         ARGS,
         "--max-lora-rank=64",
+    ),
+    *(
+        (field, {**_TENSORRT_LLM, field: typed}, OPTIONS, option)
+        for field, typed, option in (
+            ("llm_max_model_len", "8192", '"max_seq_len": 8192'),
+            ("llm_max_num_seqs", "64", '"max_batch_size": 64'),
+            ("llm_max_num_batched_tokens", "4096", '"max_num_tokens": 4096'),
+            ("llm_max_num_batched_tokens", "4096", '"enable_chunked_prefill": true'),
+            ("llm_kv_cache_dtype", "fp8_e4m3", '"kv_cache_config": {"dtype": "fp8"'),
+            ("llm_prefix_caching", "off", '"enable_block_reuse": false'),
+            ("llm_enforce_eager", "on", '"cuda_graph_config": null'),
+            ("precision", "bf16", '"dtype": "bfloat16"'),
+        )
     ),
     ("llm_kv_cache_dtype", {**_VLLM, "llm_kv_cache_dtype": "fp8"}, ARGS, "--kv-cache-dtype=fp8"),
     ("llm_quantization", {**_VLLM, "llm_quantization": "fp8"}, ARGS, "--quantization=fp8"),

@@ -16,7 +16,7 @@ from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain.serving_spec import ServingSpec
 from tests.deployments.manifest_strategies import CONTEXT
-from tests.deployments.manifests.settings_in_manifests import ARGS, ARRIVES, ROUTE, TRITON
+from tests.deployments.manifests.settings_in_manifests import ARGS, ARRIVES, OPTIONS, ROUTE, TRITON
 
 _CONTEXT = replace(CONTEXT, role_arn="arn:aws:iam::111122223333:role/models")
 _SIGNATURE = Signature(
@@ -58,7 +58,7 @@ def test_a_value_in_the_form_reaches_the_manifest(
 
     if path == "config" and expected.startswith("!"):
         assert expected[1:] not in value
-    elif path in ("config", ARGS):
+    elif path in ("config", ARGS, OPTIONS):
         assert expected in (re.sub(r"\s+", " ", value) if path == "config" else value)
     else:
         assert value == expected

@@ -40,6 +40,8 @@ STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 0}]
         ("kserve-vllm", CLAIM, CLAIM),
         ("kserve-sglang", URI, URI),
         ("kserve-sglang", CLAIM, CLAIM),
+        ("kserve-tensorrt-llm", URI, URI),
+        ("kserve-tensorrt-llm", CLAIM, CLAIM),
         ("kserve-vllm", IMAGE, IMAGE),
         ("llm-inference-service", URI, URI),
         ("llm-inference-service", IMAGE, IMAGE),
@@ -63,6 +65,8 @@ def test_the_weights_are_those_of_the_version(
     if engine == "kserve-vllm":
         model = spec["predictor"]["model"]
         assert (model["storageUri"], model["args"][0]) == (where, "/mnt/models")
+    elif engine == "kserve-tensorrt-llm":
+        assert spec["predictor"]["model"]["storageUri"] == where
     elif engine == "kserve-sglang":
         model = spec["predictor"]["model"]
         assert (model["storageUri"], model["args"][0]) == (where, "--model-path=/mnt/models")

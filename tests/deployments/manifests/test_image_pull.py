@@ -16,7 +16,9 @@ from fleet.clusters.domain.capabilities import Capabilities, Feature
 from portal.core.definitions import Rejected
 from tests.deployments.manifests.test_manifests import CONTEXT
 
-_CONTEXT = replace(CONTEXT, vllm_image="vllm:1", sglang_image="sglang:1")
+_CONTEXT = replace(
+    CONTEXT, vllm_image="vllm:1", sglang_image="sglang:1", tensorrt_llm_image="trt:1"
+)
 _WEIGHTS = {"llm": {"hugging_face_id": "org/model"}}
 
 
@@ -41,6 +43,7 @@ def _images(made: dict[str, Manifest]) -> dict[str, str]:
         ("kserve-triton", {}, CONTEXT.triton_image),
         ("kserve-vllm", _WEIGHTS, "vllm:1"),
         ("kserve-sglang", _WEIGHTS, "sglang:1"),
+        ("kserve-tensorrt-llm", _WEIGHTS, "trt:1"),
         ("triton", {"image": "registry.example/server:2"}, "registry.example/server:2"),
     ],
 )

@@ -23,9 +23,10 @@ CONTEXT = ManifestContext(
     storage_image="storage:1",
     vllm_image="vllm:1",
     sglang_image="sglang:1",
+    tensorrt_llm_image="trt:1",
 )
-ENGINES = ("kserve-vllm", "kserve-sglang", "triton-vllm", "llm-inference-service")
-OPENAI = ("kserve-vllm", "kserve-sglang", "llm-inference-service")
+OPENAI = ("kserve-vllm", "kserve-sglang", "kserve-tensorrt-llm", "llm-inference-service")
+ENGINES = (*OPENAI, "triton-vllm")
 SECRET = "serving.kserve.io/storageSecretName"
 
 
@@ -67,7 +68,9 @@ def test_a_user_without_an_entry_in_the_image_has_a_name(engine: str) -> None:
     assert env_of_server(made(engine))["USER"]["value"] == "slipway"
 
 
-@pytest.mark.parametrize("engine", ["kserve-vllm", "kserve-sglang", "triton-vllm"])
+@pytest.mark.parametrize(
+    "engine", ["kserve-vllm", "kserve-sglang", "kserve-tensorrt-llm", "triton-vllm"]
+)
 def test_caches_go_where_the_user_may_write(engine: str) -> None:
     env = env_of_server(made(engine))
 

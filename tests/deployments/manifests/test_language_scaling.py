@@ -35,6 +35,14 @@ _WHERE = '{namespace="vision",pod=~"detector-r1-.+"}'
             "(rate(sglang:time_to_first_token_seconds_bucket{0}[2m])))) > 0) or vector(0)",
             "sglang:time_to_first_token_seconds_bucket",
         ),
+        # What KEDA watches where no metric is named.
+        (
+            "kserve-tensorrt-llm",
+            "",
+            "((1000 * histogram_quantile(0.95, sum by (le) "
+            "(rate(time_to_first_token_seconds_bucket{0}[2m])))) > 0) or vector(0)",
+            "time_to_first_token_seconds_bucket",
+        ),
     ],
 )
 def test_a_trigger_reads_the_series_of_its_server(
@@ -56,4 +64,4 @@ def test_a_trigger_reads_the_series_of_its_server(
     assert trigger["metricType"] == "Value", (
         "a percentage and a duration are not divided by replicas"
     )
-    assert autoscaling.metric_names(spec) == {metric: scraped}
+    assert autoscaling.metric_names(spec) == {spec.scaling.metric: scraped}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 
 from deployments.delivery.domain import owned_kinds
-from deployments.manifests.domain import http_route, revision
+from deployments.manifests.domain import http_route, revision, tensorrt_llm
 from deployments.manifests.domain.metadata import (
     ManifestContext,
     ServedRevision,
@@ -18,6 +21,7 @@ from tests.deployments.manifest_strategies import CONTEXT, placed
 from tests.deployments.manifests.own_objects import own_objects
 
 _LLM = {"hugging_face_id": "org/model"}
+_MONITORED = {"service_monitor": True}
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 
 
@@ -98,6 +102,64 @@ def test_sglang_starts_as_its_own_server_wants_it() -> None:
     live = model["livenessProbe"]
     # The server itself gives up after 20 seconds.
     assert (live["httpGet"]["path"], live["timeoutSeconds"]) == ("/health_generate", 25)
+
+
+def test_tensorrt_llm_starts_with_its_options_in_a_file_under_the_name_of_the_model(
+    tmp_path: Path,
+) -> None:
+    """The command of the runtime with the arguments that KServe appends, by a shell as in the pod."""
+    made = own_objects("kserve-tensorrt-llm", gpus=2, llm={**_LLM, "tensor_parallel": 2})
+    model = made["InferenceService"]["spec"]["predictor"]["model"]
+    runtime = tensorrt_llm.serving_runtime(CONTEXT)["spec"]
+    container = runtime["containers"][0]
+    program = tmp_path / "trtllm-serve"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nreadlink "$2"\ncat "${5#*=}"\n')
+    program.chmod(0o755)
+    here = [part.replace("/tmp/", f"{tmp_path}/") for part in container["command"]]
+    arguments = [part.replace("/tmp/", f"{tmp_path}/") for part in container["args"]]
+    env = {item["name"]: item["value"] for item in model["env"] if "value" in item}
+
+    done = subprocess.run(
+        [*here, *arguments],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    serve, served, host, port, options, weights, file = done.stdout.splitlines()
+    assert (serve, served) == ("serve", f"{tmp_path}/tensorrt-llm/detector")
+    assert (host, port) == ("--host=0.0.0.0", "--port=8080")
+    assert options == f"--extra_llm_api_options={tmp_path}/tensorrt-llm/options.yaml"
+    assert weights == "/mnt/models"
+    assert yaml.safe_load(file) == {
+        "dtype": "auto",
+        "tensor_parallel_size": 2,
+        "kv_cache_config": {"enable_block_reuse": True, "dtype": "auto"},
+        "return_perf_metrics": True,
+    }
+    assert "args" not in model
+    assert model["storageUri"] == "hf://org/model"
+    assert {model[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "readiness")} == {
+        "/health"
+    }
+
+
+def test_its_metrics_for_prometheus_are_not_where_those_of_the_others_are() -> None:
+    """/metrics of trtllm-serve is JSON, and reading it takes it away."""
+    paths = {
+        engine: own_objects(engine, llm=_LLM, network=_MONITORED)["ServiceMonitor"]["spec"][
+            "endpoints"
+        ]
+        for engine in ("kserve-vllm", "kserve-tensorrt-llm")
+    }
+
+    assert [(one["port"], one["path"]) for one in paths["kserve-vllm"]] == [("http1", "/metrics")]
+    assert [(one["port"], one["path"]) for one in paths["kserve-tensorrt-llm"]] == [
+        ("http1", "/prometheus/metrics")
+    ]
+    annotations = tensorrt_llm.serving_runtime(CONTEXT)["spec"]["annotations"]
+    assert annotations["prometheus.kserve.io/path"] == "/prometheus/metrics"
 
 
 def test_several_nodes_are_workers_under_kserve() -> None:

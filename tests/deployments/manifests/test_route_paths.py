@@ -77,6 +77,7 @@ def _paths(*specs: tuple[serving_spec.ServingSpec, int]) -> list[str]:
         ("triton-vllm", {"llm": _LLM}, [*_SERVER, *_MODEL]),
         ("kserve-vllm", {"llm": _LLM}, _OPENAI),
         ("kserve-sglang", {"llm": _LLM}, _OPENAI),
+        ("kserve-tensorrt-llm", {"llm": _LLM}, _OPENAI),
         ("llm-inference-service", {"llm": _LLM}, _OPENAI),
         ("triton", {"packed": [{"model": "n", "version": 1}]}, _BELOW_MODELS),
         (

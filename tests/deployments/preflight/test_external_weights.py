@@ -29,6 +29,7 @@ from tests.deployments.world import World
 
 __all__ = ["language_cluster"]
 pytestmark = pytest.mark.usefixtures("language_cluster")
+_OWN = "kserve-vllm or kserve-sglang or kserve-tensorrt-llm"
 
 
 @pytest.mark.parametrize(
@@ -37,11 +38,11 @@ pytestmark = pytest.mark.usefixtures("language_cluster")
         (
             URI,
             "kserve-triton",
-            "kserve-vllm or kserve-sglang or triton-vllm or llm-inference-service",
+            f"{_OWN} or triton-vllm or llm-inference-service",
         ),
-        (URI, "triton", "kserve-vllm or kserve-sglang or triton-vllm or llm-inference-service"),
-        (CLAIM, "triton-vllm", "kserve-vllm or kserve-sglang or llm-inference-service"),
-        (IMAGE, "triton-vllm", "kserve-vllm or kserve-sglang or llm-inference-service"),
+        (URI, "triton", f"{_OWN} or triton-vllm or llm-inference-service"),
+        (CLAIM, "triton-vllm", f"{_OWN} or llm-inference-service"),
+        (IMAGE, "triton-vllm", f"{_OWN} or llm-inference-service"),
     ],
 )
 def test_an_engine_that_cannot_load_it_is_refused_with_those_that_can(

@@ -29,7 +29,13 @@ from tests.deployments.world import World
 __all__ = ["signed_in"]
 
 _MINER = "evil.example/miner"
-_DEFAULT = ("nvcr.io/nvidia/tritonserver", "vllm/vllm-openai", "lmsysorg/sglang", "kserve/*")
+_DEFAULT = (
+    "nvcr.io/nvidia/tritonserver",
+    "vllm/vllm-openai",
+    "lmsysorg/sglang",
+    "nvcr.io/nvidia/tensorrt-llm/release",
+    "kserve/*",
+)
 
 
 def _set(world: World, **values: Any) -> None:

@@ -28,7 +28,7 @@ from tests.fixtures import language_models as folders
 __all__ = ["language_cluster"]
 pytestmark = pytest.mark.usefixtures("language_cluster")
 PREFIX = "repositories/vision/chat/1/abcdefabcdef-abcdefabcdef/"
-OPENAI = ("kserve-vllm", "kserve-sglang", "llm-inference-service")
+OPENAI = ("kserve-vllm", "kserve-sglang", "kserve-tensorrt-llm", "llm-inference-service")
 
 
 def uploaded(world: World, **config: Any) -> ModelVersion:

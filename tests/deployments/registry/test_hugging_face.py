@@ -87,7 +87,7 @@ def test_the_page_says_what_was_read(verified: Upload, people: People, client: A
 
     assert "LlamaForCausalLM" in text
     assert "2 layers, 8 heads, 2 KV heads of 8" in text
-    assert "kserve-vllm, kserve-sglang, llm-inference-service" in text
+    assert "kserve-vllm, kserve-sglang, kserve-tensorrt-llm, llm-inference-service" in text
     assert "config.pbtxt" not in text
 
 

@@ -18,6 +18,7 @@ SIGNATURE = Signature(
         ("triton-vllm", "v2/models/m/generate", 8080, "text_input"),
         ("kserve-vllm", "v1/chat/completions", 8080, "model"),
         ("kserve-sglang", "v1/chat/completions", 8080, "model"),
+        ("kserve-tensorrt-llm", "v1/chat/completions", 8080, "model"),
         ("llm-inference-service", "v1/chat/completions", 8000, "model"),
     ],
 )

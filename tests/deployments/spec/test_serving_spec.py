@@ -12,6 +12,7 @@ from portal.core.definitions import Rejected
 _GOOD = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 _VLLM = {"engine": "kserve-vllm", "instance_type": "g5.xlarge"}
 _SGLANG = {"engine": "kserve-sglang", "instance_type": "g5.xlarge"}
+_TENSORRT_LLM = {"engine": "kserve-tensorrt-llm", "instance_type": "g5.xlarge"}
 _HOURS = {"timezone": "Europe/Berlin", "start": "08:00", "end": "18:00"}
 
 
@@ -222,6 +223,21 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
         ({**_SGLANG, "llm": {"quantization": "bitsandbytes"}}, "llm.quantization"),
         ({**_SGLANG, "llm": {"artifact": "pvc://w/m", "nodes": 2}}, "llm.nodes"),
         ({**_SGLANG, "summary_latencies": True}, "summary_latencies"),
+        ({**_TENSORRT_LLM, "llm": {"gpu_memory_utilization": 0.5}}, "llm.gpu_memory_utilization"),
+        ({**_TENSORRT_LLM, "llm": {"mem_fraction_static": 0.5}}, "llm.mem_fraction_static"),
+        ({**_TENSORRT_LLM, "llm": {"quantization": "fp8"}}, "llm.quantization"),
+        ({**_TENSORRT_LLM, "llm": {"kv_cache_dtype": "fp8_e5m2"}}, "llm.kv_cache_dtype"),
+        ({**_TENSORRT_LLM, "llm": {"lora_adapters": "sql=org/sql"}}, "llm.lora_adapters"),
+        ({**_TENSORRT_LLM, "gpus": 2, "llm": {"data_parallel": 2}}, "llm.data_parallel"),
+        ({**_TENSORRT_LLM, "llm": {"artifact": "pvc://w/m", "nodes": 2}}, "llm.nodes"),
+        *(
+            ({**_TENSORRT_LLM, "max_replicas": 2, "scaling": scaling}, "scaling.metric")
+            for scaling in (
+                {"kind": "keda", "metric": "queue"},
+                {"kind": "keda", "metric": "kv-cache"},
+                {"kind": "hpa", "metric": "queue"},
+            )
+        ),
         ({**_VLLM, "llm": {"quantization": "q4"}}, "llm.quantization"),
         ({**_VLLM, "llm": {"max_num_batched_tokens": 64}}, "llm.max_num_batched_tokens"),
         (

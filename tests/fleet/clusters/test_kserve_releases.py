@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deployments.spec.domain.engines import KSERVE_ENGINES
 from fleet.clusters.domain import kserve_releases
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS, FEATURE_DESCRIPTIONS
@@ -31,7 +32,7 @@ def probed(kube: FakeKube, cluster: Cluster, release: str) -> Capabilities:
 @pytest.mark.parametrize(
     ("release", "refused"),
     [
-        ("v0.15.2", {"kserve-triton", "kserve-vllm", "kserve-sglang", "llm-inference-service"}),
+        ("v0.15.2", {*KSERVE_ENGINES, "llm-inference-service"}),
         ("v0.16.0", {"llm-inference-service"}),
         ("v0.17.1", {"llm-inference-service"}),
         ("v0.18.0", set()),

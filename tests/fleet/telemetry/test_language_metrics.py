@@ -185,6 +185,75 @@ def test_sglang_is_read_under_its_own_names() -> None:
     assert reading.kv_cache_usage == 0.75
 
 
+# As TensorRT-LLM 1.2 exports it at /prometheus/metrics: five metrics, and nothing before the first request.
+TENSORRT_LLM_PAGE = """# TYPE e2e_request_latency_seconds histogram
+e2e_request_latency_seconds_bucket{engine_type="undefined",le="0.3",model_name="undefined"} 2.0
+e2e_request_latency_seconds_bucket{engine_type="undefined",le="+Inf",model_name="undefined"} 10.0
+e2e_request_latency_seconds_sum{engine_type="undefined",model_name="undefined"} 12.3
+e2e_request_latency_seconds_count{engine_type="undefined",model_name="undefined"} 10.0
+# TYPE time_to_first_token_seconds histogram
+time_to_first_token_seconds_bucket{engine_type="undefined",le="0.1",model_name="undefined"} 2.0
+time_to_first_token_seconds_bucket{engine_type="undefined",le="+Inf",model_name="undefined"} 10.0
+time_to_first_token_seconds_sum{engine_type="undefined",model_name="undefined"} 2.5
+time_to_first_token_seconds_count{engine_type="undefined",model_name="undefined"} 10.0
+# TYPE time_per_output_token_seconds histogram
+time_per_output_token_seconds_sum{engine_type="undefined",model_name="undefined"} 9.8
+time_per_output_token_seconds_count{engine_type="undefined",model_name="undefined"} 490.0
+# TYPE request_queue_time_seconds histogram
+request_queue_time_seconds_sum{engine_type="undefined",model_name="undefined"} 0.5
+request_queue_time_seconds_count{engine_type="undefined",model_name="undefined"} 10.0
+# TYPE request_success_total counter
+request_success_total{engine_type="undefined",finished_reason="stop",model_name="undefined"} 7.0
+request_success_total{engine_type="undefined",finished_reason="length",model_name="undefined"} 3.0
+request_success_total{engine_type="undefined",finished_reason="cancelled",model_name="undefined"} 4.0
+"""
+
+
+def test_tensorrt_llm_is_read_under_its_own_names() -> None:
+    """Those whose client left are not served, and of tokens and waiting requests it says nothing."""
+    reading = metrics_page.read(TENSORRT_LLM_PAGE, models=["ignored"], at=AT)
+
+    assert reading.counters == replace(
+        Counters(),
+        request_success=10,
+        inference_count=10,
+        request_duration_us=12_300_000,
+        queue_duration_us=500_000,
+        first_tokens=10,
+        first_token_us=2_500_000,
+        later_tokens=490,
+        later_token_us=9_800_000,
+    )
+    assert reading.first_token_times == {0.1: 2, float("inf"): 10}
+    assert (reading.running_requests, reading.pending_requests) == (None, None)
+    assert reading.kv_cache_usage is None
+
+
+def test_releases_after_it_name_the_server_first_and_count_more() -> None:
+    later = "".join(
+        line if line.startswith("#") else f"trtllm_{line}"
+        for line in TENSORRT_LLM_PAGE.replace("# TYPE ", "# TYPE trtllm_").splitlines(keepends=True)
+    )
+    more = """# TYPE trtllm_prompt_tokens_total counter
+trtllm_prompt_tokens_total{model_name="chat"} 1000.0
+trtllm_generation_tokens_total{model_name="chat"} 500.0
+# TYPE trtllm_num_requests_waiting gauge
+trtllm_num_requests_waiting{model_name="chat"} 4.0
+trtllm_kv_cache_utilization{model_name="chat"} 0.75
+# TYPE trtllm_request_error_total counter
+trtllm_request_error_total{http_code="500",model_name="chat"} 2.0
+trtllm_request_error_total{http_code="400",model_name="chat"} 7.0
+"""
+
+    reading = metrics_page.read(later + more, models=["ignored"], at=AT)
+
+    first = metrics_page.read(TENSORRT_LLM_PAGE, models=["ignored"], at=AT).counters
+    assert reading.counters == replace(
+        first, request_failure=2, prompt_tokens=1000, generation_tokens=500
+    )
+    assert (reading.pending_requests, reading.kv_cache_usage) == (4, 0.75)
+
+
 def test_newer_releases_of_sglang_count_forward_passes_under_another_name() -> None:
     """And say of each request whether it was streamed."""
     newer = SGLANG_PAGE.replace("gpu_execution", "forward_execution")

@@ -1,4 +1,4 @@
-"""A folder of Hugging Face with safetensors, which vLLM and SGLang serve.
+"""A folder of Hugging Face with safetensors, which vLLM, SGLang and TensorRT-LLM serve.
 
 Its files lie at the root of the serving repository, as the servers expect a folder of a hub.
 """

@@ -1,8 +1,8 @@
 """Folders of TensorRT-LLM: a checkpoint (rank0.safetensors) or an engine (rank0.engine) beside config.json.
 
-They are named as what they are and refused: Triton's tensorrtllm backend is in an image of its own, for GPUs and a
-release of TensorRT-LLM that the folder was built for, and no engine of the portal runs it
-(NVIDIA/TensorRT-LLM, docs: "TensorRT-LLM checkpoint"; triton-inference-server/tensorrtllm_backend).
+They are named as what they are and refused: an engine runs on the kind and number of GPUs and with the release of
+TensorRT-LLM that it was built for, a checkpoint has to be built first. The engine kserve-tensorrt-llm reads the folder
+that both come from (ADR 49; NVIDIA/TensorRT-LLM, docs: "TensorRT-LLM checkpoint").
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from deployments.registry.domain.formats import hugging_face
 from deployments.registry.domain.formats.format import Format, head_of
 
 _ADVICE: Final = (
-    "Upload the Hugging Face folder that it was converted from (config.json, tokenizer and safetensors): vLLM "
-    "and SGLang serve it."
+    "Upload the Hugging Face folder that it was converted from (config.json, tokenizer and safetensors): "
+    "TensorRT-LLM, vLLM and SGLang serve it without a build."
 )
 
 

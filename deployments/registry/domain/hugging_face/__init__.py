@@ -1,1 +1,1 @@
-"""Folders of Hugging Face: `config.json`, a tokenizer and safetensors, which vLLM and SGLang serve."""
+"""Folders of Hugging Face: `config.json`, a tokenizer and safetensors, which vLLM, SGLang and TensorRT-LLM serve."""

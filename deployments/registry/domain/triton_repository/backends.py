@@ -44,7 +44,7 @@ _REFUSED: Final = {
     "tensorflow": "Triton's image has no TensorFlow since 25.03. Convert the model: python -m "
     "tf2onnx.convert --saved-model FOLDER --output model.onnx.",
     "vllm": "Deploy language models with the engine vLLM, which needs the model only.",
-    "tensorrtllm": "Deploy language models with the engine vLLM, which needs the model only.",
+    "tensorrtllm": "Deploy the Hugging Face folder with the engine kserve-tensorrt-llm, which needs no build.",
 }
 
 
