@@ -27,7 +27,6 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "django.contrib.postgres",
     "django_htmx",
-    "lucide",
     "csp",
     "rest_framework",
     "drf_spectacular",
@@ -83,7 +82,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "portal.ui.context.frame",
             ],
-            "builtins": ["lucide.templatetags.lucide", "portal.ui.templatetags.slipway"],
+            "builtins": ["portal.ui.templatetags.slipway"],
         },
     },
 ]

@@ -16,16 +16,19 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    return changes.count_waiting_for(user) + emergency_reviews.waiting_for(user).count()
+    return changes.count_waiting_for(user) + emergency_reviews.count_waiting_for(user)
 
 
 def _cluster_lines(user: User) -> Sequence[StatusLine]:
-    return [_line(cluster) for cluster in clusters.list_clusters()]
+    return [
+        _line(name, is_reachable=is_reachable)
+        for name, is_reachable in clusters.list_reachability()
+    ]
 
 
-def _line(cluster: clusters.ClusterInfo) -> StatusLine:
-    if cluster.is_reachable is None:
-        return StatusLine(f"{cluster.name} · not tested")
-    if not cluster.is_reachable:
-        return StatusLine(f"{cluster.name} · unreachable", "bad")
-    return StatusLine(f"{cluster.name} · ok", "ok")
+def _line(name: str, *, is_reachable: bool | None) -> StatusLine:
+    if is_reachable is None:
+        return StatusLine(f"{name} · not tested")
+    if not is_reachable:
+        return StatusLine(f"{name} · unreachable", "bad")
+    return StatusLine(f"{name} · ok", "ok")

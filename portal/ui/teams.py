@@ -6,9 +6,11 @@ from typing import cast
 
 from django.http import HttpRequest
 
-from portal.accounts import policy, roles
+from portal.accounts import roles
 from portal.accounts.models import Team, User
+from portal.accounts.visible_queries import VisibleQuery
 
+_VISIBLE = VisibleQuery(lambda teams: teams)
 _SESSION_KEY = "team"
 
 
@@ -34,7 +36,7 @@ def visible(request: HttpRequest) -> list[Team]:
 def choose(request: HttpRequest) -> None:
     """Set `request.visible_teams` and `request.team`. A team that is not visible is ignored."""
     user = request.user
-    teams = list(policy.visible_teams(user)) if isinstance(user, User) else []
+    teams = _VISIBLE.objects(user) if isinstance(user, User) else []
     requested = request.GET.get("team", "")
     by_slug = {team.slug: team for team in teams}
     if requested in by_slug and request.session.get(_SESSION_KEY) != requested:

@@ -21,6 +21,7 @@ class RecordingCluster:
         self.calls: list[tuple[str, ...]] = []
         self.fail_with: ClusterError | None = None
         self.refuse: dict[str, ClusterError] = {}
+        self.refuse_by_name: dict[tuple[str, str], ClusterError] = {}
         # The warning of its API server about a kind.
         self.warn: dict[str, str] = {}
         self.after_apply: list[BaseException] = []
@@ -63,8 +64,6 @@ class RecordingCluster:
         if self.after_apply:
             raise self.after_apply.pop()
         return made
-
-    refuse_by_name: dict[tuple[str, str], ClusterError] = {}
 
     def get(self, kind: ResourceType, namespace: str | None, name: str) -> dict[str, Any]:
         self._answer()

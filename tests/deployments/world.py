@@ -32,17 +32,21 @@ from tests.deployments.recording_cluster import RecordingCluster
 @pytest.fixture
 def cluster_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingCluster]:
     fake = RecordingCluster()
-    fake.refuse_by_name = {}
-    clients.forget()
-    monkeypatch.setattr(clients, "factory", lambda _connection: fake)
+    connect(fake, monkeypatch)
     yield fake
     clients.forget()
+
+
+def connect(cluster: RecordingCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every client of a cluster is this one."""
+    clients.forget()
+    monkeypatch.setattr(clients, "factory", lambda _connection: cluster)
 
 
 @pytest.fixture
 def moving_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock(clock.now())
-    monkeypatch.setattr(clock, "now", lambda: moved.at)
+    moved.set(monkeypatch)
     return moved
 
 
@@ -52,6 +56,10 @@ class Clock:
 
     def move(self, seconds: float) -> None:
         self.at += timedelta(seconds=seconds)
+
+    def set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The portal reads its time from here."""
+        monkeypatch.setattr(clock, "now", lambda: self.at)
 
 
 @dataclass
@@ -129,6 +137,12 @@ def world(
     moving_clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
+    made = make_world(cluster_calls, moving_clock)
+    monkeypatch.setattr(object_store, "store", lambda: made.store)
+    return made
+
+
+def make_world(cluster_calls: RecordingCluster, moving_clock: Clock) -> World:
     from fleet.models import Cluster, InstancePrice, Node
 
     team = make_team(slug="vision", quota_gpus=8, monthly_budget_amount=Decimal(5000))
@@ -191,7 +205,6 @@ def world(
     cluster_calls.objects["Namespace", "", "vision"]["metadata"]["generation"] = 1
     versions = _versions(team, people["member"])
     memory_store = MemoryStore()
-    monkeypatch.setattr(object_store, "store", lambda: memory_store)
     for version in versions:
         memory_store.lay_out(version)
     return World(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import BigIntegerField, Prefetch, QuerySet, prefetch_related_objects
 
 from deployments.approvals.domain.rules import ApproverRole
 from deployments.approvals.selectors import approvals
@@ -15,6 +15,8 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
 from portal.accounts.requesters import requesters_of
+from portal.accounts.visible_queries import VisibleQuery
+from portal.core.compiled_queries import Parameter
 from portal.core.errors import Forbidden, NotFound
 
 OPEN_STATES: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
@@ -27,6 +29,17 @@ _RELATED: Final = (
     "requester",
     "emergency_review__opened_by",
     "emergency_review__closed_by",
+)
+
+
+# Every page counts them.
+_SUBMITTED_BY_OTHERS: Final = VisibleQuery(
+    lambda teams: (
+        ChangeRequest.objects.filter(state=ChangeState.SUBMITTED, team__in=teams)
+        .exclude(requester=Parameter("person", BigIntegerField()))
+        .select_related("requester")
+        .order_by()
+    )
 )
 
 
@@ -50,11 +63,14 @@ def list_visible_to(
 
 def inbox(actor: Actor) -> QuerySet[ChangeRequest]:
     """Requests that wait for a decision which this person may take, oldest first."""
-    return _with_related(_waiting_for(actor)).order_by("id")
+    rows = ChangeRequest.objects.filter(state=ChangeState.SUBMITTED)
+    if isinstance(actor, User):
+        rows = rows.filter(pk__in=_waiting_for(actor))
+    return _with_related(rows).order_by("id")
 
 
-def count_waiting_for(actor: Actor) -> int:
-    return _waiting_for(actor).count()
+def count_waiting_for(actor: User) -> int:
+    return len(_waiting_for(actor))
 
 
 def get_visible(
@@ -124,14 +140,11 @@ def _with_related(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
     )
 
 
-def _waiting_for(actor: Actor) -> QuerySet[ChangeRequest]:
-    rows = ChangeRequest.objects.filter(state=ChangeState.SUBMITTED)
-    if not isinstance(actor, User):
-        return rows
-    # Few wait at any time; their rules say which of them wait for this person.
-    visible = rows.filter(team__in=policy.visible_teams(actor)).exclude(requester=actor)
-    waiting = list(visible.select_related("requester").prefetch_related("approvals"))
-    context = approvals.ApproverContext(actor) if waiting else None
-    return rows.filter(
-        pk__in=[change.pk for change in waiting if context and context.is_waiting_for_actor(change)]
-    )
+def _waiting_for(actor: User) -> list[int]:
+    """Ids. Few requests wait at any time; their rules say which of them wait for this person."""
+    waiting = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk)
+    if not waiting:
+        return []
+    prefetch_related_objects(waiting, "approvals")
+    context = approvals.ApproverContext(actor)
+    return [change.pk for change in waiting if context.is_waiting_for_actor(change)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db.models import Q, QuerySet
 
 from deployments.models import EmergencyReview
@@ -10,6 +12,7 @@ from portal.accounts.models import Team, User
 from portal.accounts.policy import Action, Actor
 from portal.accounts.requesters import requesters
 from portal.accounts.roles import led_teams
+from portal.accounts.visible_queries import VisibleQuery
 from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
 
@@ -23,6 +26,14 @@ _RELATED = (
     "change__requester",
     "opened_by",
     "closed_by",
+)
+# Every page counts them.
+_OPEN: Final = VisibleQuery(
+    lambda teams: (
+        EmergencyReview.objects.filter(change__team__in=teams, closed_at=None)
+        .select_related("change")
+        .order_by()
+    )
 )
 _FOUR_EYES = "You {} this change, so another lead or admin must review it (four eyes)."
 
@@ -38,6 +49,17 @@ def waiting_for(actor: User) -> QuerySet[EmergencyReview]:
     """Open reviews that this person may close."""
     rows = list_visible_to(actor, is_open=True).filter(change__team__in=led_teams(actor))
     return rows.exclude(Q(opened_by=actor) | Q(change__requester=actor))
+
+
+def count_waiting_for(actor: User) -> int:
+    """How many `waiting_for` finds."""
+    others = [
+        review
+        for review in _OPEN.objects(actor)
+        if actor.pk not in (review.opened_by_id, review.change.requester_id)
+    ]
+    led = set(led_teams(actor).values_list("pk", flat=True)) if others else set()
+    return sum(review.change.team_id in led for review in others)
 
 
 def why_blocked(team: Team) -> str:

@@ -14,6 +14,7 @@ from fleet.clusters.domain.ca_bundle import Certificate
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.models import Cluster, Node
+from portal.core.compiled_queries import CompiledQuery
 from portal.core.errors import NotFound
 
 
@@ -38,6 +39,16 @@ class ClusterInfo:
     serving: ServingPolicy = field(default_factory=ServingPolicy)
     # Trusted for its Prometheus instead of the public ones; empty: the public ones.
     prometheus_certificates: tuple[Certificate, ...] = ()
+
+
+_REACHABILITY = CompiledQuery(
+    lambda: Cluster.objects.order_by("name").values_list("name", "is_reachable")
+)
+
+
+def list_reachability() -> list[tuple[str, bool | None]]:
+    """Name and whether it could be reached (None: never contacted), for the frame of every page."""
+    return [(name, is_reachable) for name, is_reachable in _REACHABILITY.rows()]
 
 
 def list_clusters() -> list[ClusterInfo]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,10 +12,9 @@ from django import template
 from django.forms import BoundField
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from lucide.templatetags.lucide import lucide as lucide_svg
 
 from portal.core import clock
-from portal.ui import chart_bundle, formats, tones
+from portal.ui import chart_bundle, formats, icons, tones
 from portal.ui.charts import Chart
 
 register = template.Library()
@@ -24,10 +22,9 @@ _UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 
 
 @register.simple_tag
-@functools.lru_cache(maxsize=256)
 def icon(name: str, size: int = 16) -> SafeString:
     """A decorative Lucide icon; screen readers skip it. A page has about 20, of a few kinds."""
-    return SafeString(lucide_svg(name, size=size, aria_hidden="true", focusable="false"))
+    return icons.svg(name, size)
 
 
 @register.inclusion_tag("ui/tags/pill.html")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.core.cache import cache
+from django.db import transaction
+from pytest_django import DjangoDbBlocker
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
@@ -24,6 +29,7 @@ from deployments.quality.services import golden_requests
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store, StoredObject
 from deployments.states import Environment
+from fleet.kube.services import clients
 from fleet.models import Cluster
 from portal.accounts import delegations, service_accounts, tokens
 from portal.accounts.local import invitations
@@ -31,7 +37,16 @@ from portal.core import clock
 from portal.notifications import vault
 from portal.notifications.models import Channel, ChannelKind
 from tests.deployments.memory_store import MemoryStore
-from tests.deployments.world import World, cluster_calls, moving_clock, world
+from tests.deployments.recording_cluster import RecordingCluster
+from tests.deployments.world import (
+    Clock,
+    World,
+    cluster_calls,
+    connect,
+    make_world,
+    moving_clock,
+    world,
+)
 
 __all__ = ["World", "cluster_calls", "moving_clock", "world"]
 STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
@@ -67,9 +82,41 @@ class LaidOut:
 
 
 @pytest.fixture
-def full_world(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch) -> FullWorld:
-    store = LaidOut(s3_store, world.store)
+def full_world(
+    module_world: FullWorld, db: None, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FullWorld]:
+    """As the module's, whatever the test before did to it."""
+    full = copy.deepcopy(module_world)
+    # Limits count by the ids of people, which are those of the test before.
+    cache.clear()
+    connect(full.world.cluster, monkeypatch)
+    full.world.clock.set(monkeypatch)
+    store = LaidOut(s3_store, full.world.store)
     monkeypatch.setattr(object_store, "store", lambda: store)
+    yield full
+    clients.forget()
+
+
+@pytest.fixture(scope="module")
+def module_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[FullWorld]:
+    """Made once, in a transaction around those of the tests: it costs as much as fifty requests."""
+    rows = transaction.atomic()
+    with django_db_blocker.unblock():
+        rows.__enter__()
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            made = make_world(RecordingCluster(), Clock(clock.now()))
+            connect(made.cluster, monkeypatch)
+            made.clock.set(monkeypatch)
+            monkeypatch.setattr(object_store, "store", lambda: made.store)
+            full = fill(made)
+        clients.forget()
+    yield full
+    with django_db_blocker.unblock():
+        transaction.set_rollback(True)
+        rows.__exit__(None, None, None)
+
+
+def fill(world: World) -> FullWorld:
     deployment = world.serving()
     rule = rules.make(
         actor=world.admin,

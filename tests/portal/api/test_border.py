@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 from django.test import Client, RequestFactory
-from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from portal.api import border, views
 from portal.api.problems import CONTENT_TYPE
 from tests.accounts import make_team, make_user
+from tests.portal import api_document
 from tests.portal.api.conftest import FullWorld
 
 pytestmark = pytest.mark.django_db
 
 
 def lists_by_cursor() -> list[str]:
-    document = SchemaGenerator(api_version="v1").get_schema(request=None, public=True)
+    document = api_document.read()
     return [
         path.removeprefix("/api/v1/")
         for path, item in document["paths"].items()

@@ -14,13 +14,13 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
 from django.test import Client
-from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi import checks as openapi_checks
 
+from tests.portal import api_document
 from tests.portal.api.conftest import FullWorld
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ CHECKS = [
 
 
 def operations() -> Iterator[Any]:
-    document = SchemaGenerator(api_version="v1").get_schema(request=None, public=True)
+    document = api_document.read()
     schema = schemathesis.openapi.from_dict(document)
     schema.app = WSGIHandler()
     for result in schema.get_all_operations():

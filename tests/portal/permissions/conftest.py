@@ -1,3 +1,3 @@
-from tests.portal.api.conftest import cluster_calls, full_world, moving_clock, world
+from tests.portal.api.conftest import full_world, module_world
 
-__all__ = ["cluster_calls", "full_world", "moving_clock", "world"]
+__all__ = ["full_world", "module_world"]

@@ -14,10 +14,10 @@ from django.db import transaction
 from django.test import Client
 
 from tests.portal import addresses
-from tests.portal.api.conftest import FullWorld, cluster_calls, full_world, moving_clock, world
+from tests.portal.api.conftest import FullWorld, full_world, module_world
 
 pytestmark = pytest.mark.django_db
-__all__ = ["cluster_calls", "full_world", "moving_clock", "world"]
+__all__ = ["full_world", "module_world"]
 VALUES = {
     "NUL": "a\0b",
     "surrogate in JSON": '{"request": {"inputs": ["\\ud800"]}, "expected": []}',

@@ -128,6 +128,10 @@ def test_icon_is_hidden_from_screen_readers() -> None:
 
     assert 'aria-hidden="true"' in html
     assert 'width="14"' in html
+    assert 'stroke="currentColor"' in html
+    assert html.count("<path") == 4
+    assert "xmlns" not in html
+    assert "ns0:" not in html
 
 
 def test_since_keeps_the_exact_time_on_hover() -> None:

@@ -1,0 +1,22 @@
+"""The OpenAPI document, generated once in a process: it takes seconds."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+
+
+def read() -> dict[str, Any]:
+    """A copy, which the reader may change."""
+    return copy.deepcopy(_generated())
+
+
+@functools.cache
+def _generated() -> dict[str, Any]:
+    document: dict[str, Any] = SchemaGenerator(api_version="v1").get_schema(
+        request=None, public=True
+    )
+    return document
