@@ -28,6 +28,7 @@ _FIRST = (
     "tests/portal/ui/test_hostile_forms.py",
     "tests/portal/api/test_schema_fuzz.py",
     "tests/deployments/rollouts/test_every_crash.py",
+    "tests/fleet/localcluster/test_load_test_program.py",
     "tests/fleet/observation/test_observation.py",
     "tests/fleet/localcluster/controllers/test_serving.py",
     "tests/deployments/registry/",
