@@ -47,6 +47,8 @@ def test_a_lead_breaks_the_glass_and_the_change_runs_at_once(world: World) -> No
     assert [review.pk for review in review_selectors.waiting_for(world.admin)] == [review.pk]
     assert list(review_selectors.waiting_for(world.lead)) == []
     assert list(review_selectors.waiting_for(world.member)) == []
+    people = (world.lead2, world.admin, world.lead, world.member)
+    assert [review_selectors.count_waiting_for(person) for person in people] == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize(
