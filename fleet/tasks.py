@@ -5,10 +5,10 @@ from __future__ import annotations
 from celery import shared_task
 
 from fleet.budgets.services import alerts
-from fleet.costs.services import ledger
+from fleet.costs.services import ledger, open_hours
 from fleet.observation.services import sweep
 from fleet.prices.services import refresh as price_refresh
-from fleet.telemetry.services import poll, rollups
+from fleet.telemetry.services import days, poll, rollups
 
 
 @shared_task(name="fleet.observe_clusters", time_limit=120)
@@ -31,6 +31,7 @@ def meter() -> None:
     ledger.seal_due()
     ledger.correct_late()
     ledger.price_late()
+    open_hours.renew()
 
 
 @shared_task(name="fleet.sweep_budgets", time_limit=120)
@@ -46,3 +47,4 @@ def refresh_prices() -> None:
 @shared_task(name="fleet.thin_samples", time_limit=300)
 def thin_samples() -> None:
     rollups.thin()
+    days.sum_up_finished()

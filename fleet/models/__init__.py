@@ -1,5 +1,15 @@
 from fleet.models.budgets import BudgetAlert
 from fleet.models.clusters import Cluster, ClusterKind, Node, Pod, Workload
+from fleet.models.days import (
+    LedgerDay,
+    LedgerTeamDay,
+    LedgerTeamHour,
+    OpenHour,
+    OpenHourSum,
+    SummedDay,
+    TeamUsageDay,
+    WorkloadDay,
+)
 from fleet.models.metering import (
     GPU_PPM,
     GpuLease,
@@ -19,15 +29,23 @@ __all__ = [
     "ClusterKind",
     "GpuLease",
     "InstancePrice",
+    "LedgerDay",
     "LedgerKind",
     "LedgerRow",
+    "LedgerTeamDay",
+    "LedgerTeamHour",
     "MetricSample",
     "Node",
+    "OpenHour",
+    "OpenHourSum",
     "Pod",
     "PriceOrigin",
     "SealedHour",
+    "SummedDay",
+    "TeamUsageDay",
     "UnpricedHour",
     "Workload",
+    "WorkloadDay",
     "WorkloadHour",
     "WorkloadMinute",
 ]

@@ -97,7 +97,7 @@ class LedgerRow(models.Model):
     the cost once a price is loaded. Names are copies, so that a row outlives what it names.
     """
 
-    hour = models.DateTimeField(db_index=True)
+    hour = models.DateTimeField()
     cluster_name = models.CharField(max_length=40)
     node_uid = models.CharField(max_length=64)
     node_name = models.CharField(max_length=253)
@@ -125,7 +125,10 @@ class LedgerRow(models.Model):
                 name="one_row_per_holder_and_hour",
             )
         ]
-        indexes = [models.Index(fields=["team_slug", "hour"])]
+        indexes = [
+            models.Index(fields=["team_slug", "hour"]),
+            models.Index(fields=["hour", "node_uid"]),
+        ]
 
     def __str__(self) -> str:
         return f"{self.hour:%Y-%m-%d %H}h {self.kind} {self.cost_amount}"

@@ -12,7 +12,7 @@ from typing import Any
 from deployments.models import Deployment
 from deployments.pages.selectors import deployment_rows
 from fleet.costs.domain.results import CostPoint, CostRow, GroupBy
-from fleet.costs.selectors import costs
+from fleet.costs.selectors import costs, series
 from portal.core import clock
 from portal.ui import charts
 from portal.ui.charts import Bar, Chart
@@ -31,14 +31,25 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
     now = clock.now()
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     team = [deployment.team.slug]
-    table = costs.table(team_slugs=team, start=month, end=now, group_by=GroupBy.REVISION)
-    rows = [row for row in table.rows if row.key.deployment == deployment.name]
-    points = costs.series(team_slugs=team, start=now - _CHARTED, end=now, group_by=GroupBy.REVISION)
-    mine = [point for point in points if point.key.deployment == deployment.name]
+    table = costs.table(
+        team_slugs=team,
+        start=month,
+        end=now,
+        group_by=GroupBy.REVISION,
+        deployment=deployment.name,
+    )
+    rows = table.rows
+    points = series.series(
+        team_slugs=team,
+        start=now - _CHARTED,
+        end=now,
+        group_by=GroupBy.REVISION,
+        deployment=deployment.name,
+    )
     return {
         "tiles": _tiles(deployment, rows, now),
         "cost_rows": rows,
-        "cost_chart": _chart(mine),
+        "cost_chart": _chart(points),
         "start": now - _CHARTED,
         "end": now,
     }

@@ -21,7 +21,7 @@ from fleet.costs.api.serializers import (
 )
 from fleet.costs.domain import focus, focus_columns
 from fleet.costs.domain.results import CostRow, CostTable
-from fleet.costs.selectors import costs, ledger_entries, usage
+from fleet.costs.selectors import costs, ledger_entries, series, usage
 from fleet.costs.services import exports
 from fleet.prices.domain.csv_cells import quote_formula
 from portal.api.requests import actor_of
@@ -92,7 +92,7 @@ class CostSeriesView(APIView):
     )
     def get(self, request: Request) -> Response:
         period = span.read(request, actor_of(request))
-        points = costs.series(
+        points = series.series(
             team_slugs=period.team_slugs,
             start=period.start,
             end=period.end,

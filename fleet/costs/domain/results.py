@@ -68,10 +68,14 @@ class GroupKey:
     revision: str = ""
     cluster_name: str = ""
     is_idle: bool = False
+    # All groups that are not named, together.
+    is_others: bool = False
 
     @property
     def label(self) -> str:
         """ "idle", "vision", "vision/detector", or "unattributed" for unregistered pods."""
+        if self.is_others:
+            return "others"
         if self.is_idle:
             return f"{self.cluster_name} idle".strip()
         if self.cluster_name:
@@ -145,7 +149,9 @@ class CostRow:
 class CostTable:
     """Rows, the most expensive first, and one idle row in results for the whole fleet.
 
-    The amounts of the rows sum to `total_amount` exactly.
+    `others_amount` is that of the groups beyond the limit, of `row_count` in all. The amounts of the
+    rows, the others and idle sum to `total_amount` exactly. `is_unpriced`: no group has a price, so that
+    the total is not known.
     """
 
     start: datetime
@@ -155,12 +161,10 @@ class CostTable:
     total_amount: Decimal
     previous_total_amount: Decimal | None
     spend: Spend
-
-    @property
-    def is_unpriced(self) -> bool:
-        """Whether no row has a price, so that the total is not known."""
-        rows = [*self.rows, *([self.idle] if self.idle else [])]
-        return bool(rows) and all(row.is_unpriced for row in rows)
+    others_amount: Decimal = ZERO
+    row_count: int = 0
+    offset: int = 0
+    is_unpriced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

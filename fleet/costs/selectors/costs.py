@@ -6,38 +6,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
-from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models import Max, Sum
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce, TruncDay, TruncHour
 
 from fleet.costs.domain.results import (
     ZERO,
-    CostPoint,
     CostRow,
     CostTable,
     GroupBy,
     GroupKey,
     LedgerEntry,
     Spend,
-    Step,
 )
-from fleet.costs.selectors import metering, unpriced, usage
-from fleet.costs.selectors.ledger_rows import IDLE
+from fleet.costs.selectors import open_hours, sealed, unpriced, usage
 from fleet.costs.selectors.metering import Estimate
+from fleet.costs.selectors.sealed import Scope, SealedSum
 from fleet.gpus.domain.intervals import HOUR, HOUR_MS
 from fleet.gpus.domain.shares import GPU_PPM
-from fleet.models import GpuLease, LedgerKind, LedgerRow, SealedHour
+from fleet.models import GpuLease, LedgerKind, SealedHour, UnpricedHour
 from portal.core import clock
 from portal.core.money import MICRO
 
 Teams = Collection[str] | None
-# Idle, or an adjustment of idle: rows without a namespace.
 
 
 def month_to_date(*, team_slug: str | None) -> Spend:
@@ -49,7 +44,9 @@ def month_to_date(*, team_slug: str | None) -> Spend:
 
 def spend(*, team_slugs: Teams, start: datetime, end: datetime) -> Spend:
     """Costs of the hours that start in [start, end)."""
-    return _spend(team_slugs, start, end, _estimate(team_slugs, start, end))
+    estimate = open_hours.estimate(Scope(team_slugs), start, end, GroupBy.TEAM)
+    rows = sealed.sums(Scope(team_slugs), start, end, GroupBy.TEAM)
+    return _spend(team_slugs, start, end, list(rows), estimate)
 
 
 def gpus_in_use(*, team_slug: str) -> Decimal:
@@ -59,67 +56,57 @@ def gpus_in_use(*, team_slug: str) -> Decimal:
 
 
 def table(
-    *, team_slugs: Teams, start: datetime, end: datetime, group_by: GroupBy = GroupBy.TEAM
-) -> CostTable:
-    """One row for each group, with the change from the previous period of equal length."""
-    estimate = _estimate(team_slugs, start, end)
-    sums = _sums(team_slugs, start, end, group_by)
-    _add_estimate(sums, estimate.entries, group_by)
-    _add_unpriced(sums, unpriced.rows_of(sealed_rows(team_slugs, start, end)), group_by)
-    previous = _sums(team_slugs, start - (end - start), start, group_by)
-    usage_by_key = usage.by_group(start=start, end=end, group_by=group_by, team_slugs=team_slugs)
-    rows = [_row(key, total, previous, usage_by_key) for key, total in sums.items()]
-    rows.sort(key=lambda row: (-row.amount, row.key.label))
-    idle = [row for row in rows if row.key.is_idle]
-    return CostTable(
-        start=start,
-        end=end,
-        rows=tuple(row for row in rows if not row.key.is_idle),
-        idle=_merged(idle) if idle else None,
-        total_amount=sum((row.amount for row in rows), ZERO),
-        previous_total_amount=sum((total.amount for total in previous.values()), ZERO) or None,
-        spend=_spend(team_slugs, start, end, estimate),
-    )
-
-
-def series(
     *,
     team_slugs: Teams,
     start: datetime,
     end: datetime,
     group_by: GroupBy = GroupBy.TEAM,
-    step: Step = Step.DAY,
-) -> list[CostPoint]:
-    """Points ordered by time, then group. A group without cost at a time has no point."""
-    truncate = TruncDay if step is Step.DAY else TruncHour
-    rows = (
-        sealed_rows(team_slugs, start, end)
-        .annotate(at=truncate("hour"), **_labels(group_by))
-        .values("at", "kind", "namespace", *_fields(group_by))
-        .annotate(amount=Sum("cost_amount"))
-        .order_by()
+    deployment: str = "",
+    limit: int | None = None,
+    offset: int = 0,
+) -> CostTable:
+    """One row for each group, with the change from the previous period of equal length. With a limit:
+    so many of the most expensive ones after `offset`. A deployment's name limits all of it to that one.
+    """
+    scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
+    estimate = open_hours.estimate(scope, start, end, group_by)
+    rows = list(sealed.sums(scope, start, end, group_by))
+    totals = _totals(rows)
+    _add_estimate(totals, estimate.entries, group_by)
+    _add_unpriced(totals, scope, start, end, group_by)
+    ordered = sorted(
+        (key for key in totals if not key.is_idle), key=lambda k: (-totals[k].amount, k.label)
     )
-    amounts: dict[tuple[datetime, GroupKey, bool], Decimal] = defaultdict(Decimal)
-    for row in rows:
-        amounts[row["at"], _key_of_row(row, group_by), False] += _exact(row["amount"])
-    for entry in _estimate(team_slugs, start, end).entries:
-        at = entry.hour.replace(hour=0) if step is Step.DAY else entry.hour
-        amounts[at, _key_of(entry, group_by), True] += entry.cost_amount
-    points = [CostPoint(at, key, amount, est) for (at, key, est), amount in amounts.items()]
-    return sorted(points, key=lambda p: (p.at, p.key.is_idle, p.key.label, p.is_estimated))
-
-
-def sealed_rows(team_slugs: Teams, start: datetime, end: datetime) -> QuerySet[LedgerRow]:
-    rows = LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
-    return rows if team_slugs is None else rows.filter(team_slug__in=team_slugs).exclude(IDLE)
-
-
-def estimated_entries(team_slugs: Teams, start: datetime, end: datetime) -> tuple[LedgerEntry, ...]:
-    return _estimate(team_slugs, start, end).entries
+    shown = ordered[offset:] if limit is None else ordered[offset : offset + limit]
+    idle_keys = [key for key in totals if key.is_idle]
+    previous = _previous(scope, start, end, group_by, shown if len(shown) < len(ordered) else None)
+    used = usage.by_group(
+        start=start,
+        end=end,
+        group_by=group_by,
+        team_slugs=team_slugs,
+        keys=shown if len(shown) < len(ordered) or deployment else None,
+    )
+    costs = [_row(key, totals[key], previous.amounts, used) for key in shown]
+    idle = [_row(key, totals[key], previous.amounts, {}) for key in idle_keys]
+    return CostTable(
+        start=start,
+        end=end,
+        rows=tuple(costs),
+        idle=_merged(idle) if idle else None,
+        total_amount=sum((total.amount for total in totals.values()), ZERO),
+        others_amount=sum((totals[key].amount for key in ordered), ZERO)
+        - sum((row.amount for row in costs), ZERO),
+        row_count=len(ordered),
+        offset=offset,
+        is_unpriced=bool(totals) and all(total.is_unpriced for total in totals.values()),
+        previous_total_amount=previous.total or None,
+        spend=_spend(team_slugs, start, end, rows, estimate),
+    )
 
 
 @dataclass(slots=True)
-class _Sum:
+class _Total:
     allocated: Decimal = ZERO
     estimated: Decimal = ZERO
     gpu_ms: int = 0
@@ -129,31 +116,83 @@ class _Sum:
     def amount(self) -> Decimal:
         return self.allocated + self.estimated
 
-
-def _estimate(team_slugs: Teams, start: datetime, end: datetime) -> Estimate:
-    estimate = metering.estimate(start=start, end=end, now=clock.now())
-    if team_slugs is None:
-        return estimate
-    own = [e for e in estimate.entries if e.team_slug in team_slugs and e.kind != LedgerKind.IDLE]
-    return Estimate(tuple(own), estimate.unpriced)
+    @property
+    def is_unpriced(self) -> bool:
+        return self.amount == 0 and 0 < self.gpu_ms <= self.unpriced_gpu_ms
 
 
-def _spend(team_slugs: Teams, start: datetime, end: datetime, estimate: Estimate) -> Spend:
-    sealed = sealed_rows(team_slugs, start, end).aggregate(
-        allocated=Coalesce(Sum("cost_amount", filter=~IDLE), ZERO),
-        idle=Coalesce(Sum("cost_amount", filter=IDLE), ZERO),
-        gpu_ms=Coalesce(Sum("gpu_milliseconds", filter=~IDLE), 0),
-        demo=Max("hour", filter=Q(is_demo=True)),
+@dataclass(frozen=True, slots=True)
+class _Previous:
+    amounts: Mapping[GroupKey, Decimal]
+    total: Decimal
+
+
+def _previous(
+    scope: Scope,
+    start: datetime,
+    end: datetime,
+    group_by: GroupBy,
+    keys: Sequence[GroupKey] | None,
+) -> _Previous:
+    """Of the period before. With keys: the amounts of these groups (and others of their teams) only."""
+    before = start - (end - start)
+    if keys is None or group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
+        amounts = _amounts(sealed.sums(scope, before, start, group_by))
+        return _Previous(amounts, sum(amounts.values(), ZERO))
+    coarse = _amounts(sealed.sums(scope, before, start, GroupBy.TEAM))
+    amounts = dict(_amounts(sealed.sums(narrow(scope, keys), before, start, group_by)))
+    amounts |= {key: amount for key, amount in coarse.items() if key.is_idle}
+    return _Previous(amounts, sum(coarse.values(), ZERO))
+
+
+def narrow(scope: Scope, keys: Collection[GroupKey]) -> Scope:
+    """A scope that has all of these groups, and few others."""
+    slugs = {key.team_slug for key in keys}
+    names = frozenset(key.deployment for key in keys) - {""}
+    models = frozenset(key.model for key in keys) - {""}
+    has_deployments = all(key.deployment for key in keys)
+    has_models = all(key.model for key in keys)
+    return Scope(
+        sorted(slugs),
+        models=sorted(models) if has_models else scope.models,
+        deployments=sorted(names) if has_deployments else scope.deployments,
     )
+
+
+def _amounts(sums: Iterable[SealedSum]) -> dict[GroupKey, Decimal]:
+    amounts: dict[GroupKey, Decimal] = defaultdict(Decimal)
+    for one in sums:
+        amounts[one.key] += one.amount
+    return amounts
+
+
+def _totals(sums: Iterable[SealedSum]) -> dict[GroupKey, _Total]:
+    totals: dict[GroupKey, _Total] = defaultdict(_Total)
+    for one in sums:
+        total = totals[one.key]
+        total.allocated += one.amount
+        total.gpu_ms += one.gpu_ms
+    return totals
+
+
+def _spend(
+    team_slugs: Teams,
+    start: datetime,
+    end: datetime,
+    sums: Sequence[SealedSum],
+    estimate: Estimate,
+) -> Spend:
+    held = [one for one in sums if not one.key.is_idle]
     allocated = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]
-    idle = [entry for entry in estimate.entries if entry.kind == LedgerKind.IDLE]
+    idle = [entry.cost_amount for entry in estimate.entries if entry.kind == LedgerKind.IDLE]
+    gpu_ms = sum(one.gpu_ms for one in held) + sum(entry.gpu_milliseconds for entry in allocated)
     return Spend(
-        allocated_amount=_exact(sealed["allocated"]),
+        allocated_amount=sum((one.amount for one in held), ZERO),
         estimated_amount=sum((entry.cost_amount for entry in allocated), ZERO),
-        idle_amount=_exact(sealed["idle"]) + sum((entry.cost_amount for entry in idle), ZERO),
-        gpu_hours=_hours(sealed["gpu_ms"] + sum(entry.gpu_milliseconds for entry in allocated)),
+        idle_amount=sum((one.amount for one in sums if one.key.is_idle), ZERO) + sum(idle, ZERO),
+        gpu_hours=_hours(gpu_ms),
         sealed_to=_sealed_to(),
-        has_demo_data=sealed["demo"] is not None,
+        has_demo_data=any(one.is_demo for one in sums),
         unpriced=unpriced.list_nodes(
             team_slugs=team_slugs, start=start, end=end, running=estimate.unpriced
         ),
@@ -166,46 +205,49 @@ def _sealed_to() -> datetime | None:
     return min((row["last"] + HOUR for row in last), default=None)
 
 
-def _sums(
-    team_slugs: Teams, start: datetime, end: datetime, group_by: GroupBy
-) -> dict[GroupKey, _Sum]:
-    sums: dict[GroupKey, _Sum] = defaultdict(_Sum)
-    for row in _grouped(sealed_rows(team_slugs, start, end), group_by):
-        total = sums[_key_of_row(row, group_by)]
-        total.allocated += _exact(row["amount"])
-        total.gpu_ms += row["gpu_ms"]
-    return sums
-
-
-def _grouped(rows: QuerySet[LedgerRow], group_by: GroupBy) -> Iterable[dict[str, Any]]:
-    grouped = rows.annotate(**_labels(group_by)).values("kind", "namespace", *_fields(group_by))
-    sums: Iterable[dict[str, Any]] = grouped.annotate(
-        amount=Sum("cost_amount"), gpu_ms=Sum("gpu_milliseconds")
-    ).order_by()
-    return sums
-
-
 def _add_estimate(
-    sums: dict[GroupKey, _Sum], entries: Iterable[LedgerEntry], group_by: GroupBy
+    totals: dict[GroupKey, _Total], entries: Iterable[LedgerEntry], group_by: GroupBy
 ) -> None:
     for entry in entries:
-        total = sums[_key_of(entry, group_by)]
+        total = totals[open_hours.key_of(entry, group_by)]
         total.estimated += entry.cost_amount
         total.gpu_ms += entry.gpu_milliseconds
         if not entry.is_priced:
             total.unpriced_gpu_ms += entry.gpu_milliseconds
 
 
-def _add_unpriced(sums: dict[GroupKey, _Sum], rows: QuerySet[LedgerRow], group_by: GroupBy) -> None:
-    for row in _grouped(rows, group_by):
-        sums[_key_of_row(row, group_by)].unpriced_gpu_ms += row["gpu_ms"]
+def _add_unpriced(
+    totals: dict[GroupKey, _Total],
+    scope: Scope,
+    start: datetime,
+    end: datetime,
+    group_by: GroupBy,
+) -> None:
+    if not UnpricedHour.objects.filter(hour__gte=start, hour__lt=end).exists():
+        return
+    rows = unpriced.rows_of(sealed.rows_in(scope, start, end))
+    names = usage.grouping_labels(group_by)
+    fields = ("cluster_name",) if group_by is GroupBy.CLUSTER else ("team_slug", *names)
+    grouped = rows.annotate(**{name: KT(f"workload_labels__{name}") for name in names})
+    for row in grouped.values("kind", "namespace", *fields).annotate(ms=Sum("gpu_milliseconds")):
+        is_idle = row["kind"] == LedgerKind.IDLE or (
+            row["kind"] == LedgerKind.ADJUSTMENT and not row["namespace"]
+        )
+        key = usage.key_for(
+            group_by,
+            team_slug=row.get("team_slug", ""),
+            labels=row,
+            cluster_name=row.get("cluster_name", ""),
+            is_idle=is_idle,
+        )
+        totals[key].unpriced_gpu_ms += row["ms"]
 
 
 def _row(
     key: GroupKey,
-    total: _Sum,
-    previous: dict[GroupKey, _Sum],
-    usage_by_key: dict[GroupKey, usage.GroupUsage],
+    total: _Total,
+    previous: Mapping[GroupKey, Decimal],
+    usage_by_key: Mapping[GroupKey, usage.GroupUsage],
 ) -> CostRow:
     group_usage = None if key.is_idle else usage_by_key.get(key)
     return CostRow(
@@ -218,7 +260,7 @@ def _row(
         utilisation_source=group_usage.source if group_usage else "",
         inferences=group_usage.inferences if group_usage else None,
         tokens=(group_usage.tokens or None) if group_usage else None,
-        previous_amount=previous[key].amount if key in previous else None,
+        previous_amount=previous.get(key),
     )
 
 
@@ -234,42 +276,5 @@ def _merged(idle: list[CostRow]) -> CostRow:
     )
 
 
-def _exact(summed: Decimal) -> Decimal:
-    """Round a sum to micro-dollars: SQLite adds decimals as floating point."""
-    return summed.quantize(MICRO)
-
-
 def _hours(gpu_ms: int) -> Decimal:
     return (Decimal(gpu_ms) / HOUR_MS).quantize(MICRO)
-
-
-def _fields(group_by: GroupBy) -> tuple[str, ...]:
-    return ("cluster_name",) if group_by is GroupBy.CLUSTER else ("team_slug", *_labels(group_by))
-
-
-def _labels(group_by: GroupBy) -> dict[str, Any]:
-    """The grouping labels as query columns."""
-    return {name: KT(f"workload_labels__{name}") for name in usage.grouping_labels(group_by)}
-
-
-def _key_of_row(row: dict[str, Any], group_by: GroupBy) -> GroupKey:
-    is_idle = row["kind"] == LedgerKind.IDLE or (
-        row["kind"] == LedgerKind.ADJUSTMENT and not row["namespace"]
-    )
-    return usage.key_for(
-        group_by,
-        team_slug=row.get("team_slug", ""),
-        labels=row,
-        cluster_name=row.get("cluster_name", ""),
-        is_idle=is_idle,
-    )
-
-
-def _key_of(entry: LedgerEntry, group_by: GroupBy) -> GroupKey:
-    return usage.key_for(
-        group_by,
-        team_slug=entry.team_slug,
-        labels=entry.labels,
-        cluster_name=entry.cluster_name,
-        is_idle=entry.kind == LedgerKind.IDLE,
-    )

@@ -9,7 +9,8 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, NullIf
 
 from fleet.costs.domain.results import LedgerEntry
-from fleet.costs.selectors import costs
+from fleet.costs.selectors import open_hours, sealed
+from fleet.costs.selectors.sealed import Scope
 from fleet.models import Cluster, LedgerKind, LedgerRow, Node
 
 
@@ -17,7 +18,7 @@ def entries(
     *, team_slugs: Collection[str] | None, start: datetime, end: datetime
 ) -> Iterator[LedgerEntry]:
     """Oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle."""
-    rows = costs.sealed_rows(team_slugs, start, end).annotate(
+    rows = sealed.rows_in(Scope(team_slugs), start, end).annotate(
         region=_region(), node_gpu_milliseconds=_gpu_time_of_node()
     )
     for row in rows.order_by("hour", "pk").iterator(chunk_size=2000):
@@ -43,7 +44,7 @@ def entries(
             sealed_at=row.sealed_at,
             is_demo=row.is_demo,
         )
-    yield from costs.estimated_entries(team_slugs, start, end)
+    yield from open_hours.entries(Scope(team_slugs), start, end)
 
 
 def _region() -> Coalesce:

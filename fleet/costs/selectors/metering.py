@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -64,13 +64,22 @@ class NodeFacts:
 
 
 def facts_of_nodes(
-    *, start: datetime, end: datetime, cluster_ids: Collection[int] | None = None
+    *,
+    start: datetime,
+    end: datetime,
+    cluster_ids: Collection[int] | None = None,
+    team_slugs: Collection[str] | None = None,
 ) -> list[NodeFacts]:
-    """GPU nodes that existed in [start, end), with the leases on them in that time."""
+    """GPU nodes that existed in [start, end), with the leases on them in that time. With teams: only
+    nodes on which they held GPUs.
+    """
     overlaps = Q(gone_at=None) | Q(gone_at__gt=start)
     nodes = Node.objects.filter(overlaps, gpu_count__gt=0, first_seen_at__lt=end)
     if cluster_ids is not None:
         nodes = nodes.filter(cluster_id__in=cluster_ids)
+    if team_slugs is not None:
+        held = GpuLease.objects.filter(overlap_of_leases(start), started_at__lt=end)
+        nodes = nodes.filter(pk__in=held.filter(team_slug__in=team_slugs).values("node"))
     gpu_nodes = list(nodes.select_related("cluster").order_by("pk"))
     allocations, labels = _allocations_of(gpu_nodes, start, end)
     book = prices.book({node.instance_type for node in gpu_nodes})
@@ -80,20 +89,25 @@ def facts_of_nodes(
     ]
 
 
+def overlap_of_leases(start: datetime) -> Q:
+    return Q(ended_at=None) | Q(ended_at__gt=start)
+
+
 def _allocations_of(
     nodes: list[Node], start: datetime, end: datetime
 ) -> tuple[dict[int, list[Allocation]], dict[int, dict[Holder, dict[str, str]]]]:
     allocations: dict[int, list[Allocation]] = defaultdict(list)
     labels: dict[int, dict[Holder, dict[str, str]]] = defaultdict(dict)
-    overlaps = Q(ended_at=None) | Q(ended_at__gt=start)
-    clusters = {node.cluster_id for node in nodes}
-    leases = GpuLease.objects.filter(overlaps, cluster_id__in=clusters, started_at__lt=end)
-    for lease in leases.select_related("workload"):
-        name = lease.workload.name if lease.workload else lease.pod_name[:63]
-        holder = Holder(lease.team_slug, lease.namespace, name)
-        interval = Interval(lease.started_at, lease.ended_at)
-        allocations[lease.node_id].append(Allocation(holder, lease.share_ppm, interval))
-        labels[lease.node_id][holder] = dict(lease.workload.labels) if lease.workload else {}
+    leases = GpuLease.objects.filter(
+        overlap_of_leases(start), node__in=[node.pk for node in nodes], started_at__lt=end
+    ).values_list(
+        *("node_id", "team_slug", "namespace", "workload__name", "workload__labels", "pod_name"),
+        *("share_ppm", "started_at", "ended_at"),
+    )
+    for node_id, team, namespace, workload, of_workload, pod, share, started, ended in leases:
+        holder = Holder(team, namespace, workload or pod[:63])
+        allocations[node_id].append(Allocation(holder, share, Interval(started, ended)))
+        labels[node_id][holder] = dict(of_workload or {})
     return allocations, labels
 
 
@@ -105,16 +119,30 @@ class Estimate:
     unpriced: Mapping[int, int]
 
 
-def estimate(*, start: datetime, end: datetime, now: datetime) -> Estimate:
-    """The costs so far of the unsealed hours in [start, end).
+def estimate(
+    *,
+    start: datetime,
+    end: datetime,
+    now: datetime,
+    without_clusters: Collection[int] = (),
+    only_clusters: Collection[int] | None = None,
+    team_slugs: Collection[str] | None = None,
+) -> Estimate:
+    """The costs so far of the unsealed hours in [start, end). With teams: of the nodes on which they
+    held GPUs, with all of the holders there.
 
     A cluster counts up to its last observation: later events are not known.
     """
-    open_hours = dict(_unsealed_hours(start, min(end, now)))
+    clusters = Cluster.objects.exclude(last_seen_at=None).exclude(pk__in=without_clusters)
+    if only_clusters is not None:
+        clusters = clusters.filter(pk__in=only_clusters)
+    open_hours = dict(_unsealed_hours(clusters, start, min(end, now)))
     if not open_hours:
         return Estimate((), {})
     first = min(min(hours) for hours in open_hours.values())
-    all_facts = facts_of_nodes(start=first, end=min(end, now), cluster_ids=open_hours.keys())
+    all_facts = facts_of_nodes(
+        start=first, end=min(end, now), cluster_ids=open_hours.keys(), team_slugs=team_slugs
+    )
     entries: list[LedgerEntry] = []
     unpriced: Counter[int] = Counter()
     for node_facts in all_facts:
@@ -134,8 +162,9 @@ def _known_to(cluster: Cluster) -> datetime:
     return max(time for time in times if time is not None)
 
 
-def _unsealed_hours(start: datetime, end: datetime) -> Iterator[tuple[int, list[datetime]]]:
-    clusters = Cluster.objects.exclude(last_seen_at=None)
+def _unsealed_hours(
+    clusters: Iterable[Cluster], start: datetime, end: datetime
+) -> Iterator[tuple[int, list[datetime]]]:
     sealed = set(
         SealedHour.objects.filter(hour__gte=start - HOUR, hour__lt=end).values_list(
             "cluster_id", "hour"

@@ -1,4 +1,4 @@
-"""Utilisation and request counts of workloads, from the hourly rollups."""
+"""Utilisation and request counts of groups."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Max, Sum
-
 from fleet.costs.domain.results import GroupBy, GroupKey
-from fleet.models import WorkloadHour
 from fleet.telemetry.domain.counters import source_label
+from fleet.telemetry.selectors import readings
+from fleet.telemetry.selectors.readings import ReadingSum
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +34,24 @@ def by_group(
     end: datetime,
     group_by: GroupBy,
     team_slugs: Collection[str] | None = None,
+    keys: Collection[GroupKey] | None = None,
 ) -> dict[GroupKey, GroupUsage]:
-    rows = WorkloadHour.objects.filter(start__gte=start, start__lt=end)
-    if team_slugs is not None:
-        rows = rows.filter(workload__team__slug__in=team_slugs)
-    sums = (
-        rows.values(
-            "workload",
-            team_slug=F("workload__team__slug"),
-            cluster_name=F("workload__cluster__name"),
-            labels=F("workload__labels"),
+    """With keys: of these groups and few others."""
+    if group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
+        sums = readings.of_teams(start=start, end=end, team_slugs=team_slugs)
+    else:
+        slugs = team_slugs if keys is None else sorted({key.team_slug for key in keys})
+        deployments = {key.deployment for key in keys or ()} - {""}
+        sums = readings.of_workloads(
+            start=start, end=end, team_slugs=slugs, deployments=sorted(deployments)
         )
-        .annotate(
-            inferences=Sum("inference_count"),
-            tokens=Sum("prompt_tokens") + Sum("generation_tokens"),
-            requests=Sum("request_success"),
-            failures=Sum("request_failure"),
-            observed=Sum("observed_ms"),
-            busy=Sum("gpu_busy_ms"),
-            source=Max("gpu_busy_source"),
-        )
-        .order_by()
-    )
-    groups: dict[GroupKey, list[dict[str, Any]]] = defaultdict(list)
-    for row in sums:
+    groups: dict[GroupKey, list[ReadingSum]] = defaultdict(list)
+    for one in sums:
         key = key_for(
-            group_by,
-            team_slug=row["team_slug"],
-            labels=row["labels"],
-            cluster_name=row["cluster_name"],
+            group_by, team_slug=one.team_slug, labels=one.labels, cluster_name=one.cluster_name
         )
-        groups[key].append(dict(row))
-    return {key: _sum_up(rows_of_group) for key, rows_of_group in groups.items()}
+        groups[key].append(one)
+    return {key: _sum_up(of_group) for key, of_group in groups.items()}
 
 
 def key_for(
@@ -99,15 +84,15 @@ def grouping_labels(group_by: GroupBy) -> tuple[str, ...]:
     }.get(group_by, ())
 
 
-def _sum_up(rows: list[dict[str, Any]]) -> GroupUsage:
-    observed = sum(row["observed"] for row in rows)
-    busy = sum(row["busy"] for row in rows)
-    sources = sorted({row["source"] for row in rows if row["source"]})
+def _sum_up(sums: list[ReadingSum]) -> GroupUsage:
+    observed = sum(one.observed_ms for one in sums)
+    busy = sum(one.busy_ms for one in sums)
+    sources = sorted({one.source for one in sums if one.source})
     return GroupUsage(
-        inferences=sum(row["inferences"] for row in rows),
-        tokens=sum(row["tokens"] for row in rows),
-        requests=sum(row["requests"] for row in rows),
-        failures=sum(row["failures"] for row in rows),
+        inferences=sum(one.inferences for one in sums),
+        tokens=sum(one.tokens for one in sums),
+        requests=sum(one.requests for one in sums),
+        failures=sum(one.failures for one in sums),
         observed_ms=observed,
         utilisation=min(1.0, busy / observed) if observed else None,
         source=" and ".join(source_label(source) for source in sources),

@@ -16,6 +16,7 @@ from django.db import transaction
 
 from fleet.gpus.selectors import prices
 from fleet.models import Cluster, LedgerKind, LedgerRow, Workload, WorkloadHour
+from fleet.telemetry.services import days
 from portal.accounts.models import Team
 
 _DAYS: Final = 20
@@ -82,6 +83,7 @@ def create(*, cluster_id: int, until: datetime) -> int:
         LedgerRow.objects.bulk_create(rows, batch_size=500)
         for past in _WORKLOADS:
             _use(cluster, past, hours, end)
+        days.forget(start=hours[0])
     return len(rows)
 
 

@@ -21,7 +21,15 @@ from fleet.costs.domain.ledger import Holder, Part
 from fleet.costs.selectors import metering, unpriced
 from fleet.costs.selectors.metering import HourPrice, NodeFacts
 from fleet.gpus.domain.intervals import HOUR, hour_of, hours_between
-from fleet.models import Cluster, GpuLease, LedgerKind, LedgerRow, SealedHour, UnpricedHour
+from fleet.models import (
+    Cluster,
+    GpuLease,
+    LedgerKind,
+    LedgerRow,
+    OpenHour,
+    SealedHour,
+    UnpricedHour,
+)
 from portal.core import clock
 from portal.core.money import MICRO
 
@@ -150,8 +158,11 @@ def _seal(cluster: Cluster, hour: datetime, facts: list[NodeFacts], now: datetim
     ]
     try:
         with transaction.atomic():
+            # Roll-ups of one cluster are written by one transaction at a time.
+            Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
             SealedHour.objects.create(cluster=cluster, hour=hour, sealed_at=now)
-            LedgerRow.objects.bulk_create(rows)
+            LedgerRow.objects.bulk_create(rows, batch_size=5000)
+            OpenHour.objects.filter(cluster=cluster, hour=hour).delete()
             UnpricedHour.objects.bulk_create(without_price)
     except IntegrityError:
         return False

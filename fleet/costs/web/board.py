@@ -16,8 +16,8 @@ from fleet.costs.web.query import CostQuery
 from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 
-_SERIES = 6
-_OTHERS = "others"
+# Groups with a colour of their own in the chart.
+NAMED = 6
 _CENT = Decimal("0.01")
 
 
@@ -50,6 +50,18 @@ class CostBoard:
     def has_tokens(self) -> bool:
         """Whether a language model counted tokens in the period."""
         return any(row.tokens for row in self.table.rows)
+
+    @property
+    def first_row(self) -> int:
+        return self.table.offset + 1
+
+    @property
+    def last_row(self) -> int:
+        return self.table.offset + len(self.rows)
+
+    @property
+    def has_more(self) -> bool:
+        return self.last_row < self.table.row_count
 
     @property
     def change_ratio(self) -> float | None:
@@ -147,11 +159,9 @@ def _per_1k(table: CostTable) -> Decimal | None:
 
 def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
     """The most expensive groups have their own colours, the others share one, idle is grey."""
-    named = {row.key.label for row in table.rows[:_SERIES]}
     sums: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
     for point in points:
-        label = point.key.label if point.key.label in named else _OTHERS
-        sums[point.at, IDLE if point.key.is_idle else label] += point.amount
+        sums[point.at, IDLE if point.key.is_idle else point.key.label] += point.amount
     rank = {row.key.label: i for i, row in enumerate(table.rows)}
     cells = sorted(sums.items(), key=lambda cell: rank.get(cell[0][1], len(rank)))
     bars = [Bar(at, series, amount) for (at, series), amount in cells]

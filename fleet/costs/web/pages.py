@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from fleet.costs.domain.results import CostTable
-from fleet.costs.selectors import costs, ledger_entries, ledger_rows
+from fleet.costs.selectors import costs, ledger_entries, ledger_rows, series
 from fleet.costs.services import exports
 from fleet.costs.web import board as cost_board
 from fleet.costs.web import csv, ledger_query
@@ -31,16 +31,18 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
     now = clock.now()
     query = _query(request)
     slugs = _slugs(request, user, query)
-    points = costs.series(
+    table = _table(query, slugs, limit=cost_query.ROWS_PER_PAGE, offset=query.offset)
+    points = series.series(
         team_slugs=slugs,
         start=query.start,
         end=query.end,
         group_by=query.group_by,
         step=query.step,
+        named=[row.key for row in table.rows[: cost_board.NAMED]],
     )
     board = cost_board.build(
         query=query,
-        table=_table(query, slugs),
+        table=table,
         points=points,
         budget_amount=_budget(request, query),
         allocated=_allocated(slugs),
@@ -88,8 +90,17 @@ def _slugs(request: HttpRequest, user: User, query: CostQuery) -> Sequence[str] 
     return None if user.is_platform_admin else [team.slug for team in teams.visible(request)]
 
 
-def _table(query: CostQuery, slugs: Sequence[str] | None) -> CostTable:
-    return costs.table(team_slugs=slugs, start=query.start, end=query.end, group_by=query.group_by)
+def _table(
+    query: CostQuery, slugs: Sequence[str] | None, *, limit: int | None = None, offset: int = 0
+) -> CostTable:
+    return costs.table(
+        team_slugs=slugs,
+        start=query.start,
+        end=query.end,
+        group_by=query.group_by,
+        limit=limit,
+        offset=offset,
+    )
 
 
 def _allocated(slugs: Sequence[str] | None) -> AllocatedGpus:
@@ -115,11 +126,14 @@ def _cost_context(
         "query": query,
         "teams": teams.visible(request),
         "ranges": [
-            (name, text, with_query(request, range=name, start=None, end=None))
+            (name, text, with_query(request, range=name, start=None, end=None, page=None))
             for name, text in cost_query.RANGES
         ],
         "groups": [
-            (group, text, with_query(request, group=group)) for group, text in cost_query.GROUPS
+            (group, text, with_query(request, group=group, page=None))
+            for group, text in cost_query.GROUPS
         ],
+        "previous_page": with_query(request, page=str(query.page - 1)) if query.page > 1 else "",
+        "next_page": with_query(request, page=str(query.page + 1)) if board.has_more else "",
         "csv_url": f"/costs.csv?{request.GET.urlencode()}",
     }

@@ -28,6 +28,8 @@ GROUPS = (
 _DAY = timedelta(days=1)
 _BY_HOUR_UP_TO = timedelta(days=2)
 _LONGEST = timedelta(days=400)
+ROWS_PER_PAGE = 50
+_LAST_PAGE = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ class CostQuery:
     end: datetime
     group_by: GroupBy
     team_slug: str
+    # Of the table, from 1.
+    page: int = 1
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * ROWS_PER_PAGE
 
     @property
     def step(self) -> Step:
@@ -60,6 +68,7 @@ class CostForm(forms.Form):
     group = forms.ChoiceField(required=False, choices=GROUPS)
     start = day_field()
     end = day_field()
+    page = forms.IntegerField(required=False, min_value=1, max_value=_LAST_PAGE)
 
     def __init__(self, params: Mapping[str, str]) -> None:
         super().__init__(params)
@@ -79,6 +88,7 @@ def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str])
         end=end,
         group_by=GroupBy(data.get("group") or GroupBy.TEAM),
         team_slug=team if team in team_slugs else "",
+        page=data.get("page") or 1,
     )
 
 

@@ -1,0 +1,81 @@
+"""Costs over time: one point for each group and hour or day."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from fleet.costs.domain.results import CostPoint, GroupBy, GroupKey, Step
+from fleet.costs.selectors import costs, open_hours, sealed
+from fleet.costs.selectors.costs import Teams
+from fleet.costs.selectors.sealed import Scope
+
+OTHERS = GroupKey(is_others=True)
+_Amounts = dict[tuple[datetime, GroupKey, bool], Decimal]
+
+
+def series(
+    *,
+    team_slugs: Teams,
+    start: datetime,
+    end: datetime,
+    group_by: GroupBy = GroupBy.TEAM,
+    step: Step = Step.DAY,
+    deployment: str = "",
+    named: Collection[GroupKey] | None = None,
+) -> list[CostPoint]:
+    """Points ordered by time, then group. A group without cost at a time has no point. Groups that are
+    not `named` are summed up as OTHERS; None names all.
+    """
+    scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
+    if named is None:
+        return _points(_amounts(scope, start, end, group_by, step))
+    if group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
+        return _points(_merged(_amounts(scope, start, end, group_by, step), named))
+    of_named = _amounts(costs.narrow(scope, named), start, end, group_by, step) if named else {}
+    whole = _amounts(scope, start, end, GroupBy.TEAM, step)
+    return _points(_with_others(of_named, whole, frozenset(named)))
+
+
+def _amounts(
+    scope: Scope, start: datetime, end: datetime, group_by: GroupBy, step: Step
+) -> _Amounts:
+    amounts: _Amounts = defaultdict(Decimal)
+    for one in sealed.sums(scope, start, end, group_by, step=step):
+        if one.at is not None:
+            amounts[one.at, one.key, False] += one.amount
+    for entry in open_hours.estimate(scope, start, end, group_by).entries:
+        hour = entry.hour.astimezone(UTC)
+        at = hour.replace(hour=0) if step is Step.DAY else hour
+        amounts[at, open_hours.key_of(entry, group_by), True] += entry.cost_amount
+    return amounts
+
+
+def _merged(amounts: _Amounts, named: Collection[GroupKey]) -> _Amounts:
+    merged: _Amounts = defaultdict(Decimal)
+    for (at, key, is_estimated), amount in amounts.items():
+        shown = key if key.is_idle or key in named else OTHERS
+        merged[at, shown, is_estimated] += amount
+    return merged
+
+
+def _with_others(of_named: _Amounts, whole: _Amounts, named: frozenset[GroupKey]) -> _Amounts:
+    """`whole` is by team: what the named groups leave of it is of the others."""
+    amounts: _Amounts = defaultdict(Decimal)
+    for (at, key, is_estimated), amount in of_named.items():
+        if key in named:
+            amounts[at, key, is_estimated] += amount
+            amounts[at, OTHERS, is_estimated] -= amount
+    for (at, key, is_estimated), amount in whole.items():
+        amounts[at, GroupKey(is_idle=True) if key.is_idle else OTHERS, is_estimated] += amount
+    return {point: amount for point, amount in amounts.items() if amount or point[1] != OTHERS}
+
+
+def _points(amounts: _Amounts) -> list[CostPoint]:
+    points: Iterable[CostPoint] = (
+        CostPoint(at, key, amount, is_estimated)
+        for (at, key, is_estimated), amount in amounts.items()
+    )
+    return sorted(points, key=lambda p: (p.at, p.key.is_idle, p.key.label, p.is_estimated))

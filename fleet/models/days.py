@@ -1,0 +1,171 @@
+"""Roll-ups of the ledger and of readings, so that pages read days and teams instead of every hour.
+
+The database itself adds each ledger row to its roll-ups in the statement that inserts it (the triggers of
+migration 0004), so they are equal to the rows at any moment. Money is integer micro-dollars.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from fleet.models.clusters import Cluster, Workload
+
+
+class LedgerSum(models.Model):
+    """Adjustments included. `is_idle`: GPU time that nobody held."""
+
+    cluster_name = models.CharField(max_length=40)
+    team_slug = models.CharField(max_length=32, blank=True)
+    is_idle = models.BooleanField()
+    is_demo = models.BooleanField()
+    gpu_milliseconds = models.BigIntegerField()
+    cost_micros = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class LedgerTeamHour(LedgerSum):
+    hour = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["hour", "cluster_name", "team_slug", "is_idle", "is_demo"],
+                name="one_team_hour",
+            )
+        ]
+        indexes = [models.Index(fields=["team_slug", "hour"])]
+
+    def __str__(self) -> str:
+        return f"{self.hour:%Y-%m-%d %H}h {self.team_slug} {self.cost_micros}"
+
+
+class LedgerTeamDay(LedgerSum):
+    day = models.DateField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "cluster_name", "team_slug", "is_idle", "is_demo"],
+                name="one_team_day",
+            )
+        ]
+        indexes = [models.Index(fields=["team_slug", "day"])]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.team_slug} {self.cost_micros}"
+
+
+class LedgerDay(LedgerSum):
+    """`model`, `deployment` and `revision` are labels of the workload; empty: it has none."""
+
+    day = models.DateField()
+    model = models.TextField(blank=True)
+    deployment = models.TextField(blank=True)
+    revision = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=[
+                    *("day", "cluster_name", "team_slug", "is_idle", "is_demo"),
+                    *("model", "deployment", "revision"),
+                ],
+                name="one_ledger_day",
+            )
+        ]
+        indexes = [models.Index(fields=["team_slug", "deployment", "day"])]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.team_slug}/{self.deployment} {self.cost_micros}"
+
+
+class OpenHour(models.Model):
+    """The estimate of a cluster's unsealed hour, kept for fleets that are too large to compute it for
+    each page. Deleted when the hour is sealed.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    hour = models.DateTimeField()
+    computed_at = models.DateTimeField()
+    # Ids of nodes without a known price.
+    unpriced_nodes = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "hour"], name="one_open_hour")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.hour:%Y-%m-%d %H}h"
+
+
+class OpenHourSum(models.Model):
+    """One group of the estimate."""
+
+    open_hour = models.ForeignKey(OpenHour, on_delete=models.CASCADE, related_name="sums")
+    team_slug = models.CharField(max_length=32, blank=True)
+    model = models.TextField(blank=True)
+    deployment = models.TextField(blank=True)
+    revision = models.TextField(blank=True)
+    is_idle = models.BooleanField()
+    is_priced = models.BooleanField()
+    gpu_milliseconds = models.BigIntegerField()
+    cost_micros = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["team_slug", "open_hour"])]
+
+    def __str__(self) -> str:
+        return f"{self.open_hour_id} {self.team_slug}/{self.deployment} {self.cost_micros}"
+
+
+class UsageSum(models.Model):
+    """Sums of WorkloadHour over a day (UTC) that is over."""
+
+    day = models.DateField()
+    request_success = models.BigIntegerField()
+    request_failure = models.BigIntegerField()
+    inference_count = models.BigIntegerField()
+    tokens = models.BigIntegerField()
+    observed_ms = models.BigIntegerField()
+    gpu_busy_ms = models.BigIntegerField()
+    gpu_busy_source = models.CharField(max_length=10, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class WorkloadDay(UsageSum):
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workload", "day"], name="one_workload_day")]
+
+    def __str__(self) -> str:
+        return f"{self.workload_id} {self.day}"
+
+
+class TeamUsageDay(UsageSum):
+    """Of all workloads of a team in a cluster."""
+
+    cluster_name = models.CharField(max_length=40)
+    team_slug = models.CharField(max_length=32)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "cluster_name", "team_slug"], name="one_team_use"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team_slug} {self.day}"
+
+
+class SummedDay(models.Model):
+    """All hours of the day are in WorkloadDay and TeamUsageDay. Of other days, hours are read."""
+
+    day = models.DateField(unique=True)
+
+    def __str__(self) -> str:
+        return f"{self.day}"

@@ -1,0 +1,131 @@
+"""Sums of readings over a period: days that were summed up from their roll-up, all others from hours."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django.db.models import F, Max, Q, QuerySet, Sum
+from django.db.models.fields.json import KT
+
+from fleet.models import SummedDay, TeamUsageDay, Workload, WorkloadDay, WorkloadHour
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSum:
+    """`labels` of the workload; empty where the sum is of a team."""
+
+    team_slug: str
+    cluster_name: str
+    inferences: int
+    tokens: int
+    requests: int
+    failures: int
+    observed_ms: int
+    busy_ms: int
+    source: str
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+
+def of_teams(
+    *, start: datetime, end: datetime, team_slugs: Collection[str] | None
+) -> Iterator[ReadingSum]:
+    """By team and cluster; one may come several times."""
+    days, spans = _cut(start, end)
+    hours = WorkloadHour.objects.filter(_within(spans))
+    rows = TeamUsageDay.objects.filter(day__in=days)
+    if team_slugs is not None:
+        hours = hours.filter(workload__team__slug__in=team_slugs)
+        rows = rows.filter(team_slug__in=team_slugs)
+    if days:
+        yield from _team_sums(rows, "team_slug", "cluster_name", F("tokens"))
+    if spans:
+        names = ("workload__team__slug", "workload__cluster__name")
+        yield from _team_sums(hours, *names, F("prompt_tokens") + F("generation_tokens"))
+
+
+def of_workloads(
+    *,
+    start: datetime,
+    end: datetime,
+    team_slugs: Collection[str] | None,
+    deployments: Collection[str] = (),
+) -> Iterator[ReadingSum]:
+    """By workload; one may come several times. With deployments: of those that serve them."""
+    days, spans = _cut(start, end)
+    workloads = Workload.objects.select_related("team", "cluster")
+    if team_slugs is not None:
+        workloads = workloads.filter(team__slug__in=team_slugs)
+    if deployments:
+        named = workloads.annotate(of_deployment=KT("labels__deployment"))
+        workloads = named.filter(of_deployment__in=deployments)
+    known = {workload.pk: workload for workload in workloads}
+    tokens = F("prompt_tokens") + F("generation_tokens")
+    sources: list[tuple[QuerySet[Any], Any]] = []
+    if days:
+        sources.append((WorkloadDay.objects.filter(day__in=days), F("tokens")))
+    if spans:
+        sources.append((WorkloadHour.objects.filter(_within(spans)), tokens))
+    for rows, token_count in sources:
+        of_known = rows if team_slugs is None else rows.filter(workload__in=list(known))
+        for workload_id, *values in _summed(of_known, ["workload"], token_count):
+            workload = known.get(workload_id)
+            if workload is not None:
+                place = (workload.team.slug, workload.cluster.name)
+                yield ReadingSum(*place, *values, workload.labels)
+
+
+def _team_sums(rows: QuerySet[Any], team: str, cluster: str, tokens: Any) -> Iterator[ReadingSum]:
+    for values in _summed(rows, [team, cluster], tokens):
+        yield ReadingSum(*values)
+
+
+def _summed(rows: QuerySet[Any], names: list[str], tokens: Any) -> Iterator[Any]:
+    sums: QuerySet[Any, Any] = (
+        rows.values_list(*names)
+        .annotate(
+            _inferences=Sum("inference_count"),
+            _tokens=Sum(tokens),
+            _requests=Sum("request_success"),
+            _failures=Sum("request_failure"),
+            _observed=Sum("observed_ms"),
+            _busy=Sum("gpu_busy_ms"),
+            _source=Max("gpu_busy_source"),
+        )
+        .order_by()
+    )
+    return iter(sums)
+
+
+def _cut(start: datetime, end: datetime) -> tuple[list[date], list[tuple[datetime, datetime]]]:
+    """Whole days of the period that were summed up, and what is left of it."""
+    kept = SummedDay.objects.filter(day__gte=start.date(), day__lt=end.date())
+    days = [
+        day
+        for day in kept.values_list("day", flat=True).order_by("day")
+        if start <= _midnight(day) and _midnight(day) + _DAY <= end
+    ]
+    spans: list[tuple[datetime, datetime]] = []
+    at = start
+    for day in days:
+        if at < _midnight(day):
+            spans.append((at, _midnight(day)))
+        at = _midnight(day) + _DAY
+    if at < end:
+        spans.append((at, end))
+    return days, spans
+
+
+def _within(spans: list[tuple[datetime, datetime]]) -> Q:
+    within = Q(pk__in=[]) if not spans else Q()
+    for start, end in spans:
+        within |= Q(start__gte=start, start__lt=end)
+    return within
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)

@@ -1,0 +1,176 @@
+"""Cost pages and sealing with 5,000 deployments of 200 teams on 2,000 nodes and 90 days of hours.
+
+Each page is rendered in this process on PostgreSQL; its time is the least of some requests, after one that
+is not counted, so that other work on the machine counts little. Beside it stands the time of its own SQL statements alone, sent again without Django.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks import scene
+from tests.benchmarks.result import Result
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from tests.benchmarks.fleet_scene import Portal
+
+MOST_MS = 100.0
+MOST_RATIO = 1.5
+MOST_SEAL_SECONDS = 2.0
+ROUNDS = int(os.environ.get("SLIPWAY_BENCH_ROUNDS", "7"))
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds, of the whole answer and of its SQL sent again; kilobytes of the answer."""
+
+    path: str
+    page_ms: float
+    sql_ms: float
+    queries: int
+    kilobytes: float
+
+
+def main() -> Result:
+    print(__doc__)
+    with contextlib.ExitStack() as parts:
+        folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="slipway-bench-")))
+        scene.start_stores(parts, folder)
+        from tests.benchmarks import fleet_scene
+
+        began = time.monotonic()
+        portal = fleet_scene.build(fleet_scene.Size())
+        print(f"seeded in {time.monotonic() - began:.0f} s")
+        _renew_estimates()
+        timings = [measure(client, path) for client, paths in _pages(portal) for path in paths]
+        seal_seconds, replayed = _seal(portal)
+    return _report(timings, seal_seconds, replayed)
+
+
+def measure(client: Client, path: str) -> Timing:
+    """Raises AssertionError for an answer that is no success."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    answer = client.get(path)
+    assert answer.status_code == 200, (path, answer.status_code)
+    times = [_milliseconds(lambda: client.get(path)) for _ in range(ROUNDS)]
+    with CaptureQueriesContext(connection) as captured:
+        client.get(path)
+    statements = [query["sql"] for query in captured.captured_queries]
+    sql = [_milliseconds(lambda: _send(statements)) for _ in range(ROUNDS)]
+    return Timing(
+        path,
+        min(times),
+        min(sql),
+        len(statements),
+        len(answer.content) / 1000,
+    )
+
+
+def show(timing: Timing) -> None:
+    print(
+        f"{timing.page_ms:7.0f} ms  {timing.sql_ms:7.0f} ms SQL  {timing.queries:3} queries  "
+        f"{timing.kilobytes:7.0f} kB  {timing.path}"
+    )
+
+
+def client_of(user: Any) -> Client:
+    from django.test import Client
+
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def _send(statements: list[str]) -> None:
+    from django.db import connection
+
+    raw = connection.connection
+    with raw.cursor() as cursor:
+        for statement in statements:
+            if statement.lstrip("( ").startswith("SELECT"):
+                cursor.execute(statement)
+                cursor.fetchall()
+
+
+def _milliseconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return 1000 * (time.perf_counter() - began)
+
+
+def _pages(portal: Portal) -> list[tuple[Client, list[str]]]:
+    groups = [f"/costs?group={group}" for group in ("team", "model", "deployment", "revision")]
+    own = ["/costs?group=deployment", "/", f"/deployments/{portal.big_team}/d-0?tab=cost"]
+    return [
+        (
+            client_of(portal.admin),
+            [
+                *groups,
+                "/costs?group=cluster",
+                "/costs?range=30d&group=deployment",
+                "/costs?range=24h",
+                "/costs?range=24h&group=deployment",
+                "/costs/ledger",
+                f"/costs/ledger?holder={portal.big_team}&deployment=d-0",
+                "/api/v1/costs",
+                "/api/v1/costs?group_by=deployment",
+                "/api/v1/costs/series",
+            ],
+        ),
+        (client_of(portal.lead), own),
+    ]
+
+
+def _renew_estimates() -> None:
+    from fleet.costs.services import open_hours
+
+    open_hours.renew()
+
+
+def _seal(portal: Portal) -> tuple[float, int]:
+    """Seconds to seal an hour of 10,000 leases, and what a second run and a late correction add."""
+    from datetime import timedelta
+
+    import time_machine
+
+    from fleet.costs.services import ledger
+    from fleet.models import Cluster, GpuLease, LedgerRow
+
+    after = portal.now.replace(minute=5) + timedelta(hours=1)
+    Cluster.objects.update(last_seen_at=after)
+    print(f"{GpuLease.objects.filter(ended_at=None).count()} leases")
+    with time_machine.travel(after, tick=False):
+        began = time.process_time(), time.perf_counter()
+        sealed = ledger.seal_due()
+        seconds = time.perf_counter() - began[1]
+        assert len(sealed) == 1, sealed
+        rows = LedgerRow.objects.count()
+        ledger.seal_due()
+        ledger.adjust(cluster=portal.cluster, hour=sealed[0])
+        return seconds, LedgerRow.objects.count() - rows
+
+
+def _report(timings: list[Timing], seal_seconds: float, replayed: int) -> Result:
+    worst = max(seal_seconds / MOST_SEAL_SECONDS, float(replayed) * 2)
+    print(f"{'page':>10}  {'its SQL':>14}")
+    for timing in timings:
+        show(timing)
+        worst = max(worst, timing.page_ms / MOST_MS)
+    print(
+        f"sealing an hour: {seal_seconds:.2f} s (<= {MOST_SEAL_SECONDS:.0f}); replay adds {replayed} rows"
+    )
+    ratio = max(timing.page_ms / timing.sql_ms for timing in timings)
+    print(f"largest ratio of a page to its bare SQL: {ratio:.1f} (<= {MOST_RATIO})")
+    unit = "worst of: a page over 100 ms, sealing over 2 s, rows that a replay adds"
+    return Result("costs", round(worst, 2), 1.0, unit)
