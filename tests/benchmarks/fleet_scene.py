@@ -58,7 +58,7 @@ def build(size: Size) -> Portal:
         gateway_url="http://gateway.example",
         capabilities=offering("kserve-triton", "triton"),
         region="us-east-1",
-        created_at=now - timedelta(days=size.days),
+        created_at=now.replace(hour=0, minute=0) - timedelta(days=size.days - 1),
         last_seen_at=now,
     )
     teams = _teams(size, now)

@@ -112,7 +112,7 @@ def test_other_teams_cost_does_not_exist_for_a_member(people: dict[str, User]) -
 def test_holders_of_other_teams_are_shown_without_their_names(
     people: dict[str, User], who: str
 ) -> None:
-    body = get(people[who], "nodes").json()
+    body = get(people[who], "nodes").json()["results"]
 
     holders = [holder for gpu in body[0]["gpus"] for holder in gpu["holders"]]
     names = sorted(holder["name"] for holder in holders)

@@ -71,6 +71,31 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeSummary:
+    """A node without its holders. `held_ppm` is the sum of their shares, which may be more than it has."""
+
+    id: int
+    cluster_id: int
+    cluster_name: str
+    name: str
+    instance_type: str
+    capacity_type: str
+    gpu_product: str
+    gpu_count: int
+    is_simulated: bool
+    held_ppm: int
+    usd_per_hour_amount: Decimal | None
+
+    @property
+    def free_ppm(self) -> int:
+        return max(0, self.gpu_count * 1_000_000 - self.held_ppm)
+
+    @property
+    def free_gpus(self) -> Decimal:
+        return Decimal(self.free_ppm) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class PendingPod:
     cluster_name: str
     namespace: str
@@ -89,7 +114,7 @@ class PendingPod:
 class FleetOverview:
     """Nodes with the most idle GPUs first. Totals cover the selected clusters."""
 
-    nodes: tuple[NodeView, ...]
+    nodes: tuple[NodeSummary, ...]
     pending: tuple[PendingPod, ...]
     gpus: int
     allocated_gpus: Decimal

@@ -45,7 +45,8 @@ def _shares_of(cluster_id: int, spaces: Sequence[NodeSpace]) -> list[GpuShare]:
     by_kind: dict[tuple[str, str], list[NodeSpace]] = defaultdict(list)
     for space in spaces:
         by_kind[space.node.instance_type, space.node.capacity_type].append(space)
-    book, today = prices.book({name for name, _ in by_kind}), clock.now().date()
+    today = clock.now().date()
+    book = prices.book({name for name, _ in by_kind}, on=today)
     gpu_shares = [
         _share(spaces, resource, units, book)
         for spaces in by_kind.values()

@@ -1,12 +1,13 @@
-"""The Fleet page: every GPU with its holders and utilisation, in a constant number of queries."""
+"""The Fleet page: nodes, and GPUs with their holders and utilisation, in a constant number of queries."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Max, Sum
 
@@ -15,6 +16,7 @@ from fleet.capacity.domain.overview import (
     FleetOverview,
     GpuTile,
     Holder,
+    NodeSummary,
     NodeView,
     PendingPod,
 )
@@ -22,7 +24,7 @@ from fleet.costs.domain.results import UNATTRIBUTED
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.domain.shares import GPU_PPM
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceBook
+from fleet.gpus.selectors.prices import PriceBook, PriceKey
 from fleet.models import GpuLease, Node, Pod, WorkloadMinute
 from fleet.telemetry.domain.counters import source_label
 from portal.accounts import policy
@@ -51,29 +53,69 @@ class _Visibility:
 
 
 def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverview:
+    """Totals, and each node without its holders."""
     visibility = visibility_of(actor)
+    summaries = _summaries(cluster_id)
+    summaries.sort(key=lambda node: (-node.free_ppm, node.cluster_name, node.name))
+    gpus = sum(node.gpu_count for node in summaries)
+    free_ppm = sum(node.free_ppm for node in summaries)
+    priced = [node for node in summaries if node.usd_per_hour_amount is not None]
+    return FleetOverview(
+        nodes=tuple(summaries),
+        pending=tuple(_pending(visibility, cluster_id)),
+        gpus=gpus,
+        allocated_gpus=gpus - Decimal(free_ppm) / GPU_PPM,
+        idle_usd_per_hour_amount=sum(
+            (
+                (n.usd_per_hour_amount or 0) * n.free_gpus / n.gpu_count
+                for n in priced
+                if n.free_ppm
+            ),
+            Decimal(0),
+        ),
+        utilisation=_mean_utilisation(visibility, cluster_id),
+    )
+
+
+def list_nodes(*, actor: Actor, ids: Collection[int]) -> list[NodeView]:
+    """These nodes with their GPUs and holders, in the order of `ids`."""
+    visibility = visibility_of(actor)
+    leases = GpuLease.objects.filter(ended_at=None, node__in=ids)
+    rows = list(leases.select_related("workload").order_by("-share_ppm", "pod_name"))
+    busy = _utilisation_by_workload([lease.workload_id for lease in rows])
+    by_node: dict[int, list[Holder]] = defaultdict(list)
+    for lease in rows:
+        by_node[lease.node_id].append(_holder(lease, visibility, busy))
+    nodes = Node.objects.filter(pk__in=ids).select_related("cluster").in_bulk()
+    book = prices.book({node.instance_type for node in nodes.values()}, on=clock.now().date())
+    return [_node(nodes[pk], by_node[pk], book) for pk in ids if pk in nodes]
+
+
+def _summaries(cluster_id: int | None) -> list[NodeSummary]:
     nodes = Node.objects.filter(gone_at=None, gpu_count__gt=0)
     leases = GpuLease.objects.filter(ended_at=None)
     if cluster_id is not None:
         nodes, leases = nodes.filter(cluster_id=cluster_id), leases.filter(cluster_id=cluster_id)
-    busy = _utilisation_by_workload()
-    by_node: dict[int, list[Holder]] = defaultdict(list)
-    for lease in leases.select_related("workload").order_by("-share_ppm", "pod_name"):
-        by_node[lease.node_id].append(_holder(lease, visibility, busy))
-    rows = list(nodes.select_related("cluster"))
-    book = prices.book({node.instance_type for node in rows})
-    views = [_node(node, by_node[node.pk], book) for node in rows]
-    views.sort(key=lambda view: (-view.free_gpus, view.cluster_name, view.name))
-    return FleetOverview(
-        nodes=tuple(views),
-        pending=tuple(_pending(visibility, cluster_id)),
-        gpus=sum(view.gpu_count for view in views),
-        allocated_gpus=sum((view.gpu_count - view.free_gpus for view in views), Decimal(0)),
-        idle_usd_per_hour_amount=sum(
-            (view.idle_usd_per_hour_amount or Decimal(0) for view in views), Decimal(0)
-        ),
-        utilisation=_utilisation(views),
+    held = dict(leases.values_list("node").annotate(Sum("share_ppm")).order_by())
+    rows = list(
+        nodes.values_list(
+            *("pk", "cluster_id", "cluster__name", "name", "instance_type", "capacity_type"),
+            *("gpu_product", "gpu_count", "is_simulated", "region", "cluster__region"),
+        )
     )
+    today = clock.now().date()
+    book = prices.book({row[4] for row in rows}, on=today)
+    amounts: dict[tuple[PriceKey, int], Decimal | None] = {}
+    summaries = []
+    for *facts, region, of_cluster in rows:
+        pk, gpu_count = facts[0], facts[7]
+        key = (PriceKey(facts[4], region or of_cluster, facts[5]), gpu_count)
+        if key not in amounts:
+            price = book.on(key[0], today)
+            amounts[key] = price.of_gpus(gpu_count).usd_per_hour_amount if price else None
+        row: tuple[Any, ...] = (*facts, held.get(pk, 0), amounts[key])
+        summaries.append(NodeSummary(*row))
+    return summaries
 
 
 def visibility_of(actor: Actor) -> _Visibility:
@@ -82,11 +124,17 @@ def visibility_of(actor: Actor) -> _Visibility:
     return _Visibility(frozenset(teams), sees_all)
 
 
-def _utilisation_by_workload() -> dict[int, _Utilisation]:
-    """Utilisation by workload id in the last minutes, without unobserved workloads."""
+def _utilisation_by_workload(
+    workload_ids: Collection[int | None] | None = None,
+) -> dict[int, _Utilisation]:
+    """Utilisation by workload id in the last minutes, without unobserved workloads; None: of all."""
+    minutes = WorkloadMinute.objects.filter(
+        start__gt=minute_of(clock.now()) - _RECENT, observed_ms__gt=0
+    )
+    if workload_ids is not None:
+        minutes = minutes.filter(workload__in={pk for pk in workload_ids if pk is not None})
     rows = (
-        WorkloadMinute.objects.filter(start__gt=minute_of(clock.now()) - _RECENT, observed_ms__gt=0)
-        .values_list("workload_id")
+        minutes.values_list("workload_id")
         .annotate(Sum("gpu_busy_ms"), Sum("observed_ms"), Max("gpu_busy_source"))
         .order_by()
     )
@@ -181,16 +229,19 @@ def _pending_pod(pod: Pod, visibility: _Visibility) -> PendingPod:
     )
 
 
-def _utilisation(views: list[NodeView]) -> float | None:
+def _mean_utilisation(visibility: _Visibility, cluster_id: int | None) -> float | None:
     """Mean over the visible holders with a measurement, weighted by share."""
-    holders = {
-        (view.cluster_id, holder.namespace, holder.pod_name): holder
-        for view in views
-        for tile in view.tiles
-        for holder in tile.holders
-        if holder.utilisation is not None
-    }
-    weight = sum(holder.share_ppm for holder in holders.values())
-    if not weight:
-        return None
-    return sum((h.utilisation or 0.0) * h.share_ppm for h in holders.values()) / weight
+    leases = GpuLease.objects.filter(ended_at=None)
+    if cluster_id is not None:
+        leases = leases.filter(cluster_id=cluster_id)
+    if not visibility.sees_all:
+        leases = leases.filter(team_slug__in=[*visibility.teams, ""])
+    busy = _utilisation_by_workload()
+    held = leases.exclude(workload=None).values_list("workload_id")
+    shares = [
+        (busy[workload].ratio, share)
+        for workload, share in held.annotate(Sum("share_ppm")).order_by()
+        if workload in busy
+    ]
+    weight = sum(share for _, share in shares)
+    return sum(ratio * share for ratio, share in shares) / weight if weight else None

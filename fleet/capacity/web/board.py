@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from fleet.capacity.domain.overview import FleetOverview, GpuTile, Holder, NodeView
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 
-# A pool with more nodes shows all of them on its own page.
+from fleet.capacity.domain.overview import (
+    FleetOverview,
+    GpuTile,
+    Holder,
+    NodeSummary,
+    NodeView,
+)
+
+# Of each pool, and of all together: a pool with more has pages of its own.
 _NODES_OF_A_POOL = 24
+_NODES_IN_ALL = 72
+_FEWEST = 4
+NODES_PER_PAGE = 60
 _LEVELS = 5
 _WHOLE_PPM = 1_000_000
 
@@ -33,6 +45,10 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
+    """`map_levels` has one level for each node, from 0 (free) to 4 (all GPUs held); empty while all of
+    its nodes are shown.
+    """
+
     cluster_name: str
     instance_type: str
     capacity_type: str
@@ -44,6 +60,17 @@ class Pool:
     # None if the price of any node is not known.
     usd_per_hour_amount: Decimal | None
     rows: Sequence[NodeRow]
+    map_levels: Sequence[int] = ()
+
+    @property
+    def map_cells(self) -> SafeString:
+        return format_html_join("", '<i class="h{}"></i>', ((level,) for level in self.map_levels))
+
+    @property
+    def map_label(self) -> str:
+        free, full = self.map_levels.count(0), self.map_levels.count(_LEVELS - 1)
+        some = len(self.map_levels) - free - full
+        return f"{self.node_count} nodes: {free} free, {some} partly held, {full} held"
 
     @property
     def key(self) -> str:
@@ -74,23 +101,57 @@ class Board:
         return sum(node.usd_per_hour_amount is None for node in self.overview.nodes)
 
 
-def build(overview: FleetOverview, *, pool: str = "", only_idle: bool = False) -> Board:
-    """Pools with the most idle GPUs first. `pool` selects one pool with all of its nodes."""
-    groups: dict[str, list[NodeView]] = {}
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of the overview is shown: of one pool a page of its nodes, else the first of each pool."""
+
+    groups: Mapping[str, Sequence[NodeSummary]]
+    first: int
+    at_most: int
+
+    @property
+    def shown(self) -> list[int]:
+        return [node.id for nodes in self.groups.values() for node in self.of(nodes)]
+
+    def of(self, nodes: Sequence[NodeSummary]) -> Sequence[NodeSummary]:
+        return nodes[self.first : self.first + self.at_most]
+
+
+def select(
+    overview: FleetOverview, *, pool: str = "", only_idle: bool = False, page: int = 1
+) -> Selection:
+    groups: dict[str, list[NodeSummary]] = {}
     for node in overview.nodes:
-        if not only_idle or node.free_gpus > 0:
+        if not only_idle or node.free_ppm > 0:
             key = f"{node.cluster_name}/{node.instance_type}/{node.capacity_type}"
             groups.setdefault(key, []).append(node)
-    at_most = None if pool else _NODES_OF_A_POOL
-    selected = {pool: groups.get(pool, [])} if pool else groups
-    pools = [_pool(nodes, at_most) for nodes in selected.values() if nodes]
+    if pool:
+        of_pool = {pool: groups[pool]} if pool in groups else {}
+        return Selection(of_pool, (page - 1) * NODES_PER_PAGE, NODES_PER_PAGE)
+    each = max(_FEWEST, min(_NODES_OF_A_POOL, _NODES_IN_ALL // max(len(groups), 1)))
+    return Selection(groups, 0, each)
+
+
+def build(overview: FleetOverview, selection: Selection, views: Sequence[NodeView]) -> Board:
+    """Pools with the most idle GPUs first. `views` are the nodes of the selection."""
+    by_name = {(view.cluster_id, view.name): view for view in views}
+    pools = [_pool(nodes, selection, by_name) for nodes in selection.groups.values()]
     return Board(overview, sorted(pools, key=lambda pool_row: (-pool_row.free_gpus, pool_row.key)))
 
 
-def _pool(nodes: Sequence[NodeView], at_most: int | None) -> Pool:
+def _pool(
+    nodes: Sequence[NodeSummary],
+    selection: Selection,
+    views: Mapping[tuple[int, str], NodeView],
+) -> Pool:
     first = nodes[0]
     prices = [node.usd_per_hour_amount for node in nodes]
     known = [price for price in prices if price is not None]
+    shown = [
+        views[node.cluster_id, node.name]
+        for node in selection.of(nodes)
+        if (node.cluster_id, node.name) in views
+    ]
     return Pool(
         cluster_name=first.cluster_name,
         instance_type=first.instance_type,
@@ -99,10 +160,19 @@ def _pool(nodes: Sequence[NodeView], at_most: int | None) -> Pool:
         is_simulated=any(node.is_simulated for node in nodes),
         node_count=len(nodes),
         gpu_count=sum(node.gpu_count for node in nodes),
-        free_gpus=sum((node.free_gpus for node in nodes), Decimal(0)),
+        free_gpus=Decimal(sum(node.free_ppm for node in nodes)) / _WHOLE_PPM,
         usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices) else None,
-        rows=[NodeRow(node, [_parts(tile) for tile in node.tiles]) for node in nodes[:at_most]],
+        rows=[NodeRow(node, [_parts(tile) for tile in node.tiles]) for node in shown],
+        map_levels=[_map_level(node) for node in nodes] if len(shown) < len(nodes) else (),
     )
+
+
+def _map_level(node: NodeSummary) -> int:
+    """0 and 4 are exact: nothing, and everything, is held."""
+    if not node.free_ppm:
+        return _LEVELS - 1
+    held = node.gpu_count * _WHOLE_PPM - node.free_ppm
+    return min(-(-held * (_LEVELS - 2) // (node.gpu_count * _WHOLE_PPM)), _LEVELS - 2)
 
 
 def _parts(tile: GpuTile) -> Sequence[Part]:

@@ -12,6 +12,9 @@ from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
 from portal.ui import htmx
 from portal.ui.access import people_only
+from portal.ui.addresses import with_query
+
+_LAST_PAGE = 10_000
 
 
 @require_GET
@@ -25,8 +28,17 @@ def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
     fleet = overview.fleet_overview(actor=user, cluster_id=cluster.id if cluster else None)
     only_idle = request.GET.get("show") == "idle"
     pool = request.GET.get("pool", "")
+    page = _page(request) if pool else 1
+    selection = board.select(fleet, pool=pool, only_idle=only_idle, page=page)
+    views = overview.list_nodes(actor=user, ids=selection.shown)
+    shown = board.build(fleet, selection, views)
+    has_more = bool(pool) and any(
+        row.node_count > page * board.NODES_PER_PAGE for row in shown.pools
+    )
     context = {
-        "board": board.build(fleet, pool=pool, only_idle=only_idle),
+        "board": shown,
+        "previous_page": with_query(request, page=page - 1) if page > 1 else "",
+        "next_page": with_query(request, page=page + 1) if has_more else "",
         "clusters": all_clusters,
         "selected": cluster,
         "only_idle": only_idle,
@@ -34,3 +46,9 @@ def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
     }
     name = htmx.template_for(request, page="capacity/fleet.html", fragment="capacity/_board.html")
     return render(request, name, context)
+
+
+def _page(request: HttpRequest) -> int:
+    text = request.GET.get("page", "1")
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else 1
+    return min(max(number, 1), _LAST_PAGE)

@@ -97,7 +97,8 @@ def list_nodes(*, start: datetime, end: datetime) -> list[NodeHours]:
         .order_by()
     )
     counted = {row["node_uid"]: (row["sealed"], row["held"]) for row in rows}
-    book, today = prices.book({node.instance_type for node in nodes}), clock.now().date()
+    today = clock.now().date()
+    book = prices.book({node.instance_type for node in nodes}, on=today)
     return [_node_hours(node, *counted.get(node.uid, (0, 0)), book, today) for node in nodes]
 
 

@@ -20,18 +20,12 @@ from portal.core import clock
 from portal.core.money import MICRO
 
 _FRESH = timedelta(minutes=5)
-# No older hour is kept (fleet.costs.services.open_hours).
-_KEPT_FOR = timedelta(hours=26)
 
 
 def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy) -> Estimate:
     """Kept estimates come as one entry for each group of `group_by`."""
     now = clock.now()
-    fresh = list(
-        OpenHour.objects.filter(computed_at__gt=now - _FRESH).select_related("cluster")
-        if end > now - _KEPT_FOR
-        else ()
-    )
+    fresh = list(OpenHour.objects.filter(computed_at__gt=now - _FRESH).select_related("cluster"))
     clusters = {hour.cluster_id for hour in fresh}
     kept = [hour for hour in fresh if start <= hour.hour < end]
     live = metering.estimate(

@@ -18,8 +18,6 @@ from portal.core.money import MICRO
 
 MANY_NODES: Final = 200
 _RENEWED_AFTER = timedelta(minutes=1)
-# With older unsealed hours nothing is kept: sealing is far behind, and pages compute all of them.
-_HOURS_BACK = 24
 
 
 def renew() -> int:
@@ -52,8 +50,6 @@ def _renew(cluster: Cluster, now: datetime) -> None:
         for hour in sealed.values_list("hour", flat=True):
             by_hour.pop(hour)
         OpenHour.objects.filter(cluster=cluster).delete()
-        if min(by_hour, default=now) < now - _HOURS_BACK * HOUR:
-            return
         for hour, entries in by_hour.items():
             kept = OpenHour.objects.create(
                 cluster=cluster,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from fleet.gpus.domain import capacity_types
 from fleet.models import InstancePrice, Node
@@ -99,17 +99,15 @@ def facts_of(instance_type: str) -> Price | None:
     return _price(row) if row else None
 
 
-def book(instance_types: Collection[str]) -> PriceBook:
+def book(instance_types: Collection[str], *, on: date | None = None) -> PriceBook:
+    """The whole history of the types, or, with a day, what is valid on that day."""
     rows = InstancePrice.objects.filter(instance_type__in=instance_types)
-    return PriceBook(_price(row) for row in rows)
+    return PriceBook(_price(row) for row in (rows if on is None else _valid(rows, on)))
 
 
 def list_prices(*, on: date) -> list[Price]:
     """The prices of a day: one for each instance type, region and capacity type."""
-    rows = [_price(row) for row in InstancePrice.objects.all()]
-    prices_of_all = PriceBook(rows)
-    keys = {row.key for row in rows}
-    prices = [price for key in keys if (price := prices_of_all.on(key, on))]
+    prices = [_price(row) for row in _valid(InstancePrice.objects.all(), on)]
     return sorted(prices, key=lambda price: (price.region, price.gpu_name, price.vcpu))
 
 
@@ -133,6 +131,20 @@ def nodes_without_price() -> list[Node]:
     )
     known = book({node.instance_type for node in nodes})
     return [node for node in nodes if not known.has(key_of(node))]
+
+
+def _valid(rows: QuerySet[InstancePrice], on: date) -> QuerySet[InstancePrice]:
+    """Of each key the newest row until that day, else its first one: as PriceBook.on chooses."""
+    alike = InstancePrice.objects.filter(
+        instance_type=OuterRef("instance_type"),
+        region=OuterRef("region"),
+        capacity_type=OuterRef("capacity_type"),
+    )
+    newer = alike.filter(valid_from__gt=OuterRef("valid_from"), valid_from__lte=on)
+    earlier = alike.filter(valid_from__lt=OuterRef("valid_from"))
+    return rows.filter(
+        Q(valid_from__lte=on) & ~Exists(newer) | Q(valid_from__gt=on) & ~Exists(earlier)
+    )
 
 
 def _rows_of(instance_type: str) -> QuerySet[InstancePrice]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +44,8 @@ class PriceLine:
     price: Price
     # Of present nodes that cost this price.
     nodes: int = 0
+    # In the list of sources below the table; 0: the line says its source itself.
+    source_number: int = 0
 
     @property
     def capacity(self) -> str:
@@ -168,11 +171,14 @@ def _render_list(request: HttpRequest, *, problem: str = "", status: int = 200) 
         on=clock.now().date(), price_filter=form.price_filter, order=form.order
     )
     page = Paginator(listed, _PER_PAGE).get_page(request.GET.get("page"))
+    counted = Counter(row.price.source for row in page)
+    sources = [source for source, lines in counted.items() if lines > 1]
     titles = {"type": "Instance type", "price": "$/h"}
     context: dict[str, Any] = {
         "form": form,
         "page": page,
-        "lines": [_line(row) for row in page],
+        "lines": [_line(row, sources) for row in page],
+        "sources": sources,
         "has_prices": bool(price_list.list_regions()),
         "columns": sortable_columns(request, form.order, titles),
         "unpriced": _unpriced(prices.nodes_without_price()),
@@ -184,8 +190,9 @@ def _render_list(request: HttpRequest, *, problem: str = "", status: int = 200) 
     return respond(request, "prices/admin_prices.html", context, parts=parts, status=status)
 
 
-def _line(row: ListedPrice) -> PriceLine:
-    return PriceLine(row.price, row.nodes)
+def _line(row: ListedPrice, sources: Sequence[str]) -> PriceLine:
+    source = row.price.source
+    return PriceLine(row.price, row.nodes, sources.index(source) + 1 if source in sources else 0)
 
 
 @dataclass(frozen=True, slots=True)

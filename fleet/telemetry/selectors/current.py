@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from django.db.models import Min, Sum
+from django.db.models import Count, Min, Sum
 
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceBook
+from fleet.gpus.selectors.prices import PriceBook, PriceKey
 from fleet.models import GPU_PPM, GpuLease, Node, WorkloadMinute
 from portal.core import clock
 
@@ -80,7 +80,7 @@ def allocated_to(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGp
         workload__name__in={key.name for key in keys},
         ended_at=None,
     ).select_related("workload", "node__cluster")
-    book = prices.book({lease.node.instance_type for lease in leases})
+    book = prices.book({lease.node.instance_type for lease in leases}, on=clock.now().date())
     allocated: dict[WorkloadKey, AllocatedGpus] = {}
     for lease in leases:
         if lease.workload is None:
@@ -99,7 +99,7 @@ def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
     """GPUs that the teams' pods hold now, including pods of unregistered workloads."""
     rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     leases = list(rows.select_related("node__cluster"))
-    book = prices.book({lease.node.instance_type for lease in leases})
+    book = prices.book({lease.node.instance_type for lease in leases}, on=clock.now().date())
     total = AllocatedGpus(Decimal(0), Decimal(0))
     for lease in leases:
         total = _plus(total, lease, book)
@@ -110,7 +110,7 @@ def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus
     """As allocated_to_teams, by team; teams that hold none are left out."""
     rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     leases = list(rows.select_related("node__cluster"))
-    book = prices.book({lease.node.instance_type for lease in leases})
+    book = prices.book({lease.node.instance_type for lease in leases}, on=clock.now().date())
     allocated: dict[str, AllocatedGpus] = {}
     for lease in leases:
         allocated[lease.team_slug] = _plus(allocated.get(lease.team_slug), lease, book)
@@ -119,14 +119,25 @@ def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus
 
 def all_gpus() -> AllocatedGpus:
     """Every GPU of every current node, allocated or idle: the sum of the ledger's rows."""
-    nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
-    book = prices.book({node.instance_type for node in nodes})
-    prices_per_hour = [_price_of_node(node, book) for node in nodes]
-    known = [amount for amount in prices_per_hour if amount is not None]
-    return AllocatedGpus(
-        gpus=Decimal(sum(node.gpu_count for node in nodes)),
-        usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices_per_hour) else None,
+    kinds = list(
+        Node.objects.filter(gone_at=None, gpu_count__gt=0)
+        .values_list(
+            *("instance_type", "region", "cluster__region", "capacity_type", "gpu_count"),
+        )
+        .annotate(Count("pk"))
+        .order_by()
     )
+    today = clock.now().date()
+    book = prices.book({kind[0] for kind in kinds}, on=today)
+    gpus, amount, is_known = 0, Decimal(0), True
+    for instance_type, region, of_cluster, capacity_type, gpu_count, nodes in kinds:
+        key = PriceKey(instance_type, region or of_cluster, capacity_type)
+        price = book.on(key, today)
+        gpus += gpu_count * nodes
+        is_known = is_known and price is not None
+        if price is not None:
+            amount += price.of_gpus(gpu_count).usd_per_hour_amount * nodes
+    return AllocatedGpus(Decimal(gpus), amount if is_known else None)
 
 
 def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:

@@ -76,7 +76,8 @@ def of_workloads(
             workload = known.get(workload_id)
             if workload is not None:
                 place = (workload.team.slug, workload.cluster.name)
-                yield ReadingSum(*place, *values, workload.labels)
+                row: tuple[Any, ...] = (*place, *values, workload.labels)
+                yield ReadingSum(*row)
 
 
 def _team_sums(rows: QuerySet[Any], team: str, cluster: str, tokens: Any) -> Iterator[ReadingSum]:

@@ -85,3 +85,17 @@ def test_fleet_needs_as_many_queries_for_many_nodes_as_for_one(
 
     assert sum(f"local-{number}" in fleet.text.split() for number in range(1, 32)) == 24
     assert "View all 31 nodes" in fleet.links
+    assert "31 nodes: 30 free, 1 partly held, 0 held" in fleet.text
+
+
+def test_a_pool_with_many_nodes_has_pages(admin: Client, node: Node) -> None:
+    for number in range(70):
+        node.pk, node.uid, node.name = None, f"n{number}x", f"local-{number + 2}"
+        node.save()
+    address = page(admin.get("/fleet")).links["View all 71 nodes"]
+
+    shown = [page(admin.get(f"{address}&page={number}")) for number in ("1", "2", "x")]
+
+    counts = [sum(f"local-{n}" in one.text.split() for n in range(1, 72)) for one in shown]
+    assert counts == [60, 11, 60]
+    assert ("Next" in shown[0].links, "Next" in shown[1].links) == (True, False)
