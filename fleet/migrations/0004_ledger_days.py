@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('fleet', '0002_sealed_rows_refuse_changes'),
+        ('fleet', '0003_workload_metrics_path'),
     ]
 
     operations = [

@@ -91,5 +91,5 @@ def drop(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("fleet", "0003_ledger_days")]
+    dependencies = [("fleet", "0004_ledger_days")]
     operations = [migrations.RunPython(create, drop)]
