@@ -61,8 +61,10 @@ BAD = (
     *_failing(1000, 0.01, {2: 180, 3: 75, 5: 55, 9: 50, 100: 5}),
     *_failing(10, 0.1, {2: 930, 3: 510, 5: 330, 9: 187}),
     *_failing(1000, 0.001, {5: 330}),
-    Bad(World("40% slower, 100/s", slower=1.4), 120, is_latency_judged=True),
-    Bad(World("3 times slower, 100/s", slower=3.0), 75, is_latency_judged=True),
+    # 25 requests of the candidate in a reading: how much their times vary decides how soon.
+    Bad(World("40% slower, 100/s, times vary 20%", slower=1.4, shape=25.0), 120, True),
+    Bad(World("40% slower, 100/s, exponential", slower=1.4), 700, True),
+    Bad(World("3 times slower, 100/s", slower=3.0), 75, True),
 )
 
 
