@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -224,6 +225,46 @@ def test_a_release_makes_pods_of_its_engines_that_restricted_takes(
         assert made()[f"engine-{number}"] == expected, engine
     installed = offered.feature("kserve").version
     journey(f"KServe {installed}: pods of {', '.join(engines)} admitted under restricted")
+
+
+def test_a_release_restarts_no_pod_for_another_number_of_replicas(
+    cluster: Cluster, release: Release, journey: Callable[[str], None]
+) -> None:
+    """A rollout gives its candidate replicas as its weight grows; the digest of its manifests changes each time."""
+    here = replace(CONTEXT, namespace=_NAMESPACE, deployment="grown")
+    one = replicated(here, 1)
+    grown = replicated(here, 3)
+
+    def template() -> tuple[int, Any]:
+        listed = release.admin.get("deployments", f"--namespace={_NAMESPACE}")["items"]
+        made = [d["spec"] for d in listed if d["metadata"]["name"] == "grown-r1-predictor"]
+        return (made[0]["replicas"], made[0]["template"]) if made else (0, None)
+
+    def why() -> str:
+        return release.admin.run("get", "events,deployments,pods", f"--namespace={_NAMESPACE}")
+
+    objects.apply(cluster_id=cluster.pk, manifests=one)
+    wait_until(lambda: template()[0] == 1, why)
+    before = template()[1]
+    objects.apply(cluster_id=cluster.pk, manifests=grown)
+    wait_until(lambda: template()[0] == 3, why)
+
+    assert template()[1] == before
+    sets = release.admin.get("replicasets", f"--namespace={_NAMESPACE}")["items"]
+    assert sum(one["metadata"]["name"].startswith("grown-r1-") for one in sets) == 1
+    installed = capabilities.probe(cluster_id=cluster.pk).feature("kserve").version
+    journey(f"KServe {installed}: 1 replica became 3, and no pod was replaced")
+
+
+def replicated(context: ManifestContext, replicas: int) -> list[Manifest]:
+    spec = ServingSpec(
+        engine=serving_spec.KSERVE_TRITON,
+        instance_type="g5.xlarge",
+        min_replicas=replicas,
+        max_replicas=replicas,
+    )
+    served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
+    return [*revision.shared(context, served), *revision.own(context, served)]
 
 
 def test_every_supported_release_is_run() -> None:

@@ -17,6 +17,7 @@ from deployments.manifests.domain import (
     vllm,
 )
 from deployments.manifests.domain.metadata import (
+    DIGEST_ANNOTATION,
     RUNTIME,
     Manifest,
     ManifestContext,
@@ -39,6 +40,9 @@ KIND = "InferenceService"
 # In Standard mode KServe then publishes neither stable nor candidate at an address of its own, which
 # would go around the weights, and does not wait for an ingress that nothing needs.
 _CLUSTER_LOCAL = {"networking.kserve.io/visibility": "cluster-local"}
+# KServe copies annotations of the InferenceService into the pod template, where a new digest would replace all pods each
+# time the number of replicas changes. Those of the predictor win.
+_DIGEST_OF_PODS = {DIGEST_ANNOTATION: "on the InferenceService"}
 # The longest that Knative keeps the last pod.
 _MAX_RETENTION_SECONDS = 3600
 
@@ -87,6 +91,7 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
     spec = served.spec
     fields = {
         "labels": pod_labels_of(context, served),
+        "annotations": _DIGEST_OF_PODS,
         "serviceAccountName": account_of(served),
         **_replicas(spec),
         **pod_template.sealed(spec),
