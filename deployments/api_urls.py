@@ -8,6 +8,7 @@ from deployments.callers.api.views import urlpatterns as callers
 from deployments.changes.api import emergency_reviews, plan_figures, requests
 from deployments.changes.api.changes import urlpatterns as changes
 from deployments.delivery.api import drift, logs
+from deployments.health.api.views import urlpatterns as health
 from deployments.imports.api.imports import urlpatterns as imports
 from deployments.imports.api.mlflow import urlpatterns as mlflow
 from deployments.lifecycle.api import deployments
@@ -150,6 +151,7 @@ urlpatterns = [
     *callers,
     *changes,
     *_quality,
+    *health,
     *pipelines,
     *registry,
     *imports,

@@ -265,6 +265,20 @@ class ProbeVerdict(StrEnum):
     FAILED = "fail"
 
 
+class HealthCheckKind(StrEnum):
+    """What is watched after a rollout."""
+
+    BASELINE = "baseline"
+    GOLDEN = "golden"
+    ANSWERS = "answers"
+
+
+class HealthVerdict(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    NOT_KNOWN = "not known"
+
+
 class ConsumerKind(StrEnum):
     """Who calls a model."""
 

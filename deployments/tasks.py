@@ -7,6 +7,7 @@ from celery import shared_task
 from deployments.advice.services import refresh as advice_refresh
 from deployments.callers.services import keys as caller_keys
 from deployments.delivery.services import reconcile, serving_watch
+from deployments.health.services import watch
 from deployments.imports.services import advance
 from deployments.lifecycle.services import apply_changes
 from deployments.pipelines.services import reconcile as pipeline_reconcile
@@ -67,6 +68,11 @@ def advance_rollout(rollout_id: int) -> None:
 @shared_task(name="deployments.sweep_golden_runs", time_limit=120)
 def sweep_golden_runs() -> None:
     golden_runs.sweep()
+
+
+@shared_task(name="deployments.sweep_health", time_limit=300)
+def sweep_health() -> None:
+    watch.sweep()
 
 
 @shared_task(name="deployments.sweep_prometheus", time_limit=120)

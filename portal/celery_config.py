@@ -37,6 +37,8 @@ task_routes = {
     "deployments.sweep_serving_bytes": {"queue": "artifacts"},
     "deployments.sweep_scans": {"queue": "artifacts"},
     "deployments.sweep_prometheus": {"queue": "notifications"},
+    # It waits for pods to answer.
+    "deployments.sweep_health": {"queue": "notifications"},
     # It reads weeks of hours: not beside what a rollout waits for.
     "deployments.sweep_advice": {"queue": "artifacts"},
 }
@@ -65,6 +67,7 @@ beat_schedule = {
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
     "sweep pipelines": _every("deployments.sweep_pipelines", 3),
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
+    "sweep health": _every("deployments.sweep_health", 15),
     "sweep advice": _every("deployments.sweep_advice", 900),
     "sweep prometheus": _every("deployments.sweep_prometheus", 3),
     "seal audit trail": _every("audit.seal", 30),

@@ -5,6 +5,7 @@ from deployments.models.callers import CallerKey, Consumer
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.git import GitDelivery, GitExport
+from deployments.models.health import AnswerDay, DeploymentHealth, HealthRecord
 from deployments.models.imports import Import, ImportedFile
 from deployments.models.pipelines import Pipeline
 from deployments.models.plan_templates import RolloutTemplate
@@ -19,11 +20,12 @@ from deployments.models.quality import (
 from deployments.models.registry import Alias, ArtifactFile, Model, ModelVersion
 from deployments.models.registry_search import VersionDocument, VersionLabel, VersionMetric
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
-from deployments.models.synthetic_requests import SyntheticRequest
+from deployments.models.synthetic_requests import SyntheticHour, SyntheticRequest
 
 __all__ = [
     "AdviceItem",
     "Alias",
+    "AnswerDay",
     "Approval",
     "ApprovalRule",
     "ArtifactFile",
@@ -32,6 +34,7 @@ __all__ = [
     "Consumer",
     "Deployment",
     "DeploymentEvent",
+    "DeploymentHealth",
     "EmbeddingReference",
     "EmergencyReview",
     "GitDelivery",
@@ -39,6 +42,7 @@ __all__ = [
     "GoldenRequest",
     "GoldenResult",
     "GoldenRun",
+    "HealthRecord",
     "Import",
     "ImportedFile",
     "Model",
@@ -52,6 +56,7 @@ __all__ = [
     "RolloutLimit",
     "RolloutTemplate",
     "RolloutVerdict",
+    "SyntheticHour",
     "SyntheticRequest",
     "VersionDocument",
     "VersionLabel",

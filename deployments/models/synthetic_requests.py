@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from deployments.models.deployments import Revision
+from deployments.models.deployments import Deployment, Revision
 
 
 class SyntheticRequest(models.Model):
@@ -21,3 +21,22 @@ class SyntheticRequest(models.Model):
 
     def __str__(self) -> str:
         return f"synthetic request to revision {self.revision_id}"
+
+
+class SyntheticHour(models.Model):
+    """How many requests the portal sent to a deployment in an hour. Kept for 60 days."""
+
+    deployment = models.ForeignKey(
+        Deployment, on_delete=models.CASCADE, related_name="synthetic_hours"
+    )
+    start = models.DateTimeField()
+    requests = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["start"]
+        constraints = [
+            models.UniqueConstraint(fields=["deployment", "start"], name="one_synthetic_hour")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.requests} synthetic requests to {self.deployment_id}"

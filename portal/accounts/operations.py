@@ -33,6 +33,8 @@ _READ: Final = """
     get deployments/{deployment_id}
     get deployments/{deployment_id}/callers
     get deployments/{deployment_id}/drift
+    get deployments/{deployment_id}/health
+    get deployments/{deployment_id}/health/history
     get deployments/{deployment_id}/events
     get deployments/{deployment_id}/logs
     get deployments/{deployment_id}/revisions
@@ -127,6 +129,7 @@ _REQUEST: Final = """
     post sizing
     post teams/{slug}/rollout-templates
     put deployments/{deployment_id}/drift
+    put deployments/{deployment_id}/health
     put pipelines/{pipeline_id}
 """
 _DECIDE: Final = """

@@ -27,6 +27,9 @@ ROLLOUT_ALARM: Final = Event(
     "rollout.alarm", "Rollout needs attention: metrics disagree or are missing"
 )
 DEPLOYMENT_FAILING: Final = Event("deployment.failing", "Deployment failing or drifted")
+DEPLOYMENT_HEALTH: Final = Event(
+    "deployment.health", "Deployment left its 7-day baseline, or its answers changed"
+)
 BUDGET_REACHED: Final = Event(
     "budget.reached", "Monthly budget at 50, 80 or 100%, or forecast above it"
 )
@@ -45,6 +48,7 @@ CATALOGUE: Final = (
     ROLLOUT_FINISHED,
     ROLLOUT_ALARM,
     DEPLOYMENT_FAILING,
+    DEPLOYMENT_HEALTH,
     BUDGET_REACHED,
     ADVICE_IDLE,
 )

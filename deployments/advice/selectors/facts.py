@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Max
 
+from deployments.advice.domain import synthetic
 from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour, NodeFacts, SpotPrice
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment, Revision
@@ -14,6 +15,7 @@ from deployments.preflight.services import cost, gpu_advice
 from deployments.preflight.services.cost import SharesByCluster
 from deployments.preflight.services.gpu_advice import Load
 from deployments.registry.selectors import starts
+from deployments.serving.selectors import synthetic_requests
 from deployments.sizing.domain.ranking import Advice, Choice, RejectionReason
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeState, DeploymentState, Environment
@@ -65,12 +67,20 @@ def list_deployments(
         rows = rows.filter(pk=deployment_id)
     charged = hours.charged_hours(team_slug=team.slug, start=start, end=end)
     changed = _changed(team)
+    sent = synthetic_requests.hours_of_team(team, start=start - HOUR)
     shares = SharesByCluster()
     infos = {cluster.id: cluster for cluster in clusters.list_clusters()}
     for deployment in rows:
         own = charged.get(deployment.name, [])
         since = max(start, changed.get(deployment.pk) or deployment.created_at)
-        known = [_hour(hour) for hour in own if hour.start >= since]
+        of_callers = synthetic.without(
+            [(hour.start, hour.requests) for hour in own], sent.get(deployment.pk, {})
+        )
+        known = [
+            _hour(hour, requests)
+            for hour, requests in zip(own, of_callers, strict=True)
+            if hour.start >= since
+        ]
         if known and known[-1].start > end - _STALE:
             cluster = infos[deployment.cluster_id]
             yield deployment, _facts(deployment, known, since, cluster, shares)
@@ -179,12 +189,12 @@ def _changed(team: Team) -> dict[int, datetime]:
     return {pk: at for pk, at in latest.order_by() if at is not None}
 
 
-def _hour(charged: ChargedHour) -> Hour:
+def _hour(charged: ChargedHour, requests: int) -> Hour:
     return Hour(
         start=charged.start,
         cost_amount=charged.cost_amount,
         is_priced=charged.cost_amount > 0,
-        requests=charged.requests,
+        requests=requests,
         observed_ms=charged.observed_ms,
         busy_ms=charged.busy_ms,
     )

@@ -43,6 +43,7 @@ TABS = (
     ("timeline", "Timeline"),
     ("logs", "Logs"),
     ("try-it", "Try it"),
+    ("health", "Quality"),
     ("callers", "Callers"),
     ("deployment-cost", "Cost"),
 )

@@ -10,7 +10,7 @@ from typing import Final
 from django.db.models import Max, QuerySet
 
 from deployments.guards.domain.answers import answer_verdicts
-from deployments.guards.domain.answers.answer_metrics import Kind, QualityMetric
+from deployments.guards.domain.answers.answer_metrics import QualityMetric
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.models import (
     GoldenRequest,
@@ -131,8 +131,8 @@ def guards_for(
     if run is not None and disagreement is not None:
         results.append(_disagreement_guard(run, disagreement))
     posted = answers.posted_kinds(rollout)
-    for kind in Kind:
-        limit = limits[answer_verdicts.LIMIT_OF[kind]]
+    for kind, metric in answer_verdicts.LIMIT_OF.items():
+        limit = limits[metric]
         if kind in posted and limit is not None:
             stable, candidate = answers.windows_of(rollout, kind)
             results.append(

@@ -127,6 +127,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "post sizing": {"version_id": "version_id", "cluster_id": "cluster_id"},
     "put deployments/{deployment_id}/drift": {"policy": "hold"},
+    "put deployments/{deployment_id}/health": {"is_on": False},
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
     "post changes/{change_id}/approve-in-emergency": {
         "evidence_hash": "0" * 64,

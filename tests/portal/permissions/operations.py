@@ -52,6 +52,8 @@ READ_BY_THE_TEAM: Final = _rows(
     "get deployments/{deployment_id}/callers",
     "get deployments/{deployment_id}/drift",
     "get deployments/{deployment_id}/events",
+    "get deployments/{deployment_id}/health",
+    "get deployments/{deployment_id}/health/history",
     "get deployments/{deployment_id}/logs",
     "get deployments/{deployment_id}/revisions",
     "get deployments/{deployment_id}/stats",
@@ -116,6 +118,7 @@ BY_MEMBERS: Final = (
         "post versions/preview",
         "post versions/{version_id}/complete",
         "put deployments/{deployment_id}/drift",
+        "put deployments/{deployment_id}/health",
     ),
     *_rows(
         MEMBERS,

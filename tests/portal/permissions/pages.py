@@ -138,6 +138,7 @@ TEAM_PAGES: Final = tuple(
                 "timeline",
                 "logs",
                 "try",
+                "quality",
                 "callers",
                 "cost",
             )
@@ -189,6 +190,13 @@ DEPLOYMENTS: Final = (
     ),
     Row(f"POST {_DEPLOYMENT}/rollout", MEMBERS, ok=302, body={"action": "abort", "reason": "x"}),
     Row(f"GET {_DEPLOYMENT}/rollout/promote-fully", LEADS),
+    Row(
+        f"POST {_DEPLOYMENT}/quality",
+        MEMBERS,
+        ok=302,
+        body={"watch": "off"},
+        others={"viewer": 302},
+    ),
     Row(f"POST {_DEPLOYMENT}/callers", LEADS, body=_CALLER),
     Row(f"POST {_DEPLOYMENT}/try", TEAM, ok=422, body={"body": "["}),
     Row(

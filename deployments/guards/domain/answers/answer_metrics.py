@@ -4,6 +4,10 @@
     lengths       how long each answer is, in what unit the service likes
     structured    whether each answer had the requested form
     embeddings    the vector of each answer
+    input_labels, input_lengths    a category or a size of each request
+
+Both sides of a rollout get the same requests by chance, so inputs are no guard; their drift is judged
+each day after it (`deployments.health`).
 
 Only sums are kept: counts per label, per bucket of length, per bucket of distance. A vector becomes
 its cosine distance to the centre of the stable revision's reference set, and a part of the sum of
@@ -38,6 +42,8 @@ class Kind(StrEnum):
     LENGTHS = "lengths"
     STRUCTURED = "structured"
     EMBEDDINGS = "embeddings"
+    INPUT_LABELS = "input_labels"
+    INPUT_LENGTHS = "input_lengths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +81,9 @@ QUALITY: Final[Mapping[QualityMetric, QualityKind]] = {
 def sum_up(kind: Kind, values: object) -> Summary:
     """Raises Rejected, naming what is wrong. Embeddings are read by `unit_vectors`."""
     listed = _listed(values)
-    if kind == Kind.LABELS:
+    if kind in (Kind.LABELS, Kind.INPUT_LABELS):
         return _labels(listed)
-    if kind == Kind.LENGTHS:
+    if kind in (Kind.LENGTHS, Kind.INPUT_LENGTHS):
         return _lengths(listed)
     if not all(isinstance(value, bool) for value in listed):
         raise _bad("Each value is true when the answer had the right form, else false.")
