@@ -148,6 +148,13 @@
     if (form) globalThis.htmx?.trigger(form, "htmx:abort");
   });
 
+  // A row of tabs that is wider than a phone starts at the tab that is open.
+  all(".tabs [aria-current], .segments [aria-current]").forEach((tab) => {
+    const row = tab.parentElement;
+    const hidden = tab.getBoundingClientRect().right - row.getBoundingClientRect().right;
+    if (hidden > 0) row.scrollLeft = hidden + 24;
+  });
+
   // The first wrong field of a form that came back.
   document.querySelector("main [aria-invalid='true']")?.focus();
 })();
