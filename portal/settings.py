@@ -234,6 +234,8 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SLIPWAY_HTTPS = env.flag("SLIPWAY_HTTPS", default=not (DEBUG or SLIPWAY_DEMO))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = SLIPWAY_HTTPS
+_HOST = "__Host-" if SLIPWAY_HTTPS else ""  # browsers keep such cookies to this host and TLS
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_HOST}sessionid", f"{_HOST}csrftoken"
 # Probes come from inside, without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = 31_536_000 if SLIPWAY_HTTPS else 0
@@ -295,5 +297,4 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": enum_names.OVERRIDES,
 }
-
 LOGGING = logging_config.LOGGING

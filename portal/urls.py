@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from django.contrib.auth import views as auth_views
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from portal.api import health, views
 from portal.api.schema_view import SchemaView
-from portal.ui import sign_in_code, single_sign_on
+from portal.ui import sign_in_code, sign_in_session, single_sign_on
 from portal.ui.sign_in import SignIn
 
 api_v1: list[URLPattern | URLResolver] = [
@@ -32,7 +31,7 @@ urlpatterns = [
         single_sign_on.callback,
         name="openid_connect_callback",
     ),
-    path("sign-out", auth_views.LogoutView.as_view(), name="sign-out"),
+    path("sign-out", sign_in_session.SignOut.as_view(), name="sign-out"),
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
     path("", include("portal.dashboard.accounts.urls")),

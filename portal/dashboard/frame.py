@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from http import HTTPStatus
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.middleware.csrf import get_token
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -26,7 +27,14 @@ def theme(request: HttpRequest) -> HttpResponse:
     if isinstance(request.user, User):
         preferences.set_theme(actor=request.user, theme=chosen)
     response = HttpResponse(status=204) if htmx.is_partial(request) else _back(request)
-    response.set_cookie(THEME_COOKIE, chosen, max_age=_YEAR_SECONDS, samesite="Lax", httponly=True)
+    response.set_cookie(
+        THEME_COOKIE,
+        chosen,
+        max_age=_YEAR_SECONDS,
+        secure=bool(settings.SESSION_COOKIE_SECURE),
+        samesite="Lax",
+        httponly=True,
+    )
     return response
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth import login
+from django.contrib.auth.views import LogoutView
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
 from portal.accounts import sign_ins
@@ -61,3 +63,12 @@ def finish(request: HttpRequest, user: User, *, method: str, next_path: str) -> 
         samesite="Lax",
     )
     return response
+
+
+class SignOut(LogoutView):
+    """The session ends, and the browser forgets what pages left in its storage."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().dispatch(request, *args, **kwargs)
+        response["Clear-Site-Data"] = '"storage"'
+        return response
