@@ -286,8 +286,6 @@ def _ledger(size: Size, cluster: Cluster, now: datetime) -> None:
 
 
 def _readings(size: Size, now: datetime) -> None:
-    from fleet.telemetry.services import days
-
     counters = (
         "request_success, request_failure, inference_count, execution_count, request_duration_us, "
         "queue_duration_us, compute_input_us, compute_infer_us, compute_output_us, prompt_tokens, "
@@ -316,8 +314,32 @@ def _readings(size: Size, now: datetime) -> None:
         day=now.replace(minute=0) - timedelta(days=1),
         now=now,
     )
-    while days.sum_up_finished():
-        pass
+    _sum_up_days()
+
+
+def _sum_up_days() -> None:
+    """As fleet.telemetry.services.days does day by day."""
+    sums = (
+        "sum(request_success), sum(request_failure), sum(inference_count), {tokens}, "
+        "sum(observed_ms), sum(gpu_busy_ms), max(gpu_busy_source)"
+    )
+    names = (
+        "request_success, request_failure, inference_count, tokens, observed_ms, gpu_busy_ms, "
+        "gpu_busy_source"
+    )
+    of_hours = sums.format(tokens="sum(prompt_tokens + generation_tokens)")
+    of_days = sums.format(tokens="sum(tokens)")
+    _sql(
+        f"""
+        INSERT INTO fleet_workloadday (day, workload_id, {names})
+        SELECT (start AT TIME ZONE 'UTC')::date, workload_id, {of_hours} FROM fleet_workloadhour
+        WHERE (start AT TIME ZONE 'UTC')::date < (now() AT TIME ZONE 'UTC')::date GROUP BY 1, 2;
+        INSERT INTO fleet_teamusageday (day, team_slug, cluster_name, {names})
+        SELECT d.day, w.namespace, 'large', {of_days}
+        FROM fleet_workloadday d JOIN fleet_workload w ON w.id = d.workload_id GROUP BY 1, 2;
+        INSERT INTO fleet_summedday (day) SELECT DISTINCT day FROM fleet_workloadday
+        """
+    )
 
 
 def _sql(statements: str, **values: Any) -> None:

@@ -127,9 +127,11 @@ def nodes_without_price() -> list[Node]:
     nodes = list(
         Node.objects.filter(gone_at=None, gpu_count__gt=0)
         .select_related("cluster")
+        # Large, and read once for each node.
+        .defer("cluster__capabilities")
         .order_by("cluster__name", "name")
     )
-    known = book({node.instance_type for node in nodes})
+    known = book({node.instance_type for node in nodes}, on=date.max)
     return [node for node in nodes if not known.has(key_of(node))]
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
+from django.db.models import Count
+
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import Price
+from fleet.gpus.selectors.prices import Price, PriceKey
 from fleet.models import InstancePrice, Node
 
 FLEET_FIRST: Final = "fleet"
@@ -37,10 +39,12 @@ def list_prices(
     *, on: date, price_filter: PriceFilter, order: str = FLEET_FIRST
 ) -> list[ListedPrice]:
     """The prices of a day that match. `order` is a key of SORTS, reversed by a leading minus."""
-    nodes = Counter(
-        prices.key_of(node)
-        for node in Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster")
+    kinds = Node.objects.filter(gone_at=None, gpu_count__gt=0).values_list(
+        "instance_type", "region", "cluster__region", "capacity_type"
     )
+    nodes: Counter[PriceKey] = Counter()
+    for instance_type, region, of_cluster, kind, count in kinds.annotate(Count("pk")).order_by():
+        nodes[PriceKey(instance_type, region or of_cluster, kind)] += count
     types = {key.instance_type for key in nodes}
     rows = [
         ListedPrice(price, nodes[price.key], price.instance_type in types)
