@@ -16,6 +16,7 @@ from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
 from portal.accounts.requesters import requesters_of
 from portal.accounts.visible_queries import VisibleQuery
+from portal.core import single_rows
 from portal.core.compiled_queries import Parameter
 from portal.core.errors import Forbidden, NotFound
 
@@ -76,7 +77,7 @@ def count_waiting_for(actor: User) -> int:
 def get_visible(
     *, actor: Actor, change_id: int, about: type[Deployment | Pipeline] | None = None
 ) -> ChangeRequest:
-    change = list_visible_to(actor, about=about).filter(pk=change_id).first()
+    change = single_rows.find(list_visible_to(actor, about=about).filter(pk=change_id))
     if change is None:
         raise NotFound(f"There is no change request {change_id}, or you are not in its team.")
     return change

@@ -19,7 +19,7 @@ from deployments.serving.selectors.deployments import OPEN_PHASES, is_current
 from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
-from portal.core import clock
+from portal.core import clock, single_rows
 from portal.core.errors import Forbidden, NotFound
 
 _RELATED = (
@@ -139,7 +139,7 @@ def list_promotable_for(actor: Actor) -> list[Rollout]:
 
 
 def get_visible(*, actor: Actor, rollout_id: int) -> Rollout:
-    rollout = list_visible_to(actor).filter(pk=rollout_id).first()
+    rollout = single_rows.find(list_visible_to(actor).filter(pk=rollout_id))
     if rollout is None:
         raise NotFound(f"There is no rollout {rollout_id}, or you are not in its team.")
     return rollout

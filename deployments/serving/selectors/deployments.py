@@ -13,6 +13,7 @@ from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Actor
+from portal.core import single_rows
 from portal.core.errors import NotFound
 
 OPEN_PHASES = tuple(phase for phase in RolloutPhase if ROLLOUT[phase])
@@ -86,7 +87,8 @@ def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
 
 
 def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:
-    deployment = list_visible_to(actor, with_retired=True).filter(pk=deployment_id).first()
+    rows = list_visible_to(actor, with_retired=True)
+    deployment = single_rows.find(rows.filter(pk=deployment_id))
     if deployment is None:
         raise NotFound(f"Deployment {deployment_id} does not exist, or you are not in its team.")
     return deployment
