@@ -9,7 +9,6 @@ from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.views import LogoutView
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
 from portal.accounts import sign_ins
@@ -68,7 +67,7 @@ def finish(request: HttpRequest, user: User, *, method: str, next_path: str) -> 
 class SignOut(LogoutView):
     """The session ends, and the browser forgets what pages left in its storage."""
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response = super().dispatch(request, *args, **kwargs)
         response["Clear-Site-Data"] = '"storage"'
         return response
