@@ -6,7 +6,7 @@ exactly the verified bytes are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -43,7 +43,7 @@ __all__ = [
 
 PRESIGNED_SECONDS: Final = 3600
 _READ_BYTES: Final = 1 << 20
-_LARGEST_SINGLE_COPY_BYTES: Final = 5 * 2**30
+_LARGEST_SINGLE_COPY_BYTES: Final = 2**30
 _COPY_PART_BYTES: Final = 512 * 2**20
 _DELETE_BATCH: Final = 1000
 _ATTEMPTS: Final = 4
@@ -172,14 +172,16 @@ class S3Store:
             )
         return str(response.get("VersionId", ""))
 
-    def copy(self, source: StoredObject, target_key: str) -> None:
-        """Copy exactly that VersionId inside the store. Above 5 GiB S3 copies only in parts."""
+    def copy(self, source: StoredObject, target_key: str, keep_alive: Callable[[], None]) -> None:
+        """Copy exactly that VersionId inside the store. Large objects are copied in parts, of which
+        S3 answers each within seconds; `keep_alive` is called after each.
+        """
         named = {"Bucket": self.bucket, "Key": source.key, "VersionId": source.version_id}
         with translated(source.key):
             if source.size_bytes <= _LARGEST_SINGLE_COPY_BYTES:
                 self.client.copy_object(Bucket=self.bucket, Key=target_key, CopySource=named)
             else:
-                self._copy_in_parts(named, source.size_bytes, target_key)
+                self._copy_in_parts(named, source.size_bytes, target_key, keep_alive)
 
     def list_keys(self, prefix: str) -> list[str]:
         """Newest versions only, without delete markers."""
@@ -225,7 +227,13 @@ class S3Store:
                 batch = objects[start : start + _DELETE_BATCH]
                 object_locks.delete(self.client, self.bucket, batch)
 
-    def _copy_in_parts(self, named: dict[str, str], size_bytes: int, target_key: str) -> None:
+    def _copy_in_parts(
+        self,
+        named: dict[str, str],
+        size_bytes: int,
+        target_key: str,
+        keep_alive: Callable[[], None],
+    ) -> None:
         response = self.client.create_multipart_upload(Bucket=self.bucket, Key=target_key)
         upload_id = response["UploadId"]
         parts = []
@@ -241,6 +249,7 @@ class S3Store:
             )
             etag = str(part["CopyPartResult"]["ETag"])
             parts.append(StoredPart(number, end + 1 - start, etag))
+            keep_alive()
         self.complete_and_wait(target_key, upload_id, parts)
 
 

@@ -78,7 +78,7 @@ def create(
 
 def _write(store: ArtifactStore, prefix: str, draft: RepositoryDraft, checklist: Checklist) -> None:
     for path, stored in draft.copied.items():
-        store.copy(stored, prefix + path)
+        store.copy(stored, prefix + path, checklist.keep_alive)
         checklist.keep_alive()
     for path, body in draft.generated.items():
         store.put(prefix + path, body, content_type="text/plain; charset=utf-8")
