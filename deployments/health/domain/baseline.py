@@ -1,6 +1,6 @@
 """Whether the last hour of a deployment is like the same hour of the seven days before.
 
-The rule, for each metric (ADR 57):
+The rule, for each metric (ADR 50):
 
 1. The value of the last 60 minutes is compared with those of the seven days before in the same hour of the day and the
    hours beside it. Its distance is |log ratio| to the *nearest* of them, so a Saturday may be like the last Saturday
