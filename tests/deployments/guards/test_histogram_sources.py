@@ -55,12 +55,12 @@ def taken(state: State, *reading: Any) -> State:
 
 def test_the_first_source_with_both_sides_is_kept_for_the_step() -> None:
     queries = prometheus_state.histogram_queries(State(), SIDES)
-    assert len(queries) == 10
+    assert len(queries) == 12
     assert 'destination_workload=~"detector-r1(-predictor)?"' in queries[0]
 
-    half = taken(State(), buckets(5, 0), NOTHING, *[NOTHING] * 8)
+    half = taken(State(), buckets(5, 0), NOTHING, *[NOTHING] * 10)
     assert half.problem == histograms.NO_SOURCE
-    first = taken(State(), buckets(5, 0), NOTHING, buckets(90, 1), buckets(10, 1), *[NOTHING] * 6)
+    first = taken(State(), buckets(5, 0), NOTHING, buckets(90, 1), buckets(10, 1), *[NOTHING] * 8)
     assert (first.source, first.problem) == ("envoy", "")
     assert not first.tests.candidate, "one reading has nothing to compare with"
     assert first.tests.before == {10.0: 89, 50.0: 89, math.inf: 90}

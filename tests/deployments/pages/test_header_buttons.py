@@ -27,6 +27,7 @@ PATHS = [
     "/logs",
     "/try",
     "/callers",
+    "/quality",
     "/cost",
 ]
 SignIn = Callable[[User], Client]
