@@ -98,9 +98,8 @@ def keep_a_starved_one(scene: Scene) -> None:
 
 
 def stop_before_traffic(scene: Scene) -> None:
-    scene.save_golden_request()
     version = scene.upload("drifting", Kind(rounds=STABLE.rounds, drift=0.2, note="v6"))
-    with scene.load(20) as load:
+    with scene.golden_request(), scene.load(20) as load:
         ended = scene.wait_for_phase(scene.start(version, steps(25)), "aborted")
     print(f"  drifting: stopped before traffic: {ended['phase_reason']}")
     assert ended["candidate_requests"] in {None, 0}

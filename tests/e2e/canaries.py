@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,14 +58,17 @@ class Scene:
         file = onnx_models.write(self.folder / f"{name}.onnx", kind)
         return self.member.upload(MODEL, file)
 
-    def save_golden_request(self) -> None:
-        """One request with the answer that the stable revision gives to it now."""
+    @contextmanager
+    def golden_request(self) -> Iterator[None]:
+        """Meanwhile the model has one request with the answer that stable gives to it now."""
         request = body_of([0.0] + [0.25] * (onnx_models.WIDTH - 1))
         url = f"{self.deployment['url']}/v2/models/{MODEL}/infer"
         answer = plain_http.client.post(url, json=request, headers=self.headers)
         outputs = answer.raise_for_status().json()["outputs"]
         body = {"name": "quarters", "request": request, "expected": outputs}
-        self.member.post(f"models/vision/{MODEL}/golden-requests", body)
+        saved = self.member.post(f"models/vision/{MODEL}/golden-requests", body)
+        yield
+        self.member.http.delete(f"golden-requests/{saved['id']}").raise_for_status()
 
     def load(self, rate: float, *, marked_share: float = 0.0) -> Load:
         return Load(

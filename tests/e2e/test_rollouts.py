@@ -126,10 +126,9 @@ def test_keys_decide_who_is_answered_and_both_revisions_answer_to_the_same_key(
 
 
 def test_one_whose_answers_drift_is_stopped_before_it_gets_a_request(scene: Scene) -> None:
-    scene.save_golden_request()
     drifting = scene.upload("drifts", Kind(rounds=GOOD.rounds, drift=0.2))
 
-    with scene.load(20) as load:
+    with scene.golden_request(), scene.load(20) as load:
         ended = scene.wait_for_phase(scene.start(drifting, steps(25)), "aborted")
 
     assert "quarters" in ended["phase_reason"]
