@@ -59,10 +59,11 @@ def _line(queue: str, workers: int, late: str, waiting: int) -> Line:
     if not workers:
         fix = f"Start `celery -A portal.celery worker --queues {queue}`."
         return failed(name, f"no worker; {waiting} messages wait", fix)
+    present = f"{workers} worker{'' if workers == 1 else 's'}"
     if late:
         fix = "Add workers (or processes) of this queue, and read their logs for tasks that hang."
-        return failed(name, f"{late}; {workers} workers, {waiting} messages wait", fix)
-    return ok(name, f"{workers} worker{'' if workers == 1 else 's'}, {waiting} messages wait")
+        return failed(name, f"{late}; {present}, {waiting} messages wait", fix)
+    return ok(name, f"{present}, {waiting} messages wait")
 
 
 def _workers() -> dict[str, int]:
