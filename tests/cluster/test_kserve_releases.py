@@ -199,7 +199,6 @@ def test_a_release_makes_pods_of_its_engines_that_restricted_takes(
 ) -> None:
     offered = capabilities.probe(cluster_id=cluster.pk)
     engines = [name for name in _OF_KSERVE if offered.offers_engine(name).ok]
-
     engine_of = {f"engine-{number}": engine for number, engine in enumerate(engines)}
     for name, engine in engine_of.items():
         here = replace(CONTEXT, namespace=_NAMESPACE, deployment=name)

@@ -1,8 +1,8 @@
 """The metrics of servers of language models, by what they measure.
 
-Read from the sources of vLLM 0.6 to 0.11 (vllm/v1/metrics/loggers.py) , of SGLang 0.5.10 to 0.5.23
-(sglang/srt/observability) and of TensorRT-LLM 1.1 to 1.3 (tensorrt_llm/metrics/collector.py). Counters are named without `_total`. Where a release renamed a metric, the
-first name that a page has is read.
+Read from the sources of vLLM 0.6 to 0.11 (vllm/v1/metrics/loggers.py), of SGLang 0.5.10 to 0.5.23
+(sglang/srt/observability) and of TensorRT-LLM 1.1 to 1.3 (tensorrt_llm/metrics/collector.py). Counters are
+named without `_total`. Where a release renamed a metric, the first name that a page has is read.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain.serving_spec import ServingSpec
 from tests.deployments.manifest_strategies import CONTEXT
-from tests.deployments.manifests.settings_in_manifests import ARGS, ARRIVES, OPTIONS, ROUTE, TRITON
+from tests.deployments.manifests.language_model_settings import ARGS, OPTIONS
+from tests.deployments.manifests.settings_in_manifests import ARRIVES, ROUTE, TRITON
 
 _CONTEXT = replace(CONTEXT, role_arn="arn:aws:iam::111122223333:role/models")
 _SIGNATURE = Signature(
