@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Every part is a process of its own: without compiled files each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-reset test test-cluster coverage check bench install openapi lock FORCE
+.PHONY: demo demo-reset test test-cluster coverage check bench install openapi lock sbom FORCE
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -48,6 +48,10 @@ openapi: $(STAMP)
 # Pins versions anew: make lock keeps what is pinned, make lock ARGS=--upgrade renews all.
 lock: $(STAMP)
 	@$(BIN)/python -m portal.management.lock $(ARGS)
+
+# Lists what the production image installs, as CycloneDX: var/slipway.cdx.json.
+sbom: $(STAMP)
+	@$(BIN)/python -m portal.management.sbom
 
 install: $(STAMP)
 

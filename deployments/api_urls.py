@@ -12,6 +12,7 @@ from deployments.health.api.views import urlpatterns as health
 from deployments.imports.api.imports import urlpatterns as imports
 from deployments.imports.api.mlflow import urlpatterns as mlflow
 from deployments.lifecycle.api import deployments
+from deployments.load_tests.api import places as load_test_places
 from deployments.pipelines.api.urls import urlpatterns as pipelines
 from deployments.plans.api import auto_promotion, templates
 from deployments.preflight.api import gpu_advice
@@ -65,6 +66,9 @@ _deployments: list[URLPattern] = [
         "deployments/<int:deployment_id>/rollout-figures",
         plan_figures.RolloutFiguresView.as_view(),
         name="rollout-figures",
+    ),
+    path(
+        "teams/<slug:slug>/load-tests", load_test_places.LoadTestsView.as_view(), name="load-tests"
     ),
     path(
         "teams/<slug:slug>/rollout-limit",

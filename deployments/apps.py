@@ -15,11 +15,15 @@ class DeploymentsConfig(AppConfig):
             DeploymentSubject,
         )
         from deployments.lifecycle.services import wakeups  # noqa: PLC0415  as above
+        from deployments.load_tests.services.jobs import Jobs  # noqa: PLC0415  as above
         from deployments.manifests.domain import metadata  # noqa: PLC0415  as above
         from deployments.models import Deployment, Pipeline  # noqa: PLC0415  as above
         from deployments.pipelines.services import usage  # noqa: PLC0415  as above
         from deployments.pipelines.services.pipeline_subject import (  # noqa: PLC0415  as above
             PipelineSubject,
+        )
+        from deployments.registry.services.examination import (  # noqa: PLC0415  as above
+            cluster_load_test,
         )
         from fleet.observation.services import subscribers  # noqa: PLC0415  as above
 
@@ -30,3 +34,4 @@ class DeploymentsConfig(AppConfig):
         subscribers.register_deletions(wakeups.on_deletion)
         subscribers.register_reader(wakeups.on_readings)
         drafts.before_retire(usage.require_unused)
+        cluster_load_test.register(Jobs())

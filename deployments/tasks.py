@@ -6,6 +6,7 @@ from celery import shared_task
 
 from deployments.advice.services import refresh as advice_refresh
 from deployments.callers.services import keys as caller_keys
+from deployments.callers.services import usage as caller_usage
 from deployments.delivery.services import reconcile, serving_watch
 from deployments.health.services import watch
 from deployments.imports.services import advance
@@ -41,6 +42,16 @@ def sweep_deployments() -> None:
 @shared_task(name="deployments.sweep_caller_keys", time_limit=60)
 def sweep_caller_keys() -> None:
     caller_keys.end_expired()
+
+
+@shared_task(name="deployments.sweep_caller_usage", time_limit=60)
+def sweep_caller_usage() -> None:
+    caller_usage.sweep()
+
+
+@shared_task(name="deployments.count_callers", time_limit=60)
+def count_callers(cluster_id: int) -> None:
+    caller_usage.count(cluster_id=cluster_id)
 
 
 @shared_task(name="deployments.sweep_rollouts", time_limit=120)

@@ -8,6 +8,7 @@ from deployments.changes.web import canary, new_deployment
 from deployments.changes.web import requests as change_requests
 from deployments.delivery.web import drift
 from deployments.imports.web import imports, mlflow
+from deployments.load_tests.web import places as load_test_places
 from deployments.pages.web import (
     approvals,
     callers,
@@ -98,6 +99,7 @@ _deployments: list[URLPattern] = [
     path(f"{_ONE}/stop", stop.stop, name="stop-deployment"),
     path(f"{_ONE}/retire", change_requests.request_retire, name="request-retire"),
     path("admin/teams/<slug:slug>/rollout-limit", auto_promotion.choose, name="rollout-limit"),
+    path("admin/teams/<slug:slug>/load-tests", load_test_places.choose, name="load-tests"),
     path(_TEMPLATES, templates.template_list, name="rollout-templates"),
     path(f"{_TEMPLATES}/edit", templates.edit_template, name="edit-rollout-template"),
     path(

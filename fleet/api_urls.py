@@ -2,7 +2,7 @@ from django.urls import URLPattern, path
 
 from fleet.capacity.api import views as capacity_views
 from fleet.clusters.api import views as cluster_views
-from fleet.costs.api import views
+from fleet.costs.api import caller_views, views
 from fleet.observation.api import views as observation_views
 from fleet.prices.api import views as gpu_views
 
@@ -27,5 +27,10 @@ urlpatterns: list[URLPattern] = [
     path("costs", views.CostsView.as_view(), name="api-costs"),
     path("costs/series", views.CostSeriesView.as_view(), name="cost-series"),
     path("costs.csv", views.CostsCsvView.as_view(), name="costs-csv"),
+    path(
+        "teams/<slug:slug>/caller-costs",
+        caller_views.CallerCostsView.as_view(),
+        name="team-caller-costs",
+    ),
     path("costs/ledger.csv", views.LedgerCsvView.as_view(), name="ledger-csv"),
 ]

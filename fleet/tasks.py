@@ -48,3 +48,4 @@ def refresh_prices() -> None:
 def thin_samples() -> None:
     rollups.thin()
     days.sum_up_finished()
+    days.sum_up_running()

@@ -37,6 +37,8 @@ task_routes = {
     "deployments.sweep_serving_bytes": {"queue": "artifacts"},
     "deployments.sweep_scans": {"queue": "artifacts"},
     "deployments.sweep_prometheus": {"queue": "notifications"},
+    "deployments.sweep_caller_usage": {"queue": "telemetry"},
+    "deployments.count_callers": {"queue": "telemetry"},
     # It waits for pods to answer.
     "deployments.sweep_health": {"queue": "notifications"},
     # It reads weeks of hours: not beside what a rollout waits for.
@@ -64,6 +66,7 @@ beat_schedule = {
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),
     "sweep caller keys": _every("deployments.sweep_caller_keys", 5),
+    "sweep caller usage": _every("deployments.sweep_caller_usage", 10),
     "sweep rollouts": _every("deployments.sweep_rollouts", 3),
     "sweep pipelines": _every("deployments.sweep_pipelines", 3),
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),

@@ -1,24 +1,42 @@
-"""What the portal's processes log, and which loggers would log secrets."""
+"""What the portal's processes log, in which form, and which loggers would log secrets."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-LOGGING: Final[dict[str, Any]] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
-        "nowhere": {"class": "logging.NullHandler"},
+from portal.env import BadEnvironment
+
+_LINE: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_FORMATTERS: Final[dict[str, dict[str, Any]]] = {
+    "text": {"format": _LINE},
+    # One object a line, with line breaks of messages escaped: nobody can forge a line.
+    "json": {
+        "()": "pythonjsonlogger.json.JsonFormatter",
+        "fmt": _LINE,
+        "rename_fields": {"asctime": "at", "levelname": "level", "name": "logger"},
     },
-    # Apprise names addresses of channels, which are secrets, in what it logs.
-    "loggers": {
-        "apprise": {"handlers": ["nowhere"], "propagate": False},
-        "urllib3": {"level": "INFO"},
-        # It logs whole addresses, and the query of a pre-signed one is a credential.
-        "httpx": {"level": "WARNING"},
-        "httpcore": {"level": "WARNING"},
-    },
-    "root": {"handlers": ["stderr"], "level": "INFO"},
 }
+
+
+def logging_of(form: str) -> dict[str, Any]:
+    """Python's logging configuration. Raises BadEnvironment for a form that is neither text nor json."""
+    if form not in _FORMATTERS:
+        raise BadEnvironment(f"SLIPWAY_LOG_FORMAT is {form!r}. Set it to text or json.")
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": _FORMATTERS[form]},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+            "nowhere": {"class": "logging.NullHandler"},
+        },
+        # Apprise names addresses of channels, which are secrets, in what it logs.
+        "loggers": {
+            "apprise": {"handlers": ["nowhere"], "propagate": False},
+            "urllib3": {"level": "INFO"},
+            # It logs whole addresses, and the query of a pre-signed one is a credential.
+            "httpx": {"level": "WARNING"},
+            "httpcore": {"level": "WARNING"},
+        },
+        "root": {"handlers": ["stderr"], "level": "INFO"},
+    }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from portal import default_images, enum_names, env, logging_config
+from portal import default_images, enum_names, env, logging_config, password_rules
 from portal.accounts.oidc import providers as oidc_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "portal.api.border.NulMiddleware",
@@ -92,19 +93,17 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "accounts.User"
 # Argon2id costs an attacker memory, and a sign-in a fraction of the processor time of PBKDF2.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {
-        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
-        "OPTIONS": {"min_length": 12},
-    },
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-]
+AUTH_PASSWORD_VALIDATORS = password_rules.validators(
+    words=env.names("SLIPWAY_PASSWORD_WORDS"),
+    looks_up_stolen=env.flag("SLIPWAY_BREACHED_PASSWORDS", default=False),
+)
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 # Roles from claims are read at sign-in, so a session must not outlive a working day by much.
 SESSION_COOKIE_AGE = env.integer("SLIPWAY_SESSION_HOURS", 12) * 3600
+# A session that nobody used for so long ends; 0: it lasts as long as the hours above.
+SLIPWAY_SESSION_IDLE_MINUTES = env.integer("SLIPWAY_SESSION_IDLE_MINUTES", 120)
 # Of leads and platform admins who sign in with a password.
 SLIPWAY_REQUIRE_SECOND_FACTOR = env.flag("SLIPWAY_REQUIRE_SECOND_FACTOR", default=False)
 # Decisions need a sign-in or a confirmation that is at most so old; 0: as old as the session.
@@ -236,8 +235,8 @@ SLIPWAY_HTTPS = env.flag("SLIPWAY_HTTPS", default=not (DEBUG or SLIPWAY_DEMO))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = SLIPWAY_HTTPS
 _HOST = "__Host-" if SLIPWAY_HTTPS else ""  # browsers keep such cookies to this host and TLS
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_HOST}sessionid", f"{_HOST}csrftoken"
-# Probes come from inside, without TLS.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+# Probes come from inside, without TLS; REST is refused without it.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^api/"]
 SECURE_HSTS_SECONDS = 31_536_000 if SLIPWAY_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SLIPWAY_HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SLIPWAY_HTTPS else None
@@ -297,4 +296,4 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": enum_names.OVERRIDES,
 }
-LOGGING = logging_config.LOGGING
+LOGGING = logging_config.logging_of(env.text("SLIPWAY_LOG_FORMAT", "text"))

@@ -6,10 +6,19 @@ import itertools
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import QuerySet
+
 from portal.accounts.models import Membership, Role, Team, User
+from portal.audit.models import AuditEvent
 from portal.core import clock
 
 _numbers = itertools.count()
+
+
+def events_besides_sign_ins() -> QuerySet[AuditEvent]:
+    """The oldest first; nearly every test of accounts signs somebody in."""
+    is_sign_in = {"action__in": ["session.began", "session.refused"]}
+    return AuditEvent.objects.exclude(**is_sign_in).order_by("id")
 
 
 def make_user(username: str = "", **fields: Any) -> User:

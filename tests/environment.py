@@ -16,6 +16,8 @@ DEFAULTS = {
     # Tests send more requests a minute than any client; tests of the limits set their own.
     "SLIPWAY_API_REQUESTS_PER_MINUTE": "1000000",
     "SLIPWAY_API_ANONYMOUS_PER_MINUTE": "1000000",
+    # Clocks of tests jump; tests of unused sessions set their own limit.
+    "SLIPWAY_SESSION_IDLE_MINUTES": "0",
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_DEFAULT_REGION": "us-east-1",

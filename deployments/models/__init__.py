@@ -7,6 +7,7 @@ from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.git import GitDelivery, GitExport
 from deployments.models.health import AnswerDay, DeploymentHealth, HealthRecord
 from deployments.models.imports import Import, ImportedFile
+from deployments.models.load_tests import LoadTestPlace, LoadTestRun
 from deployments.models.pipelines import Pipeline
 from deployments.models.plan_templates import RolloutTemplate
 from deployments.models.prometheus import PrometheusReading
@@ -45,6 +46,8 @@ __all__ = [
     "HealthRecord",
     "Import",
     "ImportedFile",
+    "LoadTestPlace",
+    "LoadTestRun",
     "Model",
     "ModelVersion",
     "Pipeline",

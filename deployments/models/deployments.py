@@ -34,6 +34,11 @@ class Deployment(Leased):
     candidate_revision = models.ForeignKey(
         "Revision", on_delete=models.PROTECT, null=True, related_name="+"
     )
+    # Pods of stable that the candidate is compared with: while it gets at most half of the requests, they
+    # get as many (deployments.plans.domain.baseline).
+    baseline_revision = models.ForeignKey(
+        "Revision", on_delete=models.PROTECT, null=True, related_name="+"
+    )
     # Percent of requests that the route sends to the candidate.
     candidate_weight = models.PositiveSmallIntegerField(default=0)
     # Percent of requests that the route mirrors to it; its responses are dropped.
@@ -118,6 +123,9 @@ class Revision(models.Model):
     version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, related_name="revisions")
     # deployments.spec.domain.serving_spec.ServingSpec as JSON
     spec = models.JSONField()
+    # Of the baseline of a rollout: the stable revision whose version it serves. It is no one's to roll
+    # back to.
+    baseline_of = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="+")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
 

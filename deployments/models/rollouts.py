@@ -17,6 +17,11 @@ class Rollout(Leased):
     change = models.OneToOneField(ChangeRequest, on_delete=models.PROTECT, related_name="rollout")
     stable_revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")
     candidate_revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="+")
+    # What the candidate is compared with instead of all of stable; null without a baseline, and before
+    # it is made.
+    baseline_revision = models.ForeignKey(
+        Revision, on_delete=models.PROTECT, null=True, related_name="+"
+    )
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
@@ -66,6 +71,11 @@ class Rollout(Leased):
     @property
     def team(self) -> Team:
         return self.deployment.team
+
+    @property
+    def compared_revision(self) -> Revision:
+        """The pods that the candidate's are compared with."""
+        return self.baseline_revision or self.stable_revision
 
 
 class RolloutVerdict(models.Model):

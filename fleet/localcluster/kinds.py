@@ -95,6 +95,7 @@ DEPLOYMENT = Kind(
 REPLICA_SET = Kind(
     "apps", "v1", "ReplicaSet", "replicasets", namespaced=True, short_names=("rs",), categories=_ALL
 )
+JOB = Kind("batch", "v1", "Job", "jobs", namespaced=True, categories=_ALL)
 HPA = Kind(
     "autoscaling",
     "v2",
@@ -189,6 +190,7 @@ KINDS: tuple[Kind, ...] = (
     LIMIT_RANGE,
     DEPLOYMENT,
     REPLICA_SET,
+    JOB,
     HPA,
     PDB,
     NETWORK_POLICY,

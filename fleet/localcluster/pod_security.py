@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fleet.localcluster.errors import JsonObject
-from fleet.localcluster.kinds import DEPLOYMENT, POD, REPLICA_SET, Kind
+from fleet.localcluster.kinds import DEPLOYMENT, JOB, POD, REPLICA_SET, Kind
 
 _LEVEL = "pod-security.kubernetes.io/warn"
 _VERSION = f"{_LEVEL}-version"
@@ -63,7 +63,7 @@ def find_warnings(kind: Kind, obj: JsonObject, namespace: JsonObject) -> list[st
 def _pods(kind: Kind, obj: JsonObject) -> Iterator[JsonObject]:
     if kind is POD:
         yield obj.get("spec") or {}
-    elif kind in (DEPLOYMENT, REPLICA_SET):
+    elif kind in (DEPLOYMENT, REPLICA_SET, JOB):
         yield ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
 
 

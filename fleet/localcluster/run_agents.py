@@ -18,6 +18,7 @@ from pathlib import Path
 from fleet.localcluster.client import kubeconfig
 from fleet.localcluster.client.http_api import HttpClusterApi
 from fleet.localcluster.client.kubeconfig import Connection
+from fleet.localcluster.client.kubelet_api import KubeletApi
 from fleet.localcluster.client.pod_tunnel import pod_tunnel
 from fleet.localcluster.controllers import node_leases
 from fleet.localcluster.controllers.agents import Agents
@@ -84,22 +85,32 @@ def _watched(connection: Connection) -> tuple[Kind, ...]:
     return (*_WATCHED, SECRET, SECURITY_POLICY, BACKEND_TRAFFIC_POLICY)
 
 
+def _kubelet_api(api: HttpClusterApi, connection: Connection, data_dir: Path) -> KubeletApi | None:
+    """None where the kubeconfig names no authority, by which an API server is known."""
+    if not connection.authority:
+        return None
+    return KubeletApi(api, data_dir, connection.authority)
+
+
 def _run(options: argparse.Namespace, stopping: threading.Event) -> None:
     options.data_dir.mkdir(parents=True, exist_ok=True)
     connection = kubeconfig.read(options.kubeconfig, options.context)
     api = HttpClusterApi(connection, _watched(connection))
     api.start()
     tunnel = pod_tunnel(api, options.pod_tunnel) if options.pod_tunnel else None
+    kubelet = _kubelet_api(api, connection, options.data_dir)
+    servers = [server for server in (tunnel, kubelet) if server is not None]
     agents = Agents(
         api,
         data_dir=options.data_dir,
         gateway_port=options.gateway_port,
         s3=S3Settings.from_environment(endpoint_url=options.s3_endpoint),
         has_own_envoy=options.own_envoy,
+        kubelet_port=kubelet.port if kubelet else 0,
     )
     try:
-        if tunnel is not None:
-            tunnel.start()
+        for server in servers:
+            server.start()
         agents.start()
         agents.heartbeat()
         sys.stdout.write(f"agents ready with the nodes {', '.join(sorted(agents.node_names))}\n")
@@ -108,8 +119,8 @@ def _run(options: argparse.Namespace, stopping: threading.Event) -> None:
             run_once(agents.heartbeat)
     finally:
         agents.stop()
-        if tunnel is not None:
-            tunnel.stop()
+        for server in servers:
+            server.stop()
 
 
 if __name__ == "__main__":

@@ -27,18 +27,33 @@ class Credentials:
     kubeconfig: Path
 
 
-def prepare(data_dir: Path, *, port: int) -> Credentials:
-    folder = data_dir / "tls"
+@dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """Of a server on 127.0.0.1, signed by an authority of its own."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+def certify_server(folder: Path) -> ServerFiles:
+    """Made once and reused."""
     folder.mkdir(parents=True, exist_ok=True)
-    token_file = folder / "token"
     if not (folder / "server.key").exists():
         _make_certificates(folder)
+    return ServerFiles(folder / "server.crt", folder / "server.key", folder / "ca.crt")
+
+
+def prepare(data_dir: Path, *, port: int) -> Credentials:
+    folder = data_dir / "tls"
+    server = certify_server(folder)
+    token_file = folder / "token"
     if not token_file.exists():
         _write_private(token_file, secrets.token_urlsafe(32).encode())
     credentials = Credentials(
-        certificate=folder / "server.crt",
-        key=folder / "server.key",
-        authority=folder / "ca.crt",
+        certificate=server.certificate,
+        key=server.key,
+        authority=server.authority,
         token=token_file.read_text(),
         kubeconfig=data_dir / "kubeconfig",
     )

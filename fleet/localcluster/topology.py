@@ -15,6 +15,7 @@ NATIVE_GROUPS = frozenset(
         "",
         "apps",
         "autoscaling",
+        "batch",
         "policy",
         "networking.k8s.io",
         "coordination.k8s.io",

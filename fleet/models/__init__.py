@@ -1,4 +1,5 @@
 from fleet.models.budgets import BudgetAlert
+from fleet.models.callers import CallerCounter, CallerHour, CallerReading
 from fleet.models.clusters import Cluster, ClusterKind, Node, Pod, Workload
 from fleet.models.days import (
     LedgerDay,
@@ -25,6 +26,9 @@ from fleet.models.telemetry import MetricSample, WorkloadHour, WorkloadMinute
 __all__ = [
     "GPU_PPM",
     "BudgetAlert",
+    "CallerCounter",
+    "CallerHour",
+    "CallerReading",
     "Cluster",
     "ClusterKind",
     "GpuLease",

@@ -75,7 +75,11 @@ class LedgerDay(LedgerSum):
                 name="one_ledger_day",
             )
         ]
-        indexes = [models.Index(fields=["team_slug", "deployment", "day"])]
+        # By day alone: rows of a day lie together, and all of them are read for a table.
+        indexes = [
+            models.Index(fields=["team_slug", "deployment", "day"]),
+            models.Index(fields=["day"]),
+        ]
 
     def __str__(self) -> str:
         return f"{self.day} {self.team_slug}/{self.deployment} {self.cost_micros}"
@@ -163,9 +167,12 @@ class TeamUsageDay(UsageSum):
 
 
 class SummedDay(models.Model):
-    """All hours of the day are in WorkloadDay and TeamUsageDay. Of other days, hours are read."""
+    """The hours of the day are in WorkloadDay and TeamUsageDay: all, or those before `until`. The others
+    are read by the hour.
+    """
 
     day = models.DateField(unique=True)
+    until = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return f"{self.day}"

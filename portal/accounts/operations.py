@@ -65,7 +65,9 @@ _READ: Final = """
     get rollouts/{rollout_id}/events
     get teams
     get teams/{slug}
+    get teams/{slug}/caller-costs
     get teams/{slug}/delegations
+    get teams/{slug}/load-tests
     get teams/{slug}/members
     get teams/{slug}/rollout-limit
     get teams/{slug}/rollout-templates
@@ -178,6 +180,7 @@ _BROWSER: Final = """
     post versions/{version_id}/release
     put approval-rules/{rule_id}
     put clusters/{cluster_id}/serving
+    put teams/{slug}/load-tests
     put teams/{slug}/members/{username}
     put teams/{slug}/rollout-limit
 """

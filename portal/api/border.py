@@ -16,6 +16,10 @@ from portal.api.problems import CONTENT_TYPE, body_of
 from portal.core.errors import DomainError, Forbidden, NotFound
 
 _API = "/api/"
+_USE_HTTPS = (
+    "Use https:// in the address. A token that was sent without TLS may have been read on the way: "
+    "revoke it and make a new one."
+)
 _SET_UP = "The platform requires a second factor of you. Set it up under Sign-in and sessions."
 
 
@@ -23,6 +27,11 @@ class _InternalError(DomainError):
     code = "internal_error"
     status = HTTPStatus.INTERNAL_SERVER_ERROR
     title = "Internal error"
+
+
+class _TlsMissing(Forbidden):
+    code = "https_required"
+    title = "HTTPS required"
 
 
 class _MalformedRequest(DomainError):
@@ -41,6 +50,19 @@ class NulMiddleware:
             return _not_found(request)
         if "%00" in request.META.get("QUERY_STRING", ""):
             return _reject_nul(request)
+        return self.get_response(request)
+
+
+class PlainHttpMiddleware:
+    """Refuse REST without TLS. A redirect would hide from a client that it sends its token in the clear."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        is_rest = request.path.startswith(_API)
+        if is_rest and settings.SECURE_SSL_REDIRECT and not request.is_secure():
+            return _problem(_TlsMissing(_USE_HTTPS))
         return self.get_response(request)
 
 

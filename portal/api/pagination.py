@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import binascii
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from typing import Final
 from urllib import parse
 
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from portal.api.parsing import Malformed
 
@@ -29,20 +32,72 @@ class CursorPage(CursorPagination):
         encoded = request.query_params.get(self.cursor_query_param)
         if encoded is None:
             return None
-        try:
-            return _cursor_of(
-                encoded, most_offset=self.offset_cutoff or 0, is_by_id=self._is_by_id()
-            )
-        except ValueError as error:
-            raise Malformed(
-                "The cursor is not valid for this list. Use next or previous of a page, or omit it "
-                "for the first page.",
-                fields={self.cursor_query_param: "not valid for this list"},
-            ) from error
+        return read_cursor(encoded, most_offset=self.offset_cutoff or 0, is_by_id=self._is_by_id())
 
     def _is_by_id(self) -> bool:
         fields = (self.ordering,) if isinstance(self.ordering, str) else tuple(self.ordering)
         return fields[0].lstrip("-") in ("id", "pk")
+
+
+_CURSOR: Final = CursorPage.cursor_query_param
+_LIMIT: Final = str(CursorPage.page_size_query_param)
+_MOST_ROWS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetPage:
+    """A page of a list that is computed as a whole, for example a ranking."""
+
+    offset: int
+    limit: int
+    address: str
+
+    def links(self, count: int) -> dict[str, str | None]:
+        """`next` and `previous` of a list with so many rows. Raises Malformed where it ends before this page."""
+        if self.offset and self.offset >= count:
+            raise bad_cursor()
+        after, before = self.offset + self.limit, max(0, self.offset - self.limit)
+        return {
+            "next": self._address_at(after) if after < count else None,
+            "previous": self._address_at(before) if self.offset else None,
+        }
+
+    def _address_at(self, offset: int) -> str:
+        if not offset:
+            return str(remove_query_param(self.address, _CURSOR))
+        cursor = b64encode(f"o={offset}".encode()).decode()
+        return str(replace_query_param(self.address, _CURSOR, cursor))
+
+
+def read_offset(request: Request, *, most: int) -> OffsetPage:
+    """Raises Malformed for a cursor that this API did not issue; a limit is at most `most`."""
+    encoded = request.query_params.get(_CURSOR)
+    offset = 0
+    if encoded is not None:
+        cursor = read_cursor(encoded, most_offset=_MOST_ROWS, is_by_id=False)
+        if cursor.position is not None or cursor.reverse:
+            raise bad_cursor()
+        offset = cursor.offset
+    text = request.query_params.get(_LIMIT, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) < 10
+    limit = min(int(text) or most, most) if is_number else most
+    return OffsetPage(offset, limit, request.build_absolute_uri())
+
+
+def read_cursor(encoded: str, *, most_offset: int, is_by_id: bool) -> Cursor:
+    """Raises Malformed."""
+    try:
+        return _cursor_of(encoded, most_offset=most_offset, is_by_id=is_by_id)
+    except ValueError as error:
+        raise bad_cursor() from error
+
+
+def bad_cursor() -> Malformed:
+    return Malformed(
+        "The cursor is not valid for this list. Use next or previous of a page, or omit it "
+        "for the first page.",
+        fields={CursorPage.cursor_query_param: "not valid for this list"},
+    )
 
 
 def _cursor_of(encoded: str, *, most_offset: int, is_by_id: bool) -> Cursor:

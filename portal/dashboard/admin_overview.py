@@ -55,7 +55,8 @@ def teams_of(*, actor: User) -> Sequence[TeamRow]:
         raise Forbidden(
             "Only team leads and platform admins can manage teams.", code="role_required"
         )
-    return [TeamRow(team, team.members, costs.gpus_in_use(team_slug=team.slug)) for team in rows]
+    held = costs.gpus_in_use_by_team(team_slugs=[team.slug for team in rows])
+    return [TeamRow(team, team.members, held.get(team.slug, Decimal(0))) for team in rows]
 
 
 def team_of(*, actor: User, slug: str) -> TeamOverview:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from deployments.pages.selectors import deployment_rows
 from deployments.pages.selectors import home as page_home
-from deployments.serving.selectors import statistics
+from deployments.serving.selectors import deployments, statistics
 from deployments.serving.web import events as serving_events
 from deployments.serving.web.events import EventRow
 from fleet.telemetry.selectors import current
@@ -42,9 +42,9 @@ def _context_of(user: User, team: Team) -> dict[str, Any]:
     now = clock.now()
     allocated = current.allocated_to_team(team_slug=team.slug)
     spend = home_tiles.spend_of(team, allocated, now)
-    deployments = page_home.deployments_to_watch(actor=user, team_slug=team.slug)
-    newest = deployments[:_DEPLOYMENTS]
-    figures = statistics.total_figures(deployments)
+    newest = page_home.deployments_to_watch(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
+    of_team = deployments.list_with_traffic(user, team_slug=team.slug)
+    figures = statistics.total_figures(of_team)
     events = page_home.recent_events(actor=user, team_slug=team.slug, limit=2 * _EVENTS)
     return {
         "team": team,

@@ -21,6 +21,8 @@ from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.ui import htmx, teams
 
+# static/js/session.js sends it.
+_UNATTENDED = "Slipway-Unattended"
 _WITHOUT_TEAM = ("/api/", "/static/")
 # Public files that are cached for a year.
 _WITHOUT_FRAGMENTS = ("/api/", "/static/", "/charts/")
@@ -44,13 +46,17 @@ class CurrentTeamMiddleware:
 
 
 class LastSeenMiddleware:
-    """Keep the last use of a session that this request has read."""
+    """Keep the last use of a session that this request has read. What a page asks for while nobody
+    touches it is no use.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
+        if _UNATTENDED in request.headers:
+            return response
         store = request.session
         sessions.touch(store.session_key, seen_at=getattr(store, "seen_at", None))
         return response

@@ -11,7 +11,7 @@ from django.contrib.auth.views import LoginView
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 
-from portal.accounts import sign_ins
+from portal.accounts import sign_in_events, sign_ins
 from portal.accounts.local import second_factor
 from portal.accounts.local.sessions import LOCAL
 from portal.accounts.sign_ins import Attempt
@@ -48,9 +48,18 @@ class SignInForm(AuthenticationForm):
                 self._refuse(
                     "Too many people are signing in. Try again in a moment.", _BUSY_SECONDS
                 )
-            cleaned = super().clean()
+            cleaned = self._check_password(attempt)
         sign_ins.succeeded(attempt)
         return cleaned
+
+    def _check_password(self, attempt: Attempt) -> dict[str, Any]:
+        try:
+            return super().clean()
+        except ValidationError:
+            sign_in_events.record_refusal(
+                attempt.username, reason=sign_in_events.Reason.PASSWORD, address=attempt.address
+            )
+            raise
 
     def _refuse(self, message: str, seconds: int) -> None:
         self.retry_after_seconds = seconds

@@ -16,6 +16,7 @@ from portal.accounts.local import second_factor
 from portal.accounts.local.sessions import LOCAL_WITH_CODE
 from portal.accounts.models import User
 from portal.core import clock
+from portal.core.client_address import client_address
 from portal.core.errors import DomainError
 from portal.ui.form_errors import add_to
 from portal.ui.sign_in_session import SECOND_STEP, finish
@@ -57,7 +58,7 @@ def enter(request: HttpRequest) -> HttpResponse:
     status = 200
     if form.is_valid():
         try:
-            second_factor.require(user, form.cleaned_data["code"])
+            second_factor.require(user, form.cleaned_data["code"], address=client_address(request))
         except DomainError as error:
             add_to(form, error)
             status = error.status

@@ -11,7 +11,7 @@ from django.contrib.auth.views import LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from portal.accounts import sign_ins
+from portal.accounts import sign_in_events, sign_ins
 from portal.accounts.local import sessions, step_up
 from portal.accounts.local.session_store import BEGAN
 from portal.accounts.models import User
@@ -36,9 +36,12 @@ def begin_session(
     """
     at = clock.now()
     sessions.forget_expired()
+    address = client_address(request)[:64]
+    if isinstance(request.user, User):
+        sign_in_events.record_success(request.user, method=method[:80], address=address)
     request.session[BEGAN] = {
         "at": at.isoformat(),
-        "address": client_address(request)[:64],
+        "address": address,
         "user_agent": request.headers.get("User-Agent", "").replace("\0", "")[:300],
         "method": method[:80],
     }

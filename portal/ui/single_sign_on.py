@@ -14,6 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from portal.accounts import sign_in_events
 from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.oidc import confirmation, gateway, sign_in
@@ -21,7 +22,7 @@ from portal.accounts.oidc.errors import SignInRefused
 from portal.accounts.oidc.gateway import Answer
 from portal.accounts.oidc.providers import Provider
 from portal.core import rate_limits
-from portal.core.client_address import client_network
+from portal.core.client_address import client_address, client_network
 from portal.core.errors import DomainError, NotFound
 from portal.core.rate_limits import Limit
 from portal.ui.sign_in_session import begin_session
@@ -84,6 +85,9 @@ def _confirmed(request: HttpRequest, provider: Provider, answer: Answer) -> Http
     sign_in.sign_in(provider, answer.claims)
     request.session.cycle_key()
     step_up.mark(request.session, confirmation.authenticated_at(answer.claims))
+    sign_in_events.record_success(
+        user, method=f"confirmation by {provider.label}", address=client_address(request)
+    )
     return redirect(_safe_path(request, answer.next_path) or "/")
 
 

@@ -8,6 +8,15 @@
   let isSignedOut = false;
   const stopped = new Set();
 
+  // Requests of a page that nobody touches do not keep the session open.
+  const unattendedAfter = 60_000;
+  let touchedAt = Date.now();
+  ["pointerdown", "pointermove", "keydown", "wheel", "scroll", "focus"].forEach((name) =>
+    window.addEventListener(name, () => { touchedAt = Date.now(); }, { capture: true, passive: true }));
+  document.addEventListener("htmx:configRequest", (event) => {
+    if (Date.now() - touchedAt > unattendedAfter) event.detail.headers["Slipway-Unattended"] = "1";
+  });
+
   const say = (message, action) => {
     const banner = document.getElementById("signed-out") ?? document.createElement("div");
     banner.id = "signed-out";

@@ -50,7 +50,7 @@ def main() -> Result:
         began = time.monotonic()
         portal = fleet_scene.build(fleet_scene.Size())
         print(f"seeded in {time.monotonic() - began:.0f} s")
-        _renew_estimates()
+        renew_sums()
         timings = [measure(client, path) for client, paths in _pages(portal) for path in paths]
         seal_seconds, replayed = _seal(portal)
     return _report(timings, seal_seconds, replayed)
@@ -132,10 +132,13 @@ def _pages(portal: Portal) -> list[tuple[Client, list[str]]]:
     ]
 
 
-def _renew_estimates() -> None:
+def renew_sums() -> None:
+    """What workers renew every few minutes."""
     from fleet.costs.services import open_hours
+    from fleet.telemetry.services import days
 
     open_hours.renew()
+    days.sum_up_running()
 
 
 def _seal(portal: Portal) -> tuple[float, int]:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from tests.benchmarks import scene
-from tests.benchmarks.costs import MOST_MS, client_of, measure, show
+from tests.benchmarks.costs import MOST_MS, client_of, measure, renew_sums, show
 from tests.benchmarks.result import Result
 
 MOST_KILOBYTES = 150.0
@@ -33,11 +33,10 @@ def main() -> Result:
     with contextlib.ExitStack() as parts:
         folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="slipway-bench-")))
         scene.start_stores(parts, folder)
-        from fleet.costs.services import open_hours
         from tests.benchmarks import fleet_scene
 
         portal = fleet_scene.build(fleet_scene.Size())
-        open_hours.renew()
+        renew_sums()
         admin, lead = client_of(portal.admin), client_of(portal.lead)
         paths = [(admin, path) for path in _OF_ADMIN]
         paths += [(lead, path.format(team=portal.big_team)) for path in _OF_LEAD]

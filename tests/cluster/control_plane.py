@@ -87,6 +87,7 @@ class ControlPlane:
         self.url = f"https://{_LOOPBACK}:{port}"
         serving = self.authority.sign("kube-apiserver")
         proxy = self.authority.sign("front-proxy-client")
+        kubelets = self.authority.sign("kube-apiserver-kubelet-client", group="system:masters")
         connect = egress.proxy(self.folder)
         connect.start()
         stack.callback(connect.stop)
@@ -119,6 +120,10 @@ class ControlPlane:
                 # The address of the one server is loopback, which no Endpoints object may hold.
                 "--endpoint-reconciler-type=none",
                 f"--egress-selector-config-file={egress.write_selection(self.folder)}",
+                # Where the node agents of this machine answer for the logs of their pods.
+                "--kubelet-preferred-address-types=InternalIP",
+                f"--kubelet-client-certificate={kubelets.certificate}",
+                f"--kubelet-client-key={kubelets.key}",
             ],
         )
         server.wait_until_ready(f"{self.url}/readyz", self.trust())

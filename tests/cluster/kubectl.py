@@ -22,11 +22,14 @@ _PASSING = ("(Timeout)", ".status.conditions accessor error", "storage is (re)in
 class Kubectl:
     kubeconfig: Path
 
+    def command(self, *arguments: str) -> list[str]:
+        return [str(_KUBECTL), f"--kubeconfig={self.kubeconfig}", *arguments]
+
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """The output of a command that must succeed. What passes is tried again."""
         for _ in range(_TRIES):
             done = subprocess.run(
-                [str(_KUBECTL), f"--kubeconfig={self.kubeconfig}", *arguments],
+                self.command(*arguments),
                 input=stdin,
                 capture_output=True,
                 text=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from psycopg import sql
 
 from tests import plain_http
 from tests.cluster import build, helm
+from tests.cluster.certificates import Authority
 from tests.cluster.helm import Helm, Manifest
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.nodes import ready_node
@@ -38,7 +40,7 @@ _FULL: dict[str, Any] = {
     "clusterCredentialsSecretName": "clusters",
     "trustedProxies": ["10.0.0.0/8"],
     "serviceAccount": {"name": "portal", "roleArn": "arn:aws:iam::111122223333:role/slipway"},
-    "web": {"autoscaling": _HPA},
+    "web": {"autoscaling": _HPA, "tlsSecretName": "web-tls"},
     "workers": {"delivery": {"autoscaling": _KEDA}, "telemetry": {"autoscaling": _HPA}},
     "keda": {
         "valkeyAddress": "valkey.example.org:6379",
@@ -225,6 +227,41 @@ def test_its_commands_environment_and_probes_make_a_portal(
     journey(
         "the commands, environment and probes of the Helm chart make a portal, doctor sees its worker"
     )
+
+
+def test_web_answers_with_tls_where_the_values_name_a_certificate(
+    chart: Helm, tmp_path: Path
+) -> None:
+    manifests = chart.render("portal", helm.write_values(tmp_path, **_FULL))
+    web = helm.container_of(manifests, "portal-web")
+    authority = Authority(tmp_path / "ca")
+    authority.sign("web")
+    (port,) = free_ports(1)
+    # /tmp of the container is this test's folder.
+    places = {
+        "0.0.0.0:8000": f"127.0.0.1:{port}",
+        "/tls/tls.crt": "/tmp/ca/web.crt",
+        "/tls/tls.key": "/tmp/ca/web.key",
+    }
+    for place, here in places.items():
+        web["args"] = [item.replace(place, here) for item in web["args"]]
+    keys = ("SLIPWAY_SECRET_KEY", "SLIPWAY_DATABASE_URL", "SLIPWAY_REDIS_URL")
+    secrets = {"slipway": {key: os.environ[key] for key in keys}, "mail": {"url": ""}}
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    probe = web["livenessProbe"]["httpGet"]
+    headers = {header["name"]: header["value"] for header in probe["httpHeaders"]}
+
+    def status() -> int:
+        trust = ssl.create_default_context(cafile=str(authority.path))
+        try:
+            address = f"https://127.0.0.1:{port}{probe['path']}"
+            return httpx.get(address, headers=headers, verify=trust).status_code
+        except httpx.TransportError:
+            return 0
+
+    with helm.process(web, {**environment, **helm.environment(web, secrets)}, tmp_path) as log:
+        wait_until(lambda: status() == 200, log.read_text)
+    assert probe["scheme"] == "HTTPS"
 
 
 def _is_alive(container: Manifest, scratch: Path) -> bool:

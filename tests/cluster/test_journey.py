@@ -20,6 +20,7 @@ import pytest
 from django.test import Client
 
 from deployments.changes.services import decisions, requests
+from deployments.delivery.services import live_objects
 from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.rollouts.selectors import rollouts
@@ -140,6 +141,11 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
     until(lambda: adder.grpc_answers(url, 5)[2.0] == 5, why)
     (pod,) = admin.get("pods", f"--namespace={namespace}")["items"]
     assert pod["metadata"]["labels"]["serving.kserve.io/inferenceservice"]
+    sweep.observe(cluster_id=served_cluster.pk)
+    log = live_objects.read_log(
+        actor=member, deployment_id=deployment.pk, pod=pod["metadata"]["name"], lines=200
+    )
+    assert "successfully loaded 'adder'" in log.text, log
     labels = admin.get("namespace", namespace)["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 

@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from deployments.delivery.domain import owned_kinds
+from deployments.load_tests.domain import job
 from fleet.clusters.domain.rbac import PERMISSIONS
 from fleet.clusters.services import api_server_probe, capabilities, gateway_probe
 from fleet.kube.domain.errors import ClusterError
@@ -105,6 +106,17 @@ def first_event(client: KubeClient, kind: ResourceType) -> None:
     next(iter(client.watch(kind, resource_version="", seconds=1)), None)
 
 
+def what_load_tests_do(cluster_id: int, namespace: str) -> None:
+    of_job = {"api_version": job.API_VERSION, "kind": job.KIND, "namespace": namespace}
+    metadata = {"name": "requested", "namespace": namespace}
+    manifest = {"apiVersion": job.API_VERSION, "kind": job.KIND, "metadata": metadata}
+    quietly(objects.apply, cluster_id=cluster_id, manifests=[manifest])
+    quietly(objects.get, cluster_id=cluster_id, name="requested", **of_job)
+    quietly(objects.delete, cluster_id=cluster_id, name="requested", **of_job)
+    of_events = {"api_version": "v1", "kind": "Event", "namespace": namespace}
+    quietly(objects.list_objects, cluster_id=cluster_id, labels={}, **of_events)
+
+
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     client = clients.client_for(cluster_id)
     assert isinstance(client, HttpKubeClient)
@@ -132,6 +144,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
                 name="requested",
                 **where,
             )
+    what_load_tests_do(cluster_id, namespace)
     secret = {"apiVersion": "v1", "kind": "Secret"}
     secret["metadata"] = {"name": "requested", "namespace": namespace}  # type: ignore[assignment]
     quietly(objects.apply, cluster_id=cluster_id, manifests=[secret])

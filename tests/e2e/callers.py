@@ -37,6 +37,7 @@ def ask(scene: Scene, headers: dict[str, str] | None = None) -> tuple[int, str]:
     url = f"{scene.deployment['url']}/v2/models/{MODEL}/infer"
     body = body_of([0.0] + [0.25] * (onnx_models.WIDTH - 1))
     answer = plain_http.client.post(url, json=body, headers=headers)
+    scene.answered[(headers or {}).get("x-api-key", "")] += answer.is_success
     outputs = answer.json()["outputs"] if answer.is_success else answer.text
     return answer.status_code, str(outputs)
 
@@ -52,3 +53,9 @@ def seconds_until_limited(scene: Scene, key: dict[str, Any], most: int) -> float
     """From now until a request over so many a minute is refused."""
     change_key(scene, key, "limit", requests_per_minute=most)
     return seconds_until(scene, OVER_LIMIT, key)
+
+
+def requests_counted(scene: Scene, caller: str) -> int:
+    """What the portal says that the caller sent to the deployment this month."""
+    listed = scene.lead.get(f"teams/vision/caller-costs?deployment={scene.name}")["results"]
+    return sum(row["requests"] for row in listed if row["caller"] == caller)

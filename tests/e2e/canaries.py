@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,11 +38,13 @@ class Scene:
     # What callers send with each request: a key, where the deployment asks for one.
     headers: dict[str, str] = field(default_factory=dict)
     deployment: dict[str, Any] = field(default_factory=dict)
+    # Answers that one got by asking alone, by key.
+    answered: Counter[str] = field(default_factory=Counter)
 
-    def begin(self, kind: Kind, **settings: Any) -> None:
+    def begin(self, kind: Kind, *, instance_type: str = INSTANCE_TYPE, **settings: Any) -> None:
         """The stable revision, ready."""
         change = self.member.request_deployment(
-            self.upload("stable", kind), self.name, instance_type=INSTANCE_TYPE, **settings
+            self.upload("stable", kind), self.name, instance_type=instance_type, **settings
         )
         self.lead.approve(change)
         self.deployment = self.member.wait_until_ready(change["deployment_id"])

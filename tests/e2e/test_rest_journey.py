@@ -108,8 +108,8 @@ def test_requests_and_dollars_are_counted(
         classifier.kind_of(b"#!/usr/bin/env python\nimport os\nprint(os.getcwd())\n")
 
     def row_of(path: str) -> dict[str, Any] | None:
-        body_rows = member.try_get(f"{path}?group_by=deployment") or []
-        rows = body_rows if isinstance(body_rows, list) else body_rows["rows"]
+        page = member.try_get(f"{path}?group_by=deployment") or {"results": []}
+        rows = page["rows"] if "rows" in page else page["results"]
         return next((row for row in rows if row["key"]["deployment"] == "filetype"), None)
 
     def counted() -> dict[str, Any] | None:

@@ -86,7 +86,9 @@ def test_one_with_hardly_any_requests_is_neither_promoted_nor_aborted(scene: Sce
 def test_keys_decide_who_is_answered_and_both_revisions_answer_to_the_same_key(
     scene: Scene,
 ) -> None:
-    """While a canary splits the traffic: without a key, with one, rotated with overlap, revoked, limited."""
+    """While a canary splits the traffic: without a key, with one, rotated with overlap, revoked, limited.
+    What both keys of the caller were answered is what the portal counts for it.
+    """
     other = scene.upload("other", Kind(rounds=GOOD.rounds, drift=0.2))
     rollout_id = scene.start(other, steps(50, min_requests=5_000))
     wait_for("split", lambda: scene.read_rollout(rollout_id)["observed_weight"] == 50)
@@ -112,7 +114,10 @@ def test_keys_decide_who_is_answered_and_both_revisions_answer_to_the_same_key(
     unlimited = callers.ask(scene, scene.headers)[0]
     scene.abort(rollout_id, "seen enough")
     scene.wait_for_phase(rollout_id, "aborted")
+    sent = scene.answered[old["key"]] + scene.answered[new["key"]]
+    wait_for("all are counted", lambda: callers.requests_counted(scene, "billing") >= sent)
 
+    assert callers.requests_counted(scene, "billing") == sent > 90
     assert refused == [callers.NO_KEY] * 3
     assert both[0] == both[1] == kept
     assert kept[0] == {callers.ANSWERED}

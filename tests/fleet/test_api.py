@@ -178,7 +178,7 @@ def test_table_csv_says_the_same_as_json(people: dict[str, User]) -> None:
 
 
 def test_series_by_hour_sums_to_the_costs(people: dict[str, User]) -> None:
-    points = get(people["admin"], "costs/series", step="hour", **SPAN).json()
+    points = get(people["admin"], "costs/series", step="hour", **SPAN).json()["results"]
 
     assert sum(Decimal(point["amount"]) for point in points) == Decimal("8.508")
     assert {point["at"] for point in points} == {"2026-11-20T10:00:00Z", "2026-11-20T11:00:00Z"}

@@ -89,9 +89,14 @@ class Connection:
 
     def pages(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Any]:
         """Every row of a paginated list, page by page."""
+        for page in self.answers(path, query):
+            yield from page["results"]
+
+    def answers(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Any]:
+        """Every page of a paginated list."""
         page = self.get(path, query)
         while True:
-            yield from page["results"]
+            yield page
             if not page["next"]:
                 return
             # Only its query: the token must not follow a link to another host.

@@ -96,6 +96,10 @@ volumes:
   - name: clusters
     secret: {secretName: {{ . }}, defaultMode: 288}
   {{- end }}
+  {{- with .tlsSecretName }}
+  - name: tls
+    secret: {secretName: {{ . }}, defaultMode: 288}
+  {{- end }}
 {{- end -}}
 
 {{- define "slipway.container" -}}
@@ -110,6 +114,9 @@ volumeMounts:
   - {name: scratch, mountPath: /tmp}
   {{- if $values.clusterCredentialsSecretName }}
   - {name: clusters, mountPath: /etc/slipway, readOnly: true}
+  {{- end }}
+  {{- if .tlsSecretName }}
+  - {name: tls, mountPath: /tls, readOnly: true}
   {{- end }}
 env:
   {{- include "slipway.env" (dict "root" .root "databaseSecret" $values.secretName) | nindent 2 }}

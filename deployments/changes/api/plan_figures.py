@@ -57,6 +57,12 @@ class PlanFiguresSerializer(Serializer):
     total_amount = serializers.DecimalField(
         max_digits=14, decimal_places=6, allow_null=True, help_text="US dollars until earliest_at"
     )
+    baseline_per_hour_amount = serializers.DecimalField(
+        max_digits=14,
+        decimal_places=6,
+        allow_null=True,
+        help_text="dollars of the baseline at its largest, part of per_hour_amount; null without one",
+    )
     requests_per_second = serializers.FloatField(allow_null=True, help_text="now")
     watch_seconds = serializers.IntegerField(help_text="both revisions run after promotion")
     watch_amount = serializers.DecimalField(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from deployments.changes.selectors.subjects import GuardLine
 from deployments.guards.domain import step_verdicts
 from deployments.guards.domain.promql import QueryGuard
@@ -10,6 +12,12 @@ from deployments.plans.domain.rollout_plan import PlanKind
 from deployments.plans.selectors import plans
 from deployments.quality.selectors import quality
 from deployments.states import ChangeKind
+
+_BASELINE: Final = GuardLine(
+    "Compared with",
+    "a baseline",
+    "as many pods of the stable revision as the candidate has, with the same traffic",
+)
 
 
 def of_change(change: ChangeRequest) -> list[GuardLine]:
@@ -20,7 +28,8 @@ def of_change(change: ChangeRequest) -> list[GuardLine]:
     names = ", ".join(f"{row.name} (no. {row.number})" for row in rows)
     limit = f"all within tolerance: {names}" if names else "none saved, so answers are not checked"
     golden = GuardLine("Golden answers", "golden requests, before traffic and at each step", limit)
-    return [golden, *_lines_of(change)]
+    beside = [_BASELINE] if change.plan and plans.plan_of(change).has_baseline else []
+    return [golden, *beside, *_lines_of(change)]
 
 
 def _lines_of(change: ChangeRequest) -> list[GuardLine]:

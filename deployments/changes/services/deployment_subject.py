@@ -16,6 +16,7 @@ from deployments.changes.selectors.subjects import (
     deployment_of,
 )
 from deployments.changes.services import plan_figures
+from deployments.manifests.selectors import baselines
 from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.models import ChangeRequest, Deployment
 from deployments.plans.selectors import plans
@@ -29,6 +30,7 @@ from deployments.preflight.services import (
     scaling_checks,
 )
 from deployments.serving.services import timeline
+from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind, DeploymentState
 from portal.accounts.policy import Actor
 from portal.audit import trail
@@ -83,6 +85,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             ),
             without_change_id=change.pk,
             revision=rendered,
+            baseline=_baseline(change, rendered),
         )
         return (*_default_scaling(change.checks, repeated.checks), *repeated.checks), repeated.cost
 
@@ -107,6 +110,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             quotas.list_running(change.team),
             without_change_id=change.pk,
             without_deployment_id=change.deployment_id if is_in_place else None,
+            baseline=_baseline(change, rendered),
         )
         if quota.is_refusal:
             raise QuotaExceeded(f"{quota.detail} {quota.fix}")
@@ -139,6 +143,10 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             actor=actor,
             revision_number=change.revision.number if change.revision else None,
         )
+
+
+def _baseline(change: ChangeRequest, rendered: RenderedRevision) -> ServingSpec | None:
+    return baselines.spec_of(deployment_of(change), plans.plan_of(change), rendered.spec)
 
 
 def _default_scaling(before: Sequence[Mapping[str, Any]], now: Sequence[Check]) -> list[Check]:

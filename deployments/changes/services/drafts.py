@@ -16,7 +16,7 @@ from deployments.changes.services.submit import ChangeSpec
 from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
-from deployments.plans.domain import auto_promotion_limit, rollout_plan, warm_up
+from deployments.plans.domain import auto_promotion_limit, baseline, rollout_plan, warm_up
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
@@ -92,20 +92,30 @@ def canary(
         rendering.spec_of(stable), then=version, now=stable.version
     )
     _require_no_callers_without_key(deployment, stable, desired)
+    complete = defaults.complete_spec(
+        desired,
+        version,
+        rendering.policy_of(deployment),
+        Capabilities.from_json(deployment.cluster.capabilities),
+    )
+    _require_baseline_possible(checked, rendering.spec_of(stable), complete)
     requested = ChangeSpec(
         ChangeKind.CANARY,
         approvals.clean(comment),
         version=version,
-        spec=defaults.complete_spec(
-            desired,
-            version,
-            rendering.policy_of(deployment),
-            Capabilities.from_json(deployment.cluster.capabilities),
-        ),
+        spec=complete,
         stated_spec=desired,
         plan=_with_warm_up(checked, stable),
     )
     return ChangeDraft(deployment, requested)
+
+
+def _require_baseline_possible(
+    plan: RolloutPlan, stable: ServingSpec, candidate: ServingSpec
+) -> None:
+    problem = baseline.problem_with_scaling(stable, candidate) if plan.has_baseline else ""
+    if problem:
+        raise Invalid(problem, fields={"has_baseline": problem})
 
 
 def _with_warm_up(plan: RolloutPlan, stable: Revision) -> RolloutPlan:
@@ -123,7 +133,7 @@ def roll_back(
     """A new revision with the version and spec of an earlier one; it takes over when ready."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
     stable = submit.stable_of(deployment)
-    rows = deployment.revisions.select_related("version__model__team")
+    rows = deployment.revisions.filter(baseline_of=None).select_related("version__model__team")
     earlier = rows.filter(number=revision_number).first()
     if earlier is None or earlier.pk == stable.pk:
         raise Invalid(

@@ -10,7 +10,7 @@ from typing import Any
 
 from deployments import rejections
 from deployments.guards.domain.betting import blocks
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors import baselines, rendering
 from deployments.models import Deployment
 from deployments.plans.domain import candidate_replicas, descriptions, detection, rollout_plan
 from deployments.plans.domain.detection import Detection, ExpectedTraffic
@@ -19,6 +19,7 @@ from deployments.plans.domain.steps import Step
 from deployments.preflight.services import cost
 from deployments.serving.selectors import block_lengths, deployments, statistics
 from deployments.spec.domain import replicas
+from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 from fleet.capacity.selectors import capacity
 from fleet.telemetry.selectors import daily
@@ -69,6 +70,9 @@ class PlanFigures:
     requests_per_second: float | None
     watch_seconds: int = 0
     watch_amount: Decimal | None = None
+    # The most that the baseline costs in an hour, included in the amounts above; None without one, or
+    # without a price.
+    baseline_per_hour_amount: Decimal | None = None
     # Whether there was traffic in the last day by which `detection` is known.
     is_detection_known: bool = False
 
@@ -132,18 +136,23 @@ def of(
     known = [figure.seconds for figure in figures if figure.seconds is not None]
     seconds = sum(known) if len(known) == len(figures) else None
     soak = sum(step.soak_seconds for step in steps)
-    hourly = _per_hour(deployment)
+    of_stable, of_baseline = _per_hour(deployment), _baseline_per_hour(deployment, steps, settings)
+    hourly = None if of_stable is None else of_stable + (of_baseline or 0)
     least = (soak if seconds is None else seconds) + watch_seconds
+    # The baseline is removed before the watch begins.
+    while_watched = None if of_stable is None else of_stable * Decimal(watch_seconds) / 3600
+    total = None if hourly is None else hourly * Decimal(least - watch_seconds) / 3600
     return PlanFigures(
         steps=figures,
         soak_seconds=soak,
         seconds=seconds,
         earliest_at=clock.now() + timedelta(seconds=least),
         per_hour_amount=hourly,
-        total_amount=None if hourly is None else hourly * Decimal(least) / 3600,
+        total_amount=None if total is None or while_watched is None else total + while_watched,
         requests_per_second=rate,
         watch_seconds=watch_seconds,
-        watch_amount=None if hourly is None else hourly * Decimal(watch_seconds) / 3600,
+        watch_amount=while_watched,
+        baseline_per_hour_amount=of_baseline,
         is_detection_known=traffic is not None,
     )
 
@@ -177,9 +186,12 @@ def _replicas(deployment: Deployment, step: Step, settings: PlanSettings | None)
     if stable is None:
         return 1
     size = replicas.least_of(stable.spec, number=stable.number, scale=deployment.scale)
-    is_mirrored = settings is not None and settings.is_shadow
     return candidate_replicas.at_weight(
-        step.weight, stable=size, approved=size, is_mirrored=is_mirrored
+        step.weight,
+        stable=size,
+        approved=size,
+        is_mirrored=settings is not None and settings.is_shadow,
+        has_baseline=settings is not None and settings.has_baseline,
     )
 
 
@@ -219,10 +231,24 @@ def _last_day(deployment: Deployment) -> ExpectedTraffic | None:
     return None if day is None else ExpectedTraffic(day.per_second, day.requests, day.failures)
 
 
+def _baseline_per_hour(
+    deployment: Deployment, steps: Sequence[Step], settings: PlanSettings | None
+) -> Decimal | None:
+    if settings is None or not settings.has_baseline or deployment.stable_revision is None:
+        return None
+    stable = rendering.spec_of(deployment.stable_revision)
+    plan = RolloutPlan.model_construct(**dict(settings)).with_steps(tuple(steps))
+    spec = baselines.spec_of(deployment, plan, stable)
+    return None if spec is None else _price_of(deployment, spec)
+
+
 def _per_hour(deployment: Deployment) -> Decimal | None:
     if deployment.stable_revision is None:
         return None
-    spec = rendering.spec_of(deployment.stable_revision)
+    return _price_of(deployment, rendering.spec_of(deployment.stable_revision))
+
+
+def _price_of(deployment: Deployment, spec: ServingSpec) -> Decimal | None:
     shares = capacity.list_shares(cluster_id=deployment.cluster_id)
     share = cost.find_gpu_share(shares, spec)
     each = share.usd_per_hour_amount if share else None

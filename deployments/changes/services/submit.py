@@ -10,7 +10,7 @@ from django.db.models import Max
 from deployments.changes.selectors import changes
 from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import new_request, open_requests, plan_figures
-from deployments.manifests.selectors import rendering
+from deployments.manifests.selectors import baselines, rendering
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import plans
@@ -92,6 +92,7 @@ def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Preflig
         number=number,
         is_in_place=is_in_place,
         overlap_seconds=plan_figures.overlap_seconds(deployment, requested.kind, requested.plan),
+        baseline=baselines.spec_of(deployment, requested.plan, requested.spec),
     )
     default_scaling = scaling_checks.check_default(
         requested.stated_spec or requested.spec,

@@ -93,13 +93,10 @@ def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
     stable = deployment.stable_revision
     if stable is None:
         return []
-    ready = versions.list_ready_versions(actor=user, team_slug=deployment.team.slug)
-    model_id = stable.version.model_id
-    return [
-        version
-        for version in ready
-        if version.model_id == model_id and version.pk != stable.version_id
-    ]
+    ready = versions.list_ready_versions(
+        actor=user, team_slug=deployment.team.slug, model_id=stable.version.model_id
+    )
+    return list(ready.exclude(pk=stable.version_id))
 
 
 def _initial(request: HttpRequest, templates: list[RolloutTemplate]) -> dict[str, Any]:

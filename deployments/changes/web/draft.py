@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from deployments.changes.web import gpu_choice, new_deployment_cards, request_body
+from deployments.changes.web import (
+    gpu_choice,
+    new_deployment_cards,
+    request_body,
+    version_choice,
+)
 from deployments.changes.web.form import DeployForm
 from deployments.changes.web.gpu_choice import value_of
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.selectors import addresses
 from deployments.registry.domain import loading
-from deployments.registry.selectors import versions as registry_versions
 from deployments.sizing.domain.ranking import Advice
 from deployments.spec.domain import cluster_support, kubernetes_names
 from deployments.spec.domain.engines import LLM_ENGINES, ONNX_ENGINES
@@ -31,17 +35,13 @@ class Draft:
     user: User
     team: Team
     data: dict[str, str]
-    versions: list[ModelVersion]
+    version: ModelVersion | None
     clusters: list[ClusterInfo]
     shares: list[GpuShare]
     form: DeployForm
     taken_names: frozenset[str] = frozenset()
     advice: Advice | None = None
     requested: DeployDraft | None = None
-
-    @property
-    def version(self) -> ModelVersion | None:
-        return _version_of(self.versions, self.data)
 
     @property
     def cluster(self) -> ClusterInfo | None:
@@ -59,26 +59,34 @@ def build(
     """Fill in defaults for what was not chosen yet; typed values stay, right or wrong. While the
     version is being chosen the engine follows it.
     """
-    versions = list(registry_versions.list_ready_versions(actor=user, team_slug=team.slug))
+    version = version_choice.find(user=user, team=team, version_id=typed.get("version", ""))
     known = clusters.list_clusters()
     data = {**request_body.DEFAULTS, **typed}
     if known and not data.get("cluster"):
         data["cluster"] = str(next((c.id for c in known if c.is_reachable), known[0].id))
     cluster = _cluster_of(known, data)
-    loads = _engines_for(_version_of(versions, data))
+    loads = _engines_for(version)
     follows = not typed.get("engine") or (is_choosing_version and data["engine"] not in loads)
     if cluster is not None and follows:
         data["engine"] = _default_engine(cluster, loads)
-    listed = [] if cluster is None else capacity.list_shares(cluster_id=cluster.id)
+    # Before a version is chosen no share is: reading those of a large cluster takes long.
+    has_shares = cluster is not None and (version is not None or bool(data.get("share")))
+    listed = capacity.list_shares(cluster_id=cluster.id) if cluster and has_shares else []
     shares = capacity.for_capacity(listed, data["placement_capacity"])
     taken: frozenset[str] = frozenset()
     if cluster is not None:
         taken = addresses.taken_names(cluster_id=cluster.id, namespace=team.slug)
+    packed = [data[name] for name in request_body.PACKED if data.get(name)]
     choices = new_deployment_cards.choices_of(
-        versions, known, shares, namespace=team.slug, taken_names=taken
+        version,
+        known,
+        shares,
+        packable=version_choice.known_labels(user=user, team=team, labels=packed, beside=version),
+        namespace=team.slug,
+        taken_names=taken,
     )
     form = DeployForm(data, choices=choices)
-    draft = Draft(user, team, data, versions, known, shares, form, taken)
+    draft = Draft(user, team, data, version, known, shares, form, taken)
     _complete(draft)
     draft.requested = new_deployment_cards.draft_of(form)
     return draft
@@ -102,12 +110,6 @@ def _complete(draft: Draft) -> None:
 
 def _cluster_of(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInfo | None:
     return next((cluster for cluster in known if str(cluster.id) == data.get("cluster", "")), None)
-
-
-def _version_of(versions: Sequence[ModelVersion], data: Mapping[str, str]) -> ModelVersion | None:
-    return next(
-        (version for version in versions if str(version.pk) == data.get("version", "")), None
-    )
 
 
 def _engines_for(version: ModelVersion | None) -> Sequence[str]:

@@ -68,7 +68,9 @@ STEP_NAMES = tuple(step.name for step in STEPS)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """(value, label) pairs. `packable`: labels of versions with a file."""
+    """(value, label) pairs. Of versions only the chosen one, and of additional models those chosen that
+    can be served beside it: all that there are would not fit on the page.
+    """
 
     versions: Sequence[tuple[str, str]]
     packable: Sequence[str]
@@ -127,9 +129,8 @@ class DeployForm(SettingsForm, ServiceForm):
         ):
             cast("forms.ChoiceField", self.fields[name]).choices = list(values)
         self._namespace, self._taken_names = choices.namespace, choices.taken_names
-        labels = _labels_beside(str(self.data.get("version", "")), choices)
+        packable = [("", "none"), *((label, label) for label in choices.packable)]
         for name in request_body.PACKED:
-            packable = [("", "none"), *((label, label) for label in labels)]
             cast("forms.ChoiceField", self.fields[name]).choices = packable
 
     def clean_name(self) -> str:
@@ -164,13 +165,6 @@ class DeployForm(SettingsForm, ServiceForm):
     def spec(self) -> serving_spec.ServingSpec:
         """Raises Rejected. Call it only when the fields are clean."""
         return ServingSpec.from_json(request_body.spec_of(self.data))
-
-
-def _labels_beside(chosen: str, choices: Choices) -> list[str]:
-    """Labels of the additional models: Triton serves a model under its name, so one is served once."""
-    labels = (label for value, label in choices.versions if value == chosen)
-    own = next(labels, "").rpartition(":")[0]
-    return [label for label in choices.packable if label.rpartition(":")[0] != own]
 
 
 def is_back(*, at: str, target: str) -> bool:

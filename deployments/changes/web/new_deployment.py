@@ -10,24 +10,28 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from deployments.changes.services import requests
 from deployments.changes.web import (
     config_text,
     draft_yaml,
+    engine_choices,
     gpu_choice,
     new_deployment_cards,
     request_body,
     review,
+    version_choice,
 )
 from deployments.changes.web import settings as change_settings
 from deployments.changes.web.config_text import ConfigText
 from deployments.changes.web.draft import Draft, build
 from deployments.changes.web.draft_yaml import YamlForm
 from deployments.changes.web.form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
+from deployments.changes.web.request_body import PACKED
 from deployments.changes.web.settings import SettingView
+from deployments.changes.web.version_choice import VersionOffer
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.spec.domain.engines import LLM_ENGINES
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -59,7 +63,7 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
         raise NotFound("You are not in a team yet. Ask a team lead to add you.")
     policy.require(user, Action.REQUEST_CHANGE, team)
     if request.method == "GET":
-        return _first_page(request, user, team)
+        return _suggestions(request, user, team) or _first_page(request, user, team)
     if request.POST.get("as") == "yaml":
         return _from_yaml(request, user, team)
     is_choosing = request.POST.get("at", "model") == "model"
@@ -70,14 +74,38 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
 def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     draft = build(user, team, {"version": request.GET.get("version", "")})
     at = "serving" if draft.version else "model"
-    if draft.version is None and len(draft.versions) == 1:
-        draft = build(user, team, {"version": str(draft.versions[0].pk)})
+    only = None if draft.version else version_choice.find_only(user=user, team=team)
+    if only is not None:
+        draft = build(user, team, {"version": str(only.pk)})
     draft.form.errors.clear()
     return _show(request, draft, at=at)
 
 
+def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse | None:
+    """What a search field of the form found; None for another request."""
+    target = target_of(request)
+    if target not in ("versions", "packable"):
+        return None
+    version_id = request.GET.get("version", "")
+    chosen = version_choice.find(user=user, team=team, version_id=version_id)
+    if target == "versions":
+        query = request.GET.get("q", "")
+        context = {
+            "offer": version_choice.offer(user=user, team=team, query=query, chosen=chosen),
+            "chosen_version": version_id,
+        }
+        return render(request, "changes/_new_versions.html", context)
+    typed = next((request.GET[name] for name in PACKED if name in request.GET), "")
+    labels = version_choice.packable_labels(user=user, team=team, query=typed, beside=chosen)
+    return render(request, "changes/_new_packable.html", {"labels": labels})
+
+
 def _from_form(request: HttpRequest, draft: Draft) -> HttpResponse:
     at, go = request.POST.get("at", "model"), request.POST.get("go", "")
+    if at == "model" and request.POST.get("q", "") != request.POST.get("q_shown", ""):
+        # Enter in the search field sends the form.
+        draft.form.errors.clear()
+        go = "model"
     config = config_text.of_draft(draft, request.POST) if at == _CONFIG_STEP else None
     if config is not None and config.changes is not None:
         draft = build(draft.user, draft.team, {**_posted(request), **config.changes})
@@ -152,7 +180,7 @@ def _show(
     if at == _CONFIG_STEP:
         config = config or config_text.of_draft(draft, {})
     context = {
-        **_frame(draft, at),
+        **_frame(draft, at, request.POST.get("q", "")),
         **_side(draft, request),
         "side_problems": new_deployment_cards.problems_of(yaml_form or draft.form),
         "shown_as": shown_as,
@@ -170,7 +198,7 @@ def _show(
     return respond(request, "changes/new.html", context, parts=parts, status=status)
 
 
-def _frame(draft: Draft, at: str) -> dict[str, Any]:
+def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
     index = STEP_NAMES.index(at)
     step = STEPS[index]
     allowed, rejected = gpu_choice.rows_of(
@@ -188,9 +216,11 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "next_step": STEPS[index + 1] if index + 1 < len(STEPS) else None,
         "hidden_fields": [draft.form[name] for name in _FIELDS if name not in step.fields],
         "version": draft.version,
-        "versions": draft.versions,
+        "has_versions": _has_versions(draft),
+        "offer": _offer(draft, query) if at == "model" else None,
+        "labels": (),
         "chosen_version": draft.data.get("version", ""),
-        "engines": change_settings.engine_choices(draft.cluster, draft.version),
+        "engines": engine_choices.engine_choices(draft.cluster, draft.version),
         "weights": new_deployment_cards.weights_of(draft.version),
         "is_language": draft.data.get("engine") in LLM_ENGINES,
         "settings": settings,
@@ -206,6 +236,14 @@ def _frame(draft: Draft, at: str) -> dict[str, Any]:
         "cluster_note": _cluster_note(draft.cluster),
         "address": _address(draft),
     }
+
+
+def _has_versions(draft: Draft) -> bool:
+    return draft.version is not None or version_choice.has_any(user=draft.user, team=draft.team)
+
+
+def _offer(draft: Draft, query: str) -> VersionOffer:
+    return version_choice.offer(user=draft.user, team=draft.team, query=query, chosen=draft.version)
 
 
 def _version_weights(draft: Draft, settings: Mapping[str, SettingView]) -> Sequence[SettingView]:

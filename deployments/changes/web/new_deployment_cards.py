@@ -18,7 +18,6 @@ from deployments.plans.domain.descriptions import format_duration
 from deployments.preflight.domain.checks import Check, Cost, DeployDraft, Preflight
 from deployments.preflight.services import preflight
 from deployments.registry.domain import external_weights
-from deployments.registry.domain.formats import catalogue
 from deployments.sizing.domain import declared_size
 from deployments.sizing.domain.declared_size import DeclaredSize
 from deployments.sizing.domain.ranking import Advice
@@ -87,22 +86,19 @@ class Vram:
 
 
 def choices_of(
-    versions: Sequence[ModelVersion],
+    version: ModelVersion | None,
     clusters: Sequence[ClusterInfo],
     shares: Sequence[GpuShare],
     *,
+    packable: Sequence[str],
     namespace: str,
     taken_names: Collection[str],
 ) -> Choices:
     return Choices(
         namespace=namespace,
         taken_names=taken_names,
-        versions=[(str(version.pk), version.label) for version in versions],
-        packable=[
-            version.label
-            for version in versions
-            if not version.source_uri and catalogue.is_for_triton(version.format)
-        ],
+        versions=[] if version is None else [(str(version.pk), version.label)],
+        packable=packable,
         clusters=[(str(cluster.id), _cluster_label(cluster)) for cluster in clusters],
         shares=[(value_of(share), value_of(share)) for share in shares],
     )

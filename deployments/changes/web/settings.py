@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from django.forms import BoundField
 
 from deployments.changes.web import group_summaries, request_body
-from deployments.changes.web.form import ENGINES, DeployForm
-from deployments.models import ModelVersion
-from deployments.registry.domain import loading
-from deployments.registry.domain.formats import catalogue
+from deployments.changes.web.form import DeployForm
 from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import ENGINES as ENGINE_NAMES
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -31,15 +28,6 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.ui import definition_fields
 from portal.ui.definition_fields import ON
 
-_ENGINE_DETAILS = {
-    "kserve-triton": "autoscaling, canary by the route",
-    "triton": "plain Deployment, full control",
-    "kserve-vllm": "language models on vLLM, by KServe",
-    "kserve-sglang": "language models on SGLang, by KServe",
-    "kserve-tensorrt-llm": "language models on TensorRT-LLM, by KServe",
-    "triton-vllm": "language models, plain Deployment",
-    "llm-inference-service": "language models over several nodes",
-}
 _SCALING_DETAILS = {
     "": "by queue or requests in flight where the cluster has these metrics, otherwise fixed",
     FIXED: "always the minimum",
@@ -49,15 +37,6 @@ _SCALING_DETAILS = {
 }
 _TARGET_UNITS = {**dict.fromkeys(DURATIONS, "ms"), **dict.fromkeys(PERCENTAGES, "%")}
 _OF_AN_AUTOSCALER = ("scaling.metric", "scaling.target", "scaling.cooldown_seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class EngineChoice:
-    name: str
-    title: str
-    detail: str
-    # Why it is not offered; empty when it is.
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +61,11 @@ class SettingView:
     is_default: bool
     is_switch: bool = False
     options: Sequence[Option] = ()
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether its choices are too many to list: it is typed, with suggestions."""
+        return self.field.name in request_body.PACKED
 
     @property
     def unit(self) -> str:
@@ -132,27 +116,6 @@ class Part:
     @property
     def label(self) -> str:
         return str(self.switch.field.label)
-
-
-def engine_choices(
-    cluster: ClusterInfo | None, version: ModelVersion | None = None
-) -> list[EngineChoice]:
-    capabilities = _capabilities(cluster)
-    source = "" if version is None else version.source_uri
-    loads: Sequence[str] = ENGINE_NAMES
-    if version is not None and (source or not catalogue.is_for_triton(version.format)):
-        loads = loading.engines_for(source, version.format)
-    choices = []
-    for engine, title in ENGINES:
-        reason = cluster_support.engine_reason(engine, capabilities)
-        if source and engine not in loads:
-            reason = f"it cannot load {source.partition('://')[0]}:// references."
-        elif engine not in loads:
-            reason = "it cannot load the weights of this version."
-        off = f"off: {reason}" if reason else ""
-        details = capabilities.engine_notes.get(engine) or _ENGINE_DETAILS[engine]
-        choices.append(EngineChoice(engine, title, details, off))
-    return choices
 
 
 def settings_of(

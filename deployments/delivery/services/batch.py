@@ -47,6 +47,7 @@ _RELATED = (
     "cluster",
     "stable_revision__version__model__team",
     "candidate_revision__version__model__team",
+    "baseline_revision",
 )
 
 

@@ -95,7 +95,9 @@ class _Recording:
         deployment = shot.deployment
         stable = snapshot.of_revision(shot, deployment.stable_revision)
         candidate = snapshot.of_revision(shot, deployment.candidate_revision)
-        revisions = [revision for revision in (stable, candidate) if revision is not None]
+        of_baseline = snapshot.of_revision(shot, deployment.baseline_revision)
+        roles = (stable, candidate, of_baseline)
+        revisions = [revision for revision in roles if revision is not None]
         change = self._changes.get(deployment.pk)
         facts = replace(
             snapshot.facts_of(shot, stable, candidate, change, self._at),

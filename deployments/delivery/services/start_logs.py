@@ -26,7 +26,11 @@ def explain(deployment: Deployment, observation: Observation) -> Observation:
     """Fill in a message of the running container of at most one pod of each revision."""
     loading = {
         revision.number: pod
-        for revision in (deployment.stable_revision, deployment.candidate_revision)
+        for revision in (
+            deployment.stable_revision,
+            deployment.candidate_revision,
+            deployment.baseline_revision,
+        )
         if revision is not None and revision.spec.get("engine") in LLM_ENGINES
         for pod in [_loading_pod(observation.pods.get(revision.number, []))]
         if pod is not None

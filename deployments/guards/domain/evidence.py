@@ -173,15 +173,16 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
 
 
 def judge_received(
-    *, weight: int, counted: tuple[int, int], sent: tuple[int, int]
+    *, weight: int, sent_weight: int, counted: tuple[int, int], sent: tuple[int, int]
 ) -> GuardResult | None:
     """A candidate whose server counts less than its share, although the gateway sent it that share, loses
-    requests on the way. Both pairs are of stable and candidate. None: nothing is missing, or the split
-    itself is wrong, which is the gateway's fault.
+    requests on the way. Both pairs are of stable and candidate, each with the candidate's percentage. None:
+    nothing is missing, or the split itself is wrong, which is the gateway's fault.
     """
     if not sum(counted) or not sum(sent):
         return None
-    at_gateway, at_servers = (band(weight=weight, n=sum(pair)) for pair in (sent, counted))
+    at_gateway = band(weight=sent_weight, n=sum(sent))
+    at_servers = band(weight=weight, n=sum(counted))
     sent_share, counted_share = (
         candidate / (stable + candidate) for stable, candidate in (sent, counted)
     )

@@ -33,6 +33,8 @@ class PodLoad:
     candidate: int
     stable_pods: int
     candidate_pods: int
+    # What the candidate is compared with.
+    stable_name: str = "stable"
 
     @property
     def ratio(self) -> Fraction | None:
@@ -69,6 +71,7 @@ class PodLoad:
             )
         )
         return (
-            f"each pod of the candidate gets {times:.2g} times {how} requests than one of stable "
+            f"each pod of the candidate gets {times:.2g} times {how} requests than one of "
+            f"{self.stable_name} "
             f"({sides})"
         )

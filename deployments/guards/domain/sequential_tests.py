@@ -14,7 +14,7 @@ from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim, Trial
 from deployments.guards.domain.betting.rates import RateLimit
-from deployments.guards.domain.counters import NO_FACTS, Facts
+from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
 from deployments.guards.domain.families.counters import Mean
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import LoadDifference
@@ -69,12 +69,14 @@ def advance(
     is_within_step: bool = True,
     uncut: Side | None = None,
     load: LoadDifference = LoadDifference.NONE,
+    others: int = 0,
 ) -> StepTests:
     """`is_within_step` False: the interval began before the step, so its split is not the step's.
     The tests use it all the same; they are valid whatever the traffic weight of each side.
     `uncut` has the times of pods that still warm up, which `interval` lacks: only the fast lane
     judges these. None: nothing was left out. Means of another `load` are not compared, but that of a
-    candidate which is grossly slower although its pods have less to do.
+    candidate which is grossly slower although its pods have less to do. `others` are requests of stable
+    that are not compared, because a baseline is: they are part of the split.
     """
     whole = interval if uncut is None else uncut
     added = {
@@ -92,10 +94,11 @@ def advance(
         waiting[name] = OpenBlock(before.side + side, before.seconds + seconds)
     claims, waiting = _bet_blocks(tests, waiting, procedure, is_cut=False)
     claims, waiting = _bet_readings(claims, waiting, procedure, interval)
+    split = interval + Side(Sums(success=others))
     return replace(
         tests,
         total=tests.total + interval,
-        split=tests.split + interval if is_within_step else tests.split,
+        split=tests.split + split if is_within_step else tests.split,
         open=waiting,
         claims=claims,
         seconds=tests.seconds + seconds,

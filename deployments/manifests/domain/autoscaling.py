@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import http_route, job_queues
+from deployments.manifests.domain import http_route
+from deployments.manifests.domain.keda import job_queues, office_hours
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -16,7 +17,7 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
-from deployments.spec.domain.serving_spec import OfficeHours, ServingSpec
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.telemetry.domain import metric_names as language
 from fleet.telemetry.domain.metric_names import MetricNames
 
@@ -175,7 +176,7 @@ def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str
         triggers.append(_prometheus(context, "gpu-memory-limit", query, limit))
     triggers += job_queues.triggers(context, served)
     if scaling.office_hours is not None:
-        triggers.append(_cron(scaling.office_hours))
+        triggers.append(office_hours.trigger(scaling.office_hours))
     return triggers
 
 
@@ -258,21 +259,3 @@ def _service(context: ManifestContext, served: ServedRevision) -> str:
 def _or_zero(query: str) -> str:
     """Without traffic the quotient is NaN, which KEDA would take for a failure."""
     return f"(({query}) > 0) or vector(0)"
-
-
-def _cron(hours: OfficeHours) -> dict[str, Any]:
-    return {
-        "type": "cron",
-        "name": "office-hours",
-        "metadata": {
-            "timezone": hours.timezone,
-            "start": _cron_time(hours.start, hours.days),
-            "end": _cron_time(hours.end, hours.days),
-            "desiredReplicas": str(hours.replicas),
-        },
-    }
-
-
-def _cron_time(clock: str, days: str) -> str:
-    hour, _, minute = clock.partition(":")
-    return f"{int(minute)} {int(hour)} * * {days}"

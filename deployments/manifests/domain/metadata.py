@@ -25,6 +25,7 @@ DIGEST_ANNOTATION: Final = "slipway.dev/manifest-digest"
 DEPLOYMENT_ID_LABEL: Final = "slipway.dev/deployment-id"
 PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
 REVISION_LABEL: Final = "slipway.dev/revision"
+TRACK_LABEL: Final = "slipway.dev/track"
 WORKLOAD_LABEL: Final = "slipway.dev/workload"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
 
@@ -105,6 +106,8 @@ class ServedRevision:
     files: tuple[ServedFile, ...] = ()
     # The address of external weights, which have no digest.
     source_uri: str = ""
+    # Pods of the stable revision that a candidate is compared with.
+    is_baseline: bool = False
 
     @property
     def model_uri(self) -> str:
@@ -139,6 +142,8 @@ def labels_of(context: ManifestContext, served: ServedRevision | None = None) ->
     }
     if served is not None:
         labels[REVISION_LABEL] = str(served.number)
+        if served.is_baseline:
+            labels[TRACK_LABEL] = "baseline"
     return labels
 
 

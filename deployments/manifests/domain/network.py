@@ -24,6 +24,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _VERSION: Final = "networking.k8s.io/v1"
 _KIND: Final = "NetworkPolicy"
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+LOAD_TEST_LABEL: Final = "slipway.dev/load-test"
 # KServe sets it on the router of a pipeline; the portal sets the labels of other pods.
 _PIPELINE_LABEL: Final = "serving.kserve.io/inferencegraph"
 # KServe's labels of the endpoint picker of an LLMInferenceService.
@@ -65,6 +66,20 @@ def pipelines(context: ManifestContext) -> Manifest:
             "policyTypes": ["Egress", "Ingress"],
             "ingress": [{"from": gateways}],
             "egress": [_dns(), {"to": gateways}, *outside],
+        },
+    )
+
+
+def load_tests(context: ManifestContext) -> Manifest:
+    """Pods of load tests download the files, and nobody calls them."""
+    return _policy(
+        context,
+        "slipway-load-tests",
+        {
+            "podSelector": {"matchExpressions": [{"key": LOAD_TEST_LABEL, "operator": "Exists"}]},
+            "policyTypes": ["Egress", "Ingress"],
+            "ingress": [],
+            "egress": [_dns(), *_storage(context)],
         },
     )
 

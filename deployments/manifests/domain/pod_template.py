@@ -34,7 +34,7 @@ _LLM_START_SECONDS = 30 * 60
 _DOWNLOAD_MIB_PER_SECOND = 100
 _LLM_LEAST_SECONDS = 10 * 60
 _MIB_PER_MILLION_PARAMETERS = 2
-_GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+GPU_TOLERATION: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _KARPENTER_CAPACITY = "karpenter.sh/capacity-type"
 _NODE_GROUP_CAPACITY = "eks.amazonaws.com/capacityType"
 _USER = 1000
@@ -65,10 +65,10 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
     if spec.placement.capacity != "spot":
-        return [dict(_GPU_TOLERATION)]
+        return [dict(GPU_TOLERATION)]
     spot = {"operator": "Equal", "effect": "NoSchedule"}
     return [
-        dict(_GPU_TOLERATION),
+        dict(GPU_TOLERATION),
         {"key": _KARPENTER_CAPACITY, "value": "spot", **spot},
         {"key": _NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
     ]

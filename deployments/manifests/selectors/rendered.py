@@ -5,7 +5,7 @@ and build the manifests in one go, then hand the object on instead of rendering 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,7 +68,12 @@ def identity_of(version: ModelVersion) -> list[str]:
 
 
 def render(
-    context: ManifestContext, *, number: int, version: ModelVersion, spec: ServingSpec
+    context: ManifestContext,
+    *,
+    number: int,
+    version: ModelVersion,
+    spec: ServingSpec,
+    is_baseline: bool = False,
 ) -> RenderedRevision:
     """For a revision with or without a row. Raises Rejected for a version of multi-model serving
     that the team does not have.
@@ -78,6 +83,7 @@ def render(
     served = rendering.served_revision_for(
         number=number, version=version, spec=spec, additional=additional, files=files
     )
+    served = replace(served, is_baseline=is_baseline)
     manifests = [
         *revision_manifests.shared(context, served),
         *revision_manifests.own(context, served),
@@ -94,6 +100,7 @@ def render_revision(
         number=revision.number,
         version=revision.version,
         spec=rendering.spec_of(revision, scale=scale),
+        is_baseline=revision.baseline_of_id is not None,
     )
 
 
@@ -104,7 +111,11 @@ class RenderedDeployment:
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
-        rows = (deployment.stable_revision, deployment.candidate_revision)
+        rows = (
+            deployment.stable_revision,
+            deployment.candidate_revision,
+            deployment.baseline_revision,
+        )
         self.revisions = [revision for revision in rows if revision is not None]
         for revision in self.revisions:
             # The same row, already loaded with its team and cluster.
@@ -179,10 +190,16 @@ class RenderedDeployment:
         return self._specs[revision.number]
 
     def _desired(self, revision: Revision) -> ServingSpec:
-        """The approved spec; a candidate that does not get all requests may have fewer replicas."""
-        spec, count = rendering.spec_of(revision), self.deployment.candidate_replicas
-        is_candidate = revision.pk == self.deployment.candidate_revision_id
-        return replicas.reduced(spec, count) if is_candidate and count is not None else spec
+        """The approved spec; a candidate that does not get all requests may have fewer replicas, and its
+        baseline as many as it has.
+        """
+        deployment, spec = self.deployment, rendering.spec_of(revision)
+        count = deployment.candidate_replicas
+        if count is None or revision.pk == deployment.stable_revision_id:
+            return spec
+        if revision.pk == deployment.baseline_revision_id:
+            count = min(count, spec.min_replicas)
+        return replicas.reduced(spec, count)
 
     def service_of(self, revision: Revision) -> str:
         """The name of the Service behind the route."""
@@ -196,5 +213,6 @@ class RenderedDeployment:
                 number=revision.number,
                 version=revision.version,
                 spec=self.spec_of(revision),
+                is_baseline=revision.baseline_of_id is not None,
             )
         return self._rendered[revision.number]

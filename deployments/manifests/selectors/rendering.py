@@ -24,6 +24,7 @@ from deployments.manifests.domain.model_files import bucket_files
 from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
 from deployments.manifests.selectors import golden_warm_up
 from deployments.models import Deployment, ModelVersion, Pipeline, Revision
+from deployments.plans.domain import baseline
 from deployments.registry.domain import object_keys, serving_objects, signatures
 from deployments.sizing.domain.onnx import MIB
 from deployments.spec.domain import replicas, serving_spec
@@ -257,8 +258,10 @@ def backends_of(
     deployment: Deployment, spec_of_revision: Callable[[Revision], ServingSpec]
 ) -> list[http_route.Backend]:
     weight = deployment.candidate_weight
+    of_baseline = baseline.share_at(weight) if deployment.baseline_revision else 0
     weighted = [
-        (deployment.stable_revision, 100 - weight, 0),
+        (deployment.stable_revision, 100 - weight - of_baseline, 0),
+        (deployment.baseline_revision, of_baseline, 0),
         (deployment.candidate_revision, weight, deployment.candidate_mirror),
     ]
     return [

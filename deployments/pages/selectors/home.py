@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, When
 
 from deployments.delivery.domain.progress import STAGES
 from deployments.models import Deployment, DeploymentEvent, ModelVersion
@@ -15,16 +15,18 @@ from deployments.states import DeploymentState, VersionState
 from portal.accounts.models import User
 
 _STARTUP_EVENTS = (*STAGES, "rollout started", "rollout preparing")
-# An upper limit, above the size of any team.
-_MAX_DEPLOYMENTS = 500
 _BAD_VERSIONS = (VersionState.QUARANTINED, VersionState.FAILED)
 
 
-def deployments_to_watch(*, actor: User, team_slug: str) -> list[Deployment]:
-    """All live deployments: degraded first, then progressing, then by name."""
+def deployments_to_watch(*, actor: User, team_slug: str, limit: int) -> list[Deployment]:
+    """The first live deployments: degraded, then progressing, then by name."""
     rows = deployment_list.visible_rows(actor=actor, team_slug=team_slug)
-    order = {DeploymentState.DEGRADED: 0, DeploymentState.PROGRESSING: 1}
-    return sorted(rows[:_MAX_DEPLOYMENTS], key=lambda row: order.get(DeploymentState(row.state), 2))
+    urgency = Case(
+        When(state=DeploymentState.DEGRADED, then=0),
+        When(state=DeploymentState.PROGRESSING, then=1),
+        default=2,
+    )
+    return list(rows.order_by(urgency, "name", "pk")[:limit])
 
 
 def failing(*, actor: User, team_slug: str, now: datetime) -> list[Deployment]:

@@ -10,6 +10,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from deployments.callers.selectors import keys as key_views
+from deployments.callers.selectors import usage as caller_usage
 from deployments.callers.services import keys
 from deployments.callers.services.keys import NewKey
 from deployments.callers.web.forms import KeyForm, NewKeyForm
@@ -102,6 +103,7 @@ def _show(
         "key_form": KeyForm(),
         "errors": [] if posted is new_form else [e for es in posted.errors.values() for e in es],
         "made": made,
+        "usage": caller_usage.this_month(deployment),
     }
     status = posted.status if posted.is_bound and made is None else 200
     return frame.show(request, user, deployment, "callers", context, status=status)

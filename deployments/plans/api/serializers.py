@@ -75,6 +75,7 @@ class PlanSerializer(Serializer):
     __doc__ = PlanSettings.__doc__
 
     kind = choice_of(PlanKind, required=False)
+    has_baseline = _field(fields_of(PlanSettings)["has_baseline"], required=False)
     guards = GuardLimitSerializer(many=True, required=False)
     analysis = AnalysisSerializer(required=False)
     quality = serializers.DictField(

@@ -60,6 +60,9 @@ def of_step(
     if settings.is_shadow:
         # Its requests are copies, beside all that stable answers.
         requests, share = requests * (1 + share), share / (1 + share)
+    elif settings.has_baseline:
+        # Compared with as many requests of its baseline; the rest of stable's tell nothing.
+        requests, share = requests * 2 * share, 0.5
     expected = power.Traffic(requests, share, traffic.error_ratio)
     setting = power.Setting(
         sequential_tests.rate_limit(limit),

@@ -26,6 +26,7 @@ from deployments.guards.domain import guard_set
 from deployments.guards.domain.answers.answer_metrics import QUALITY, QualityMetric
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.guard_set import PlanGuards
+from deployments.plans.domain import baseline
 from deployments.plans.domain.steps import LONGEST_SOAK_SECONDS, ZERO_TRAFFIC_STEP, Step
 from deployments.plans.domain.warm_up import DEFAULT_WARMUP_SECONDS
 from deployments.spec.domain import model_names
@@ -89,6 +90,13 @@ class PlanSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", title="Plan")
 
     kind: PlanKind = PlanKind.CANARY
+    has_baseline: StrictBool = Field(
+        title="Baseline",
+        default=False,
+        description="Another set of stable pods, as many as the candidate has, gets the same traffic, "
+        "and guards compare the candidate with it: a fair comparison at any weight, for as many GPUs "
+        "again.",
+    )
     guards: PlanGuards = Field(default_factory=PlanGuards)
     analysis: AnalysisSettings = Field(default_factory=AnalysisSettings)
     quality: Mapping[QualityMetric, Annotated[StrictFloat, Field(ge=0, le=1)] | None] = Field(
@@ -126,6 +134,13 @@ class PlanSettings(BaseModel):
         description="From a pod's first request on its latency, queue time and throughput are not "
         f"judged. Default: as long as the model takes to load, else {DEFAULT_WARMUP_SECONDS} s.",
     )
+
+    @field_validator("has_baseline")
+    @classmethod
+    def _check_baseline(cls, value: Any, info: ValidationInfo) -> Any:
+        if value and info.data.get("kind") in (PlanKind.BLUE_GREEN, PlanKind.SHADOW):
+            raise ValueError(baseline.ONLY_CANARY)
+        return value
 
     @field_validator("move_alias")
     @classmethod
@@ -166,6 +181,8 @@ class RolloutPlan(PlanSettings):
         weights = [step.weight for step in steps]
         if weights != sorted(set(weights)):
             raise ValueError(f"The weights {weights} must increase with each step.")
+        if info.data.get("has_baseline") and (problem := baseline.problem_with(weights)):
+            raise ValueError(problem)
         if info.data.get("kind") == PlanKind.SHADOW and steps and steps[-1].auto_promote:
             raise ValueError(
                 "The last step of a shadow needs manual promotion, because the candidate serves "

@@ -65,6 +65,7 @@ class PlanForm(CommentForm):
     kind = forms.ChoiceField(required=False, choices=[(name, label) for name, label, _ in KINDS])
     is_strict = forms.BooleanField(required=False)
     is_robust = forms.BooleanField(required=False)
+    has_baseline = forms.BooleanField(required=False)
     move_alias = forms.CharField(required=False, max_length=_SETTINGS["move_alias"].max_length)
     drain_seconds = forms.IntegerField(
         required=False,
@@ -88,7 +89,13 @@ class PlanForm(CommentForm):
         super().__init__(*args, **kwargs)
         offered = [(str(version.pk), _version_label(version)) for version in versions]
         cast("forms.ChoiceField", self.fields["version"]).choices = offered
-        for name in ("move_alias", "drain_seconds", "warmup_seconds", "watch_seconds"):
+        for name in (
+            "move_alias",
+            "drain_seconds",
+            "warmup_seconds",
+            "watch_seconds",
+            "has_baseline",
+        ):
             field, definition = self.fields[name], _SETTINGS[name]
             field.label, field.help_text = definition.label, definition.help
         data, initial = (self.data, {}) if self.is_bound else (None, self.initial)
@@ -114,6 +121,7 @@ class PlanForm(CommentForm):
             return {}
         return {
             "kind": self.kind_value(),
+            "has_baseline": data["has_baseline"],
             "guards": [*plan_rows.rows_of(self.guards), *plan_rows.rows_of(self.queries)],
             "analysis": {"is_strict": data["is_strict"], "is_robust": data["is_robust"]},
             "quality": self.quality.to_json(),
@@ -181,6 +189,7 @@ def initial_of(plan: RolloutPlan) -> dict[str, Any]:
         "has_plan": True,
         "plan": plan.to_json(),
         "kind": plan.kind.value,
+        "has_baseline": plan.has_baseline,
         "is_strict": plan.analysis.is_strict,
         "is_robust": plan.analysis.is_robust,
         "move_alias": plan.move_alias,

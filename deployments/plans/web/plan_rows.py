@@ -116,7 +116,7 @@ class GuardForm(forms.Form):
         super().__init__(data, prefix=kind.name, initial=initial)
         self.label, self.source = kind.label, kind.source
         floor = kind.ignore_below
-        self.default_floor = "automatic" if floor is None else f"{floor:g}"
+        self.default_floor = "auto" if floor is None else f"{floor:g}"
         self.unit, self.scale = ("%", 100.0) if kind.unit == "ratio" else (kind.unit, 1.0)
         has_max, has_ratio, model = kind.has_max, kind.has_ratio, guard_set.LIMITS[kind.reads]
         definitions = fields_of(model)

@@ -9,19 +9,21 @@ from typing import Any
 
 from django.db.models import Q
 
+from deployments.manifests.selectors import baselines
 from deployments.models import ChangeRequest, Deployment
+from deployments.plans.selectors import plans
 from deployments.spec.domain import replicas, serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeState
 from portal.accounts.models import Team
 
 _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
-_ROLES = ("stable_revision", "candidate_revision")
+_ROLES = ("stable_revision", "candidate_revision", "baseline_revision")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningRevision:
-    """A stable or candidate revision of a deployment that is neither stopped nor retired."""
+    """A stable, candidate or baseline revision of a deployment that is neither stopped nor retired."""
 
     revision_id: int
     deployment_id: int
@@ -65,7 +67,8 @@ def committed_gpus(
     gpus_by_revision: dict[int, int] = {}
     for revision_id, spec in (*counted, *_approved(team, without_change_id)):
         gpus_by_revision[revision_id] = max(gpus_by_revision.get(revision_id, 0), spec.most_gpus)
-    return sum(gpus_by_revision.values())
+    baselines = sum(spec.most_gpus for spec in _approved_baselines(team, without_change_id))
+    return sum(gpus_by_revision.values()) + baselines
 
 
 def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, ServingSpec]]:
@@ -78,6 +81,26 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
         "revision", "revision__number", "revision__spec", "scale", "deployment__scale"
     ):
         yield pk, _scaled(number, spec, requested or current)
+
+
+def _approved_baselines(team: Team, without_change_id: int | None) -> Iterator[ServingSpec]:
+    """Of approved changes whose baseline does not exist yet."""
+    rows = ChangeRequest.objects.filter(
+        state__in=_COUNTED,
+        plan__has_baseline=True,
+        rollout__baseline_revision=None,
+        deployment__team=team,
+        deployment__is_retiring=False,
+    )
+    if without_change_id is not None:
+        rows = rows.exclude(pk=without_change_id)
+    for change in rows.select_related("revision", "deployment__stable_revision"):
+        if change.revision is None or change.deployment is None:
+            continue
+        candidate = serving_spec.stored(change.revision.spec)
+        spec = baselines.spec_of(change.deployment, plans.plan_of(change), candidate)
+        if spec is not None:
+            yield spec
 
 
 def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, Any]) -> ServingSpec:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from deployments.preflight.domain.checks import Check
+from deployments.spec.domain import replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import fit
 from fleet.capacity.selectors.fit import ReplicaSize
@@ -17,6 +19,7 @@ from fleet.clusters.selectors import instance_types as cluster_instance_types
 from fleet.gpus.domain import instance_types
 
 CAPACITY: Final = "Capacity now"
+BASELINE: Final = "Capacity for the baseline"
 INSTANCE_TYPE: Final = "Instance type"
 
 
@@ -67,6 +70,36 @@ def check_capacity(
         return Check(CAPACITY, ok=None, detail=detail, fix=fix, is_blocking=False)
     fix = "Pods would stay pending. Choose another GPU or free capacity first."
     return Check(CAPACITY, ok=False, detail=verdict.reason, fix=fix, is_blocking=False)
+
+
+def check_all(
+    spec: ServingSpec,
+    baseline: ServingSpec | None,
+    capabilities: Capabilities,
+    spaces: Sequence[NodeSpace],
+) -> list[Check]:
+    checks = [check_capacity(spec, capabilities, spaces)]
+    if baseline is not None:
+        checks.append(check_baseline(baseline, spec, capabilities, spaces))
+    return checks
+
+
+def check_baseline(
+    baseline: ServingSpec,
+    candidate: ServingSpec,
+    capabilities: Capabilities,
+    spaces: Sequence[NodeSpace],
+) -> Check:
+    """Together with the candidate where both need nodes of one kind: without it the two would never be
+    compared.
+    """
+    is_alike = replica_size(baseline) == replica_size(candidate)
+    count = baseline.min_replicas + (candidate.min_replicas if is_alike else 0)
+    both = replicas.reduced(baseline, count)
+    check = check_capacity(both, capabilities, spaces)
+    what = "candidate and baseline" if is_alike else "baseline"
+    pods = "1 replica" if count == 1 else f"{count} replicas"
+    return replace(check, name=BASELINE, detail=f"{pods} of {what}: {check.detail}")
 
 
 def replica_size(spec: ServingSpec) -> ReplicaSize:

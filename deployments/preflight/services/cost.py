@@ -54,9 +54,10 @@ def estimate_cost(
     running: Sequence[RunningRevision],
     shares: SharesByCluster,
     replaces: ReplacedDeployment | None = None,
+    baseline: ServingSpec | None = None,
 ) -> Cost:
     """`share` is the one that the spec requests, `running` what the team runs now. The revision of
-    `replaces` is paid for in addition only while a rollout runs.
+    `replaces`, and a baseline, are paid for in addition only while a rollout runs.
     """
     each = share.usd_per_hour_amount if share else None
     at, spend = clock.now(), costs.month_to_date(team_slug=team.slug)
@@ -64,8 +65,13 @@ def estimate_cost(
     replaced_id = replaces.deployment_id if replaces else None
     own = [revision for revision in running if revision.deployment_id == replaced_id]
     others = sum_per_hour([r for r in running if r.deployment_id != replaced_id], shares)
+    beside = (
+        [RunningRevision(0, own[0].deployment_id, own[0].cluster_id, baseline)]
+        if baseline and own
+        else []
+    )
     overlaps = replaces is not None and replaces.overlap_seconds > 0
-    overlap = sum_per_hour(own, shares) if overlaps else Decimal(0)
+    overlap = sum_per_hour([*own, *beside], shares) if overlaps else Decimal(0)
     minimum, maximum = (_multiply(each, count * spec.nodes) for count in _replicas(spec))
     return Cost(
         per_hour=minimum,

@@ -62,6 +62,8 @@ class _Subject:
     stable: ModelVersion | None = None
     stable_additional: Sequence[ModelVersion] = ()
     replaces: ReplacedDeployment | None = None
+    # Of the rollout that the revision is the candidate of.
+    baseline: ServingSpec | None = None
 
     @property
     def version(self) -> ModelVersion:
@@ -101,6 +103,7 @@ def check_revision(
     number: int,
     is_in_place: bool = False,
     overlap_seconds: int = 0,
+    baseline: ServingSpec | None = None,
 ) -> Preflight:
     """For a new revision of an existing deployment, or for its stable revision in place."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
@@ -111,6 +114,7 @@ def check_revision(
         number=number,
         is_in_place=is_in_place,
         overlap_seconds=overlap_seconds,
+        baseline=baseline,
     )
 
 
@@ -124,9 +128,10 @@ def evaluate_revision(
     overlap_seconds: int = 0,
     without_change_id: int | None = None,
     revision: RenderedRevision | None = None,
+    baseline: ServingSpec | None = None,
 ) -> Preflight:
     """`check_revision` without the permission to request a change. `overlap_seconds` is the time
-    during which both revisions run; `revision` is the same one where it is rendered already.
+    during which both revisions, and a baseline, run; `revision` is the same one where it is rendered already.
     """
     cluster = clusters.get_cluster(deployment.cluster_id)
     subject = _subject_of(
@@ -141,7 +146,7 @@ def evaluate_revision(
     )
     replaced = ReplacedDeployment(deployment.pk, 0 if is_in_place else overlap_seconds)
     return _evaluate(
-        replace(subject, replaces=replaced),
+        replace(subject, replaces=replaced, baseline=baseline),
         [],
         is_name_valid=True,
         without_deployment_id=deployment.pk if is_in_place else None,
@@ -187,32 +192,34 @@ def _evaluate(
     without_change_id: int | None = None,
 ) -> Preflight:
     nodes, running = capacity.read(cluster_id=subject.cluster.id), quotas.list_running(subject.team)
-    share = preflight_cost.find_gpu_share(nodes.shares, subject.spec)
+    spec, baseline, capabilities = subject.spec, subject.baseline, subject.cluster.capabilities
+    share = preflight_cost.find_gpu_share(nodes.shares, spec)
     cost = preflight_cost.estimate_cost(
         team=subject.team,
-        spec=subject.spec,
+        spec=spec,
         share=share,
         running=running,
         shares=SharesByCluster({subject.cluster.id: nodes.shares}),
         replaces=subject.replaces,
+        baseline=baseline,
     )
     version_check = revision_checks.check_version(subject.version)
-    quota = quota_checks.check_quota(
-        subject.team,
-        subject.spec,
-        running,
-        without_change_id=without_change_id,
-        without_deployment_id=without_deployment_id,
-    )
     checks = [
         *first,
         version_check,
         *_check_model(subject, is_ready=bool(version_check.ok)),
         *_check_cluster(subject),
         *_check_gpu(subject, nodes.shares, share.gpu_name if share else ""),
-        quota,
+        quota_checks.check_quota(
+            subject.team,
+            spec,
+            running,
+            without_change_id=without_change_id,
+            without_deployment_id=without_deployment_id,
+            baseline=baseline,
+        ),
         preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
-        capacity_checks.check_capacity(subject.spec, subject.cluster.capabilities, nodes.spaces),
+        *capacity_checks.check_all(spec, baseline, capabilities, nodes.spaces),
     ]
     if is_name_valid and version_check.ok:
         checks += _check_dry_run(subject)

@@ -59,9 +59,13 @@ def _one_sided(rows: Iterable[Row]) -> list[tuple[list[int], list[int]]]:
 
 
 def _since(rollout: Rollout, at: datetime) -> QuerySet[QualityObservation]:
-    """Observations posted for both revisions, oldest first."""
-    both = (rollout.stable_revision_id, rollout.candidate_revision_id)
-    return QualityObservation.objects.filter(revision__in=both, at__gte=at).order_by("id")
+    """Observations posted for both sides, oldest first; a baseline answers as stable does."""
+    revisions = (
+        rollout.stable_revision_id,
+        rollout.candidate_revision_id,
+        rollout.baseline_revision_id,
+    )
+    return QualityObservation.objects.filter(revision__in=revisions, at__gte=at).order_by("id")
 
 
 def _rows(rollout: Rollout, posted: QuerySet[QualityObservation]) -> list[Row]:

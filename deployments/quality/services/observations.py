@@ -13,7 +13,7 @@ from deployments import rejections
 from deployments.guards.domain.answers import answer_metrics, two_sample_tests
 from deployments.guards.domain.answers.answer_metrics import Kind, Summary
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Revision
-from deployments.serving.selectors import deployments
+from deployments.serving.selectors import deployments, statistics
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -53,7 +53,7 @@ def post(
 
 
 def _serving(deployment: Deployment, number: int) -> Revision:
-    for revision in (deployment.stable_revision, deployment.candidate_revision):
+    for revision in statistics.desired_revisions(deployment):
         if revision is not None and revision.number == number:
             return revision
     raise Invalid(

@@ -194,6 +194,8 @@ class LoadTestSerializer(Serializer):
     memory_mib = serializers.IntegerField(help_text="peak of all processes of Triton")
     first_ms = serializers.FloatField(help_text="latency of the first generated request")
     warm_ms = serializers.FloatField(help_text="median latency of five more")
+    gpu_memory_mib = serializers.IntegerField(help_text="of the GPU of its pod; 0: not measured")
+    cluster = serializers.CharField(help_text="where it ran; empty: on the portal's processor")
 
 
 class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
@@ -220,7 +222,7 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
 
     @extend_schema_field(LoadTestSerializer(allow_null=True))
     def get_load_test(self, version: ModelVersion) -> Any:
-        """How Triton loaded it on the portal's processor before it was ready; null without a result."""
+        """How Triton loaded it before it was ready; null without a result."""
         result = results.of_signature(version.signature)
         return result and LoadTestSerializer(result.to_json()).data
 

@@ -86,15 +86,29 @@ def make_item(
 
     `sizes` are declared by input, with the batch dimension; they override those of the policy.
     """
+    shapes = shapes_of(inputs, policy, sizes)
+    if shapes is None:
+        return None
     generator = np.random.default_rng([number, policy.below])
+    return {
+        tensor.name: _values(tensor.kind, shape, generator, number, policy.below)
+        for tensor, shape in zip(inputs, shapes, strict=True)
+    }
+
+
+def shapes_of(
+    inputs: Sequence[Input], policy: Policy, sizes: Mapping[str, Sequence[int]] | None = None
+) -> list[tuple[int, ...]] | None:
+    """Of one item, with a batch dimension of 1. None and `sizes` as in `make_item`."""
     sizes_by_name: dict[str, int] = {}
-    item = {}
+    shapes = []
     for tensor in inputs:
-        shape = (1, *_dims(tensor, policy, sizes.get(tensor.name, ()), sizes_by_name))
+        declared = (sizes or {}).get(tensor.name, ())
+        shape = (1, *_dims(tensor, policy, declared, sizes_by_name))
         if int(np.prod(shape, dtype=np.float64)) * 8 > MAX_ITEM_BYTES:
             return None
-        item[tensor.name] = _values(tensor.kind, shape, generator, number, policy.below)
-    return item
+        shapes.append(shape)
+    return shapes
 
 
 def _dims(

@@ -79,11 +79,15 @@ def list_versions(
     return rows.order_by("-id")
 
 
-def list_ready_versions(*, actor: Actor, team_slug: str | None = None) -> QuerySet[ModelVersion]:
+def list_ready_versions(
+    *, actor: Actor, team_slug: str | None = None, model_id: int | None = None
+) -> QuerySet[ModelVersion]:
     """Deployable versions, grouped by model, newest first."""
     rows = _visible(actor).filter(state=VersionState.READY).defer("config_pbtxt", "readme")
     if team_slug:
         rows = rows.filter(model__team__slug=team_slug)
+    if model_id is not None:
+        rows = rows.filter(model_id=model_id)
     return rows.order_by("model__team__slug", "model__name", "-number")
 
 

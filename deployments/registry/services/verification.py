@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Max
 
-from deployments.models import Import, ModelVersion
+from deployments.models import Import, LoadTestRun, ModelVersion
 from deployments.registry.domain import object_keys
 from deployments.registry.domain.not_servable import quoted
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import ArtifactError
 from deployments.registry.services import file_uploads, transitions, upload_endings, uploads
-from deployments.registry.services.examination import version_examination
+from deployments.registry.services.examination import cluster_load_test, version_examination
 from deployments.registry.services.examination.checklist import LEASE_SECONDS, Checklist, LeaseLost
 from deployments.registry.services.examination.sandboxed_steps import FileRefused, ReaderDied
 from deployments.registry.services.examination.version_examination import ExaminationResult
@@ -65,6 +65,8 @@ def advance(version_id: int) -> None:
 
 def _advance(version_id: int, lease: Lease) -> None:
     version = ModelVersion.objects.select_related("model__team").get(pk=version_id)
+    if version.state != VersionState.VERIFYING:
+        cluster_load_test.remove_of(version)
     match VersionState(version.state):
         case VersionState.UPLOADING:
             _check_upload(version, lease)
@@ -137,6 +139,9 @@ def _assembling_until(version: ModelVersion) -> datetime | None:
 
 
 def _verify(version: ModelVersion, lease: Lease) -> None:
+    if run := cluster_load_test.run_of(version):
+        _await_load_test(version, run, lease)
+        return
     if version.deadline_at is not None and version.deadline_at <= clock.now():
         within = transitions.verify_within(version.declared_size_bytes)
         minutes = int(within.total_seconds() // 60)
@@ -150,19 +155,45 @@ def _verify(version: ModelVersion, lease: Lease) -> None:
         return
     checklist = Checklist(version.pk, lease)
     with tempfile.TemporaryDirectory(prefix="slipway-verify-") as folder:
-        next_check_at = _conclude(version, Path(folder), checklist)
+        next_check_at = _conclude(
+            version,
+            lambda: version_examination.examine(version, Path(folder), checklist),
+            checklist,
+        )
     leases.release(ModelVersion, checklist.lease, next_check_at=next_check_at)
 
 
-def _conclude(version: ModelVersion, folder: Path, checklist: Checklist) -> datetime | None:
-    """The next check: immediately after a failure, so that the bytes are deleted; the end of a release."""
+def _await_load_test(version: ModelVersion, run: LoadTestRun, lease: Lease) -> None:
+    """The row of the run goes with the end of the verification, so that its result counts once."""
+    checklist = Checklist(version.pk, lease, run.columns["checks"])
+    result = cluster_load_test.advance(run, checklist)
+    if result is None:
+        next_check_at: datetime | None = cluster_load_test.next_check_at(run)
+    else:
+        with transaction.atomic():
+            run.delete()
+            next_check_at = _conclude(
+                version,
+                lambda: version_examination.after_load_test(run.columns, result, checklist),
+                checklist,
+            )
+    leases.release(ModelVersion, checklist.lease, next_check_at=next_check_at)
+
+
+def _conclude(
+    version: ModelVersion, examine: Callable[[], ExaminationResult], checklist: Checklist
+) -> datetime | None:
+    """The next check: immediately after a failure, so that the bytes are deleted, and for a load test on a
+    cluster; the end of a release.
+    """
     try:
         with _FailOnUnexpected(version, checklist):
-            _decide(version, version_examination.examine(version, folder, checklist), checklist)
+            _decide(version, examine(), checklist)
     except FileRefused as refusal:
         facts = {"sha256": version.sha256, "checks": checklist.to_json()}
         _fail(version, checklist.lease, str(refusal), facts)
-    return clock.now() if version.state == VersionState.FAILED else version.deadline_at
+    is_due = version.state in (VersionState.FAILED, VersionState.VERIFYING)
+    return clock.now() if is_due else version.deadline_at
 
 
 class _FailOnUnexpected:
@@ -190,7 +221,9 @@ class _FailOnUnexpected:
 
 def _decide(version: ModelVersion, result: ExaminationResult, checklist: Checklist) -> None:
     facts = result.columns | {"checks": checklist.to_json()}
-    if result.quarantine_reason:
+    if result.is_waiting:
+        cluster_load_test.begin(version, facts)
+    elif result.quarantine_reason:
         transitions.to_quarantined(
             version=version,
             lease=checklist.lease,

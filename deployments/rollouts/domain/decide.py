@@ -27,6 +27,11 @@ The safe direction (what every abort does to traffic):
 An unready or failing candidate is aborted automatically only while the stable revision is ready:
 traffic is never moved onto a copy that is not known to work. A person may still abort.
 
+A baseline is made with the candidate and is ready before either gets traffic. It stays while the rollout is
+paused, because the candidate keeps its traffic and is judged on. Once the route sends it nothing it drains
+and is removed: at a step of 100% and after promotion by an effect of its own, else with the candidate. One
+that is no longer ready aborts as a candidate does: users get its answers too.
+
 A shadow mirrors a percentage of the requests to the candidate and drops its answers. Its steps are
 those of a canary, with the mirrored percentage for a weight; no user gets an answer of the
 candidate before a person promotes it to all requests, so its last step is never promoted
@@ -41,6 +46,7 @@ from enum import StrEnum
 from typing import Final
 
 from deployments.plans.domain import descriptions
+from deployments.rollouts.domain import pod_readiness
 from deployments.rollouts.domain.observation import (
     NO_TRAFFIC,
     Checks,
@@ -53,7 +59,6 @@ from deployments.states import RolloutPhase
 PREPARE_SECONDS: Final = 30 * 60
 ABORT_SECONDS: Final = 10 * 60
 PROMOTE_SECONDS: Final = 30 * 60
-UNREADY_SECONDS: Final = 120
 # The whole rollout may take its soak times and this long for people to decide.
 DECIDE_SECONDS: Final = 7 * 24 * 3600
 _REQUEUE_SECONDS: Final = 5.0
@@ -72,6 +77,7 @@ class Effect(StrEnum):
     SWITCH = "switch"
     SWAP = "swap stable"
     WATCH = "watch"
+    DROP_BASELINE = "drop baseline"
     START_DRAIN = "start drain"
     COMPLETE = "complete"
     ABORT = "abort"
@@ -98,7 +104,7 @@ def decide(progress: RolloutProgress, observed: RolloutObservation, now: datetim
     if progress.phase == RolloutPhase.WATCHING:
         return _decide_watching(progress, observed, now)
     if now >= progress.phase_deadline_at:
-        return Decision(Effect.ABORT, _describe_deadline(progress, observed))
+        return Decision(Effect.ABORT, pod_readiness.describe_deadline(progress, observed))
     return _decide_before_promoting(progress, observed, now)
 
 
@@ -121,6 +127,9 @@ def _decide_preparing(progress: RolloutProgress, observed: RolloutObservation) -
     if observed.is_candidate_ready is not True:
         why = observed.candidate_message or "it has not reported yet"
         return Decision(Effect.WAIT, f"the candidate is not ready: {why}")
+    if progress.is_baseline_desired and observed.is_baseline_ready is not True:
+        why = observed.baseline_message or "it has not reported yet"
+        return Decision(Effect.WAIT, f"the baseline is not ready: {why}")
     if observed.checks != Checks.PASSED:
         effect = Effect.ABORT if observed.checks == Checks.FAILED else Effect.WAIT
         return Decision(effect, f"before traffic: {observed.checks_message}")
@@ -150,8 +159,11 @@ def _decide_running(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> Decision:
     # While it grows, pods that are not ready are those that start.
-    if progress.promoted_to is None and _is_unready(observed, now):
+    if progress.promoted_to is None and pod_readiness.is_unready(observed, now):
         return Decision(Effect.ABORT, _describe_unready(observed))
+    if progress.baseline_weight and pod_readiness.is_baseline_unready(progress, observed, now):
+        why = observed.baseline_message or "no reason given"
+        return Decision(Effect.ABORT, f"the baseline is not ready: {why}")
     if observed.failure and observed.is_stable_ready is True:
         return Decision(Effect.ABORT, _describe_failure(progress, observed))
     requested = progress.requested
@@ -162,7 +174,7 @@ def _decide_running(
         )
     if not observed.shows(requested):
         return Decision(Effect.WAIT, f"waiting for the route to {requested}")
-    return _decide_soaking(progress, observed)
+    return _decide_soaking(progress, observed, now)
 
 
 def _describe_failure(progress: RolloutProgress, observed: RolloutObservation) -> str:
@@ -171,14 +183,18 @@ def _describe_failure(progress: RolloutProgress, observed: RolloutObservation) -
     return f"{observed.failure}{unhurt}"
 
 
-def _decide_soaking(progress: RolloutProgress, observed: RolloutObservation) -> Decision:
+def _decide_soaking(
+    progress: RolloutProgress, observed: RolloutObservation, now: datetime
+) -> Decision:
     if progress.step_started_at is None:
         go = "are mirrored" if progress.is_shadow else "go"
         message = f"{progress.step.weight}% of requests {go} to the candidate"
         return Decision(Effect.START_SOAK, message)
+    if progress.is_baseline_drained(now):
+        return Decision(Effect.DROP_BASELINE, "the baseline is drained and removed")
     is_moving = progress.phase == RolloutPhase.RUNNING
     if progress.promoted_to is not None:
-        has_grown = observed.is_current and observed.is_candidate_ready is True
+        has_grown = observed.is_current and pod_readiness.are_ready(progress, observed)
         if is_moving and has_grown:
             return Decision(Effect.ADVANCE, "the candidate has the replicas that it needs")
         return Decision(Effect.WAIT, "", requeue_seconds=_ANALYSIS_SECONDS)
@@ -197,8 +213,8 @@ def _decide_promoting(
     if progress.is_swapped:
         return _decide_draining(progress, observed, now)
     if now >= progress.phase_deadline_at:
-        return Decision(Effect.ABORT, _describe_deadline(progress, observed))
-    if _is_unready(observed, now):
+        return Decision(Effect.ABORT, pod_readiness.describe_deadline(progress, observed))
+    if pod_readiness.is_unready(observed, now):
         return Decision(Effect.ABORT, _describe_unready(observed))
     if progress.desired != TrafficSplit(100):
         return Decision(Effect.SET_WEIGHT, "all requests go to the candidate", weight=100)
@@ -230,10 +246,12 @@ def _decide_watching(
     if now >= progress.phase_deadline_at:
         return Decision(Effect.COMPLETE, "the old revision is removed; draining was not confirmed")
     if not progress.is_watch_ended_early:
-        if _is_unready(observed, now):
+        if pod_readiness.is_unready(observed, now):
             return Decision(Effect.ABORT, _describe_unready(observed))
         if observed.failure and observed.is_stable_ready is True:
             return Decision(Effect.ABORT, observed.failure)
+    if progress.is_baseline_drained(now):
+        return Decision(Effect.DROP_BASELINE, "the baseline is drained and removed")
     if progress.watch_until is not None and now >= progress.watch_until:
         return _drain(progress, now, then=Effect.COMPLETE, what="the old revision")
     return Decision(Effect.WAIT, "", requeue_seconds=_ANALYSIS_SECONDS)
@@ -262,28 +280,3 @@ def _drain(progress: RolloutProgress, now: datetime, *, then: Effect, what: str)
         wait = left.total_seconds()
         return Decision(Effect.WAIT, f"{what} is draining", requeue_seconds=wait)
     return Decision(then, f"{what} is drained and removed")
-
-
-def _is_unready(observed: RolloutObservation, now: datetime) -> bool:
-    since = observed.candidate_unready_since
-    return (
-        observed.is_candidate_ready is False
-        and observed.is_stable_ready is True
-        and since is not None
-        and now - since >= timedelta(seconds=UNREADY_SECONDS)
-    )
-
-
-def _describe_deadline(progress: RolloutProgress, observed: RolloutObservation) -> str:
-    if progress.phase == RolloutPhase.PREPARING:
-        why = observed.candidate_message or "the cluster gave no reason"
-        return f"the candidate was not ready in time: {why}"
-    if progress.promoted_to is not None:
-        why = observed.candidate_message or "the cluster gave no reason"
-        return f"not in time: {progress.describe_growth()} ({why})"
-    if progress.phase == RolloutPhase.PROMOTING:
-        return "the route did not send all requests to the candidate in time"
-    if progress.phase == RolloutPhase.RUNNING and progress.step.deadline_seconds is not None:
-        allowed = descriptions.format_duration(progress.step.deadline_seconds)
-        return f"step {progress.step_index + 1} was not promoted within {allowed}"
-    return "it was not promoted in time"

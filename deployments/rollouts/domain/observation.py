@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from deployments.plans.domain import candidate_replicas
+from deployments.plans.domain import baseline, candidate_replicas
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.states import RolloutPhase
@@ -32,7 +32,8 @@ class RolloutProgress:
     """The approved plan, and how far the rollout has come. `is_swapped`: the candidate is stable.
     `watch_until` is the end of the watch after promotion. `promoted_to` is the step that was decided on
     and waits for replicas of the candidate; one past the last: all requests. `replicas` are those that
-    are desired of it now, `approved_replicas` those that it has at the end.
+    are desired of it now, `approved_replicas` those that it has at the end. The baseline is desired until
+    it has drained.
     """
 
     plan: RolloutPlan
@@ -46,6 +47,7 @@ class RolloutProgress:
     drain_started_at: datetime | None
     watch_until: datetime | None = None
     promoted_to: int | None = None
+    is_baseline_desired: bool = False
     replicas: int = 1
     stable_replicas: int = 1
     approved_replicas: int = 1
@@ -85,6 +87,20 @@ class RolloutProgress:
 
     def is_alone_at(self, step_index: int) -> bool:
         return not self.is_shadow and self.plan.steps[step_index].weight == 100
+
+    @property
+    def baseline_weight(self) -> int:
+        """Percent of the requests that the baseline gets at the current step."""
+        if not self.plan.has_baseline or self.is_watched:
+            return 0
+        return baseline.share_at(self.step.weight)
+
+    def is_baseline_drained(self, now: datetime) -> bool:
+        """Whether it is still there although it has had no requests for long enough."""
+        since = self.drain_started_at if self.is_watched else self.step_started_at
+        if not self.is_baseline_desired or self.baseline_weight or since is None:
+            return False
+        return now - since >= timedelta(seconds=self.plan.drain_seconds)
 
     @property
     def is_promoted_automatically(self) -> bool:
@@ -157,6 +173,10 @@ class RolloutObservation:
     weight: int | None
     is_candidate_ready: bool | None
     is_stable_ready: bool | None
+    # None as well where the rollout has no baseline.
+    is_baseline_ready: bool | None = None
+    baseline_unready_since: datetime | None = None
+    baseline_message: str = ""
     candidate_unready_since: datetime | None = None
     candidate_message: str = ""
     checks: Checks = Checks.PASSED

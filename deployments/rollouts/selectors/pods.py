@@ -8,6 +8,7 @@ from typing import Final
 
 from deployments.guards.domain.load import PodLoad
 from deployments.models import Revision
+from deployments.rollouts.domain.observation import RolloutProgress
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from fleet.telemetry.selectors import coverage
 from fleet.telemetry.selectors.coverage import Coverage
@@ -18,11 +19,14 @@ STALE: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class RolloutPods:
-    """`stable` None: it gets no requests, so nothing is compared with it. `load` None as well."""
+    """`stable` None: it gets no requests, so nothing is compared with it. `load` None as well. The load is
+    that of the candidate and of the pods that it is compared with.
+    """
 
     candidate: Coverage
     stable: Coverage | None
     load: PodLoad | None
+    baseline: Coverage | None = None
 
 
 def read(snapshot: RolloutSnapshot) -> RolloutPods:
@@ -31,15 +35,23 @@ def read(snapshot: RolloutSnapshot) -> RolloutPods:
     if progress.is_alone:
         return RolloutPods(candidate, None, None)
     stable = _covered(snapshot, rollout.stable_revision)
+    baseline = _covered(snapshot, rollout.baseline_revision) if rollout.baseline_revision else None
     weight = progress.step.weight
     load = PodLoad(
-        # Stable answers all requests of which a shadow gets copies.
-        stable=100 if progress.is_shadow else 100 - weight,
+        stable=_percent_of_compared(progress),
         candidate=weight,
-        stable_pods=stable.serving,
+        stable_pods=(baseline or stable).serving,
         candidate_pods=candidate.serving,
+        stable_name="stable" if baseline is None else "the baseline",
     )
-    return RolloutPods(candidate, stable, load)
+    return RolloutPods(candidate, stable, load, baseline)
+
+
+def _percent_of_compared(progress: RolloutProgress) -> int:
+    if progress.is_shadow:
+        # Stable answers all requests of which a shadow gets copies.
+        return 100
+    return progress.baseline_weight or 100 - progress.step.weight
 
 
 def _covered(snapshot: RolloutSnapshot, revision: Revision) -> Coverage:

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from deployments.guards.domain import evidence
 from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Deployment, Rollout, RolloutEvent
+from deployments.plans.domain import baseline
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.rollouts.domain.observation import RolloutProgress
 from deployments.rollouts.domain.step_observation import StepObservation
@@ -27,6 +28,7 @@ _RELATED = (
     "deployment__cluster",
     "stable_revision__version__model__team",
     "candidate_revision__version__model__team",
+    "baseline_revision",
     "requested_by",
 )
 
@@ -84,6 +86,20 @@ class RolloutView:
     @property
     def observed_percent(self) -> int | None:
         return self.observed_mirror or self.observed_weight
+
+    @property
+    def compared_with(self) -> str:
+        """Whose figures stand beside the candidate's."""
+        return "baseline" if self.plan.has_baseline else "stable"
+
+    @property
+    def baseline_text(self) -> str:
+        """For example "r3: pods of detector:1 with 5% of requests"; empty while there is none."""
+        revision = self.rollout.baseline_revision
+        if revision is None or self.rollout.deployment.baseline_revision_id is None:
+            return ""
+        percent = baseline.share_at(self.requested_weight)
+        return f"r{revision.number}: pods of {revision.version.label} with {percent}% of requests"
 
     @property
     def is_watched(self) -> bool:

@@ -39,6 +39,7 @@ def snapshot_of(rollout: Rollout) -> RolloutSnapshot:
         phase_deadline_at=rollout.deadline_at,
         desired=TrafficSplit(deployment.candidate_weight, deployment.candidate_mirror),
         is_candidate_desired=deployment.candidate_revision_id is not None,
+        is_baseline_desired=deployment.baseline_revision_id is not None,
         is_swapped=is_swapped(rollout),
         drain_started_at=rollout.drain_started_at,
         watch_until=rollout.watch_until,

@@ -151,7 +151,7 @@ def _judge(
     )
     readings = StepReadings(
         counters=counts.tests,
-        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, guards.server_limits),
+        stable=gpu_facts.facts_of(rollout, rollout.compared_revision, guards.server_limits),
         candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, guards.server_limits),
         warming=warm_ups.describe(warm_ups.until(counts.warm_at)),
         state=state,
@@ -165,7 +165,8 @@ def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -
     """Why there are no current numbers. Missing ones neither promote nor abort."""
     if counts.candidate_at is None:
         return "the candidate's requests are not known"
-    sides = [("candidate", counts.candidate_at), ("stable revision", counts.stable_at)]
+    compared = "baseline" if progress.plan.has_baseline else "stable revision"
+    sides = [("candidate", counts.candidate_at), (compared, counts.stable_at)]
     # A stable revision without requests may have been scaled to zero.
     for name, latest in sides[:1] if progress.is_alone else sides:
         if latest is not None and at - latest > STALE:
@@ -175,7 +176,12 @@ def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -
 
 def _describe_unread_pods(serving: RolloutPods) -> str:
     """For example "3 of 5 pods of the candidate were read"; empty when all were."""
-    for side, covered in (("candidate", serving.candidate), ("stable revision", serving.stable)):
+    sides = (
+        ("candidate", serving.candidate),
+        ("baseline", serving.baseline),
+        ("stable revision", serving.stable),
+    )
+    for side, covered in sides:
         if covered is not None and not covered.is_complete:
             seconds = round(STALE.total_seconds())
             of_all = f"{covered.read} of {covered.ready} pods of the {side}"
@@ -229,7 +235,13 @@ def _judge_received(
         return ()
     counted = (split.stable.requests, split.candidate.requests)
     sent = prometheus.sent_at(snapshot)
-    result = evidence.judge_received(weight=progress.step.weight, counted=counted, sent=sent)
+    result = evidence.judge_received(
+        weight=progress.step.weight,
+        # The gateway is read of the pods that are compared.
+        sent_weight=50 if progress.baseline_weight else progress.step.weight,
+        counted=counted,
+        sent=sent,
+    )
     return () if result is None else (result,)
 
 

@@ -106,7 +106,7 @@ def _procedure(snapshot: RolloutSnapshot, limits: tuple[GuardLimit, ...]) -> Pro
     return Procedure(
         limits=limits,
         payoff=snapshot.plan.analysis.payoff,
-        stable=gpu_facts.facts_of(rollout, rollout.stable_revision, limits),
+        stable=gpu_facts.facts_of(rollout, rollout.compared_revision, limits),
         candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, limits),
     )
 
@@ -127,19 +127,25 @@ def _advance(
     load: PodLoad | None,
 ) -> CounterReadings:
     rollout = snapshot.rollout
-    stable = _counts_since(rollout, rollout.stable_revision, since)
+    compared = rollout.compared_revision
+    stable = _counts_since(rollout, compared, since)
     candidate = _counts_since(rollout, rollout.candidate_revision, since)
     new = [counts.latest_at for counts in (stable, candidate) if counts.latest_at is not None]
     if not new:
         return before
-    of_stable, stable_owed = _of_users(rollout.stable_revision, stable, since, before.owed[0])
+    counted_of_stable, stable_owed = _of_users(compared, stable, since, before.owed[0])
     warm_at = warm_ups.advance(snapshot, before.warm_at)
     counted, owed = _of_users(rollout.candidate_revision, candidate, since, before.owed[1])
-    of_candidate = warm_ups.without(counted, snapshot, since, warm_at)
+    of_candidate = warm_ups.without(counted, rollout.candidate_revision, since, warm_at)
+    of_stable = counted_of_stable
+    if rollout.baseline_revision is not None:
+        # Its pods are as new as the candidate's.
+        of_stable = warm_ups.without(counted_of_stable, compared, since, warm_at)
     tests = sequential_tests.advance(
         before.tests,
         Side(of_stable, of_candidate),
-        uncut=Side(of_stable, counted),
+        uncut=Side(counted_of_stable, counted),
+        others=_not_compared(rollout, since),
         procedure=_procedure(snapshot, _limits(snapshot)),
         seconds=(max(new) - (before.until or started_at)).total_seconds(),
         is_within_step=all(
@@ -187,6 +193,14 @@ def _of_users(
     return guard_synthetic_requests.without(
         sums, owed + synthetic_requests.count(revision, begins_at, counts.latest_at)
     )
+
+
+def _not_compared(rollout: Rollout, since: datetime) -> int:
+    """Requests of the stable revision where the candidate is compared with a baseline."""
+    if rollout.baseline_revision is None:
+        return 0
+    counts = _counts_since(rollout, rollout.stable_revision, since)
+    return counts.success + counts.failure
 
 
 def _counts_since(rollout: Rollout, revision: Revision, since: datetime) -> RequestCounts:

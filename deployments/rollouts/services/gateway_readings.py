@@ -19,7 +19,7 @@ def read(snapshot: RolloutSnapshot, state: GatewayState) -> GatewayState:
     if not limits or snapshot.progress.weight == 0:
         return state
     services = {
-        "stable": _service_of(rollout.stable_revision),
+        "stable": _service_of(rollout.compared_revision),
         "candidate": _service_of(rollout.candidate_revision),
     }
     reading = gateway.read(

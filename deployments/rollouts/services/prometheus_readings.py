@@ -39,6 +39,8 @@ _RELATED: Final = (
     "rollout__deployment",
     "rollout__stable_revision__deployment",
     "rollout__stable_revision__version__model",
+    "rollout__baseline_revision__deployment",
+    "rollout__baseline_revision__version__model",
     "rollout__candidate_revision__deployment",
     "rollout__candidate_revision__version__model",
 )
@@ -90,7 +92,7 @@ def target_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Q
         deployment=deployment.name,
         model=revision.version.model.name,
         workload=revision.workload_name,
-        stable_workload=rollout.stable_revision.workload_name,
+        stable_workload=rollout.compared_revision.workload_name,
         step_seconds=step_seconds,
     )
 
@@ -103,7 +105,7 @@ def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> Stat
         return state
     seconds = (clock.now() - started_at).total_seconds()
     sides = Sides(
-        stable=target_of(rollout, rollout.stable_revision, step_seconds=seconds),
+        stable=target_of(rollout, rollout.compared_revision, step_seconds=seconds),
         candidate=target_of(rollout, rollout.candidate_revision, step_seconds=seconds),
     )
     of_histograms = prometheus_state.histogram_queries(state, sides) if guards.percentiles else []

@@ -23,10 +23,17 @@ from deployments.rollouts.domain.decide import Decision, Effect
 from deployments.rollouts.domain.observation import Checks, RolloutObservation
 from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
-from deployments.rollouts.services import analysis, evidence, growth, promote, transitions
+from deployments.rollouts.services import (
+    analysis,
+    baselines,
+    evidence,
+    growth,
+    promote,
+    transitions,
+)
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments as deployment_selectors
-from deployments.serving.services import desired_state
+from deployments.serving.services import desired_state, timeline
 from deployments.states import JUDGED_PHASES, ROLLOUT, RolloutPhase
 from fleet.telemetry.services import poll
 from portal.accounts.policy import SYSTEM
@@ -97,7 +104,12 @@ def observation_of(rollout: Rollout) -> RolloutObservation:
     deployment = rollout.deployment
     stable = ObservedRevision.of(deployment.observed, rollout.stable_revision.number)
     candidate = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)
+    baseline = rollout.deployment.baseline_revision
+    of_baseline = ObservedRevision.of(deployment.observed, baseline.number) if baseline else None
     return RolloutObservation(
+        is_baseline_ready=of_baseline.is_ready if of_baseline else None,
+        baseline_unready_since=of_baseline.since if of_baseline else None,
+        baseline_message=of_baseline.message if of_baseline else "",
         is_current=deployment_selectors.is_current(deployment),
         weight=deployment.observed_weight,
         mirror=deployment.observed_mirror,
@@ -129,6 +141,7 @@ def _add_candidate(snapshot: RolloutSnapshot, decision: Decision) -> None:
             deployment,
             snapshot.rollout.candidate_revision,
             replicas=growth.replicas_for(snapshot, 0),
+            baseline=baselines.create(snapshot),
         )
 
 
@@ -155,7 +168,7 @@ def _start_soak(snapshot: RolloutSnapshot, decision: Decision) -> None:
     """
     rollout, deployment = snapshot.rollout, snapshot.rollout.deployment
     transitions.mark(rollout, {"step_started_at": clock.now(), "phase_reason": decision.message})
-    revisions = (rollout.stable_revision, rollout.candidate_revision)
+    revisions = {rollout.stable_revision, rollout.candidate_revision, rollout.compared_revision}
     poll.poll_soon(
         cluster_id=deployment.cluster_id,
         namespace=deployment.namespace,
@@ -183,6 +196,17 @@ def _swap(snapshot: RolloutSnapshot, decision: Decision) -> None:
 def _watch(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
         _move(snapshot, RolloutPhase.WATCHING, decision.message)
+
+
+def _drop_baseline(snapshot: RolloutSnapshot, decision: Decision) -> None:
+    rollout = snapshot.rollout
+    with transaction.atomic():
+        if transitions.reload(rollout).baseline_revision is None:
+            return
+        desired_state.drop_baseline(rollout.deployment)
+        timeline.note_rollout(
+            rollout=rollout, kind="baseline", message=decision.message, actor=SYSTEM
+        )
 
 
 def _start_drain(snapshot: RolloutSnapshot, decision: Decision) -> None:
@@ -250,6 +274,7 @@ _EFFECTS: Mapping[Effect, Callable[[RolloutSnapshot, Decision], None]] = {
     Effect.SWITCH: _switch,
     Effect.SWAP: _swap,
     Effect.WATCH: _watch,
+    Effect.DROP_BASELINE: _drop_baseline,
     Effect.START_DRAIN: _start_drain,
     Effect.COMPLETE: _complete,
     Effect.ABORT: _abort,

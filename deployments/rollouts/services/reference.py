@@ -23,12 +23,12 @@ def record(snapshot: RolloutSnapshot) -> dict[str, Any]:
     observed = blocks.blocks(
         cluster_id=rollout.deployment.cluster_id,
         namespace=rollout.deployment.namespace,
-        name=rollout.stable_revision.workload_name,
+        name=rollout.compared_revision.workload_name,
         since=at - _PERIOD,
         until=at,
         seconds=_BLOCK_SECONDS,
     )
-    facts = gpu_facts.facts_of(rollout, rollout.stable_revision, snapshot.plan.guards.limits)
+    facts = gpu_facts.facts_of(rollout, rollout.compared_revision, snapshot.plan.guards.limits)
     recorded = reference.of(
         [counter_readings.sums_of(counts) for counts in observed],
         facts,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from deployments.guards.domain.counters import Sums
-from deployments.models import Rollout
+from deployments.models import Revision
 from deployments.plans.domain import warm_up
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from fleet.telemetry.selectors import warm_ups
@@ -22,22 +22,32 @@ Ends = Mapping[int, datetime]
 
 
 def advance(snapshot: RolloutSnapshot, known: Ends) -> dict[int, datetime]:
-    """When each of the candidate's pods is warm; `known` and those with their first requests."""
+    """When each pod of the candidate and of its baseline is warm; `known` and those with their first
+    requests.
+    """
     seconds, started_at = snapshot.plan.warmup_seconds, snapshot.progress.step_started_at
     if seconds is None:
         seconds = warm_up.DEFAULT_WARMUP_SECONDS
     if not seconds or started_at is None:
         return dict(known)
-    first = warm_ups.first_requests(_workload(snapshot.rollout), since=started_at, known=known)
+    rollout = snapshot.rollout
+    new = [each for each in (rollout.candidate_revision, rollout.baseline_revision) if each]
+    first = {
+        pod_id: at
+        for revision in new
+        for pod_id, at in warm_ups.first_requests(
+            _workload(revision), since=started_at, known=known
+        ).items()
+    }
     wait = timedelta(seconds=seconds)
     return {**known, **{pod_id: at + wait for pod_id, at in first.items()}}
 
 
-def without(sums: Sums, snapshot: RolloutSnapshot, since: datetime, ends: Ends) -> Sums:
-    """The candidate's reading without the times of pods that were warming up."""
+def without(sums: Sums, revision: Revision, since: datetime, ends: Ends) -> Sums:
+    """The reading without the times of pods that were warming up."""
     if all(end < since for end in ends.values()):
         return sums
-    cold = warm_ups.counts_until(_workload(snapshot.rollout), since=since, until=ends)
+    cold = warm_ups.counts_until(_workload(revision), since=since, until=ends)
     counted = cold.counters
     return replace(
         sums,
@@ -61,6 +71,6 @@ def describe(until: datetime | None) -> str:
     return "" if until is None else f"warming up, not judged until {until:%H:%M:%S} UTC"
 
 
-def _workload(rollout: Rollout) -> WorkloadKey:
-    deployment, name = rollout.deployment, rollout.candidate_revision.workload_name
-    return WorkloadKey(deployment.cluster_id, deployment.namespace, name)
+def _workload(revision: Revision) -> WorkloadKey:
+    deployment = revision.deployment
+    return WorkloadKey(deployment.cluster_id, deployment.namespace, revision.workload_name)

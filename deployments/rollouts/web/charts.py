@@ -41,7 +41,7 @@ def charts_of(view: RolloutView) -> list[RolloutChart]:
     """Charts with measurements."""
     points, marks = _points_of(view.rollout), _marks_of(view.rollout)
     limits = view.plan.guards.limits
-    limit, limit_text = _latency_limit(limits, points["stable"])
+    limit, limit_text = _latency_limit(limits, points.get("baseline", points["stable"]))
     errors, errors_text = _limit_of(limits, error_rate.KIND.name)
     drawn = (
         ("weight", _weight_title(view), _weight_chart(view, points, marks), "as requested"),
@@ -94,6 +94,8 @@ def _points_of(rollout: Rollout) -> dict[str, list[MinutePoint]]:
     deployment = rollout.deployment
     start = max(rollout.created_at, (rollout.finished_at or clock.now()) - _LONGEST)
     named = {"stable": rollout.stable_revision, "candidate": rollout.candidate_revision}
+    if rollout.baseline_revision is not None:
+        named["baseline"] = rollout.baseline_revision
     return {
         role: requests.series(
             cluster_id=deployment.cluster_id,
@@ -122,7 +124,7 @@ def _weight_chart(
     for at, mine in sorted(rates["candidate"].items()):
         if answers_from is not None and at + timedelta(minutes=1) > answers_from:
             break
-        others = rates["stable"].get(at, 0.0)
+        others = sum(rates.get(role, {}).get(at, 0.0) for role in ("stable", "baseline"))
         total = others if view.is_shadow else mine + others
         if total > 0:
             drawn.append(Point(at, "candidate", 100 * mine / total))
@@ -158,7 +160,9 @@ def _weight_at(weights: Sequence[tuple[datetime, float]], at: datetime) -> float
 def _latency_limit(
     limits: Sequence[GuardLimit], stable: Sequence[MinutePoint]
 ) -> tuple[float | None, str]:
-    """A relative limit is drawn at its present value: the latency of stable times the ratio."""
+    """A relative limit is drawn at its present value: the latency of stable, or of the baseline, times the
+    ratio.
+    """
     limit, text = _limit_of(limits, latency_mean.KIND.name)
     if limit is not None or not text:
         return limit, text

@@ -47,8 +47,13 @@ def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
         _key(rollout, rollout.stable_revision),
         _key(rollout, rollout.candidate_revision),
     )
-    allocated = current.allocated_to([stable, candidate])
+    beside = [_key(rollout, each) for each in (rollout.baseline_revision,) if each]
+    allocated = current.allocated_to([stable, candidate, *beside])
     hourly = allocated[candidate].usd_per_hour_amount if candidate in allocated else None
+    for key in beside:
+        # Gone once it is drained.
+        of_baseline = allocated[key].usd_per_hour_amount if key in allocated else None
+        hourly = hourly + of_baseline if hourly is not None and of_baseline is not None else hourly
     # Of the revision that runs because of the rollout: after promotion it is the old one.
     extra = allocated[stable].usd_per_hour_amount if stable in allocated else None
     extra = extra if view.is_watched else hourly

@@ -66,7 +66,7 @@ class ServingStatsSerializer(Serializer):
 
 class RevisionStatsSerializer(Serializer):
     number = serializers.IntegerField()
-    role = serializers.CharField(help_text="stable or candidate")
+    role = serializers.CharField(help_text="stable, candidate or baseline")
     stats = ServingStatsSerializer(allow_null=True)
 
 

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from deployments.models import ChangeRequest, Deployment, Revision, Rollout
 
-_STABLE_AND_CANDIDATE = ("stable_revision", "candidate_revision")
+_ROLES = ("stable_revision", "candidate_revision", "baseline_revision")
 
 
 def complete() -> QuerySet[Revision]:
@@ -20,7 +20,7 @@ def load_onto(*rows: Deployment | Rollout | ChangeRequest) -> None:
     references = [
         (row, field, getattr(row, f"{field}_id"))
         for row in rows
-        for field in (("revision",) if isinstance(row, ChangeRequest) else _STABLE_AND_CANDIDATE)
+        for field in (("revision",) if isinstance(row, ChangeRequest) else _ROLES)
     ]
     revisions = complete().in_bulk({pk for _, _, pk in references if pk is not None})
     for row, field, pk in references:

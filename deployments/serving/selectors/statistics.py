@@ -4,7 +4,7 @@ disagree about a deployment. A stopped deployment has no traffic, whatever was c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -49,18 +49,23 @@ class DeploymentStats:
 
 def figures_of(rows: Sequence[Deployment]) -> dict[int, Figures]:
     """Figures by primary key, over the last minutes, in one query."""
-    traffic = _traffic_of(rows)
-    now = clock.now()
-    return {row.pk: _STOPPED if row.is_stopped else _figures(traffic[row.pk], now) for row in rows}
+    return _figures_by_pk(rows, _traffic_of(rows), clock.now())
 
 
 def total_figures(rows: Sequence[Deployment]) -> Figures:
     """Figures of these deployments together; the rate is the sum of their rates."""
-    traffic = _traffic_of([row for row in rows if not row.is_stopped])
-    total = _figures([item for items in traffic.values() for item in items], clock.now())
-    rates = [figures.requests_per_second for figures in figures_of(rows).values()]
+    traffic, now = _traffic_of(rows), clock.now()
+    running = [item for row in rows if not row.is_stopped for item in traffic[row.pk]]
+    total = _figures(running, now)
+    rates = [figure.requests_per_second for figure in _figures_by_pk(rows, traffic, now).values()]
     known = [rate for rate in rates if rate is not None]
     return Figures(sum(known) if known else None, total.latency_ms, total.error_ratio)
+
+
+def _figures_by_pk(
+    rows: Sequence[Deployment], traffic: Mapping[int, Sequence[Traffic]], now: datetime
+) -> dict[int, Figures]:
+    return {row.pk: _STOPPED if row.is_stopped else _figures(traffic[row.pk], now) for row in rows}
 
 
 def workload_keys(deployment: Deployment) -> list[WorkloadKey]:
@@ -75,8 +80,12 @@ def workload_keys(deployment: Deployment) -> list[WorkloadKey]:
 
 
 def desired_revisions(deployment: Deployment) -> list[Revision]:
-    """Stable, then the candidate."""
-    revisions = (deployment.stable_revision, deployment.candidate_revision)
+    """Stable, then the candidate and its baseline."""
+    revisions = (
+        deployment.stable_revision,
+        deployment.candidate_revision,
+        deployment.baseline_revision,
+    )
     return [revision for revision in revisions if revision is not None]
 
 

@@ -23,7 +23,11 @@ def serve_first(deployment: Deployment, revision: Revision) -> None:
 
 
 def add_candidate(
-    deployment: Deployment, revision: Revision, *, replicas: int | None = None
+    deployment: Deployment,
+    revision: Revision,
+    *,
+    replicas: int | None = None,
+    baseline: Revision | None = None,
 ) -> None:
     """Next to the stable revision, without traffic yet. `replicas` None: as many as approved."""
     _set_revisions(
@@ -32,6 +36,7 @@ def add_candidate(
         candidate=revision,
         weight=0,
         replicas=replicas,
+        baseline=baseline,
     )
 
 
@@ -51,6 +56,7 @@ def set_weight(deployment: Deployment, weight: int, *, mirror: int = 0) -> None:
         weight=weight,
         mirror=mirror,
         replicas=deployment.candidate_replicas,
+        baseline=deployment.baseline_revision,
     )
 
 
@@ -61,10 +67,19 @@ def swap(deployment: Deployment) -> None:
         stable=deployment.candidate_revision,
         candidate=deployment.stable_revision,
         weight=0,
+        baseline=deployment.baseline_revision,
     )
 
 
+def drop_baseline(deployment: Deployment) -> None:
+    """Call it when no requests reach the baseline any more."""
+    _update(deployment)
+    Deployment.objects.filter(pk=deployment.pk).update(baseline_revision=None)
+    deployment.baseline_revision = None
+
+
 def drop_candidate(deployment: Deployment) -> None:
+    """With its baseline."""
     _set_revisions(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
 
 
@@ -113,16 +128,19 @@ def _set_revisions(
     weight: int,
     mirror: int = 0,
     replicas: int | None = None,
+    baseline: Revision | None = None,
 ) -> None:
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(
         stable_revision=stable,
         candidate_revision=candidate,
+        baseline_revision=baseline,
         candidate_weight=weight,
         candidate_mirror=mirror,
         candidate_replicas=replicas,
     )
     deployment.stable_revision, deployment.candidate_revision = stable, candidate
+    deployment.baseline_revision = baseline
     deployment.candidate_weight, deployment.candidate_mirror = weight, mirror
     deployment.candidate_replicas = replicas
 

@@ -24,7 +24,7 @@ Cpu = Annotated[
     AfterValidator(field_rules.check_cpu),
     setting(
         "CPU",
-        "Cores per replica, for example 2 or 1500m.",
+        "Cores of each pod, for example 2 or 1500m.",
         max_length=10,
         group="advanced",
         fix=f"Use whole cores or millicores, up to {MAX_CORES} cores: 2 or 1500m.",
@@ -35,7 +35,7 @@ Memory = Annotated[
     AfterValidator(field_rules.check_memory),
     setting(
         "Memory",
-        "Per replica, for example 8Gi or 512Mi.",
+        "Of each pod, for example 8Gi or 512Mi.",
         max_length=10,
         group="advanced",
         fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",

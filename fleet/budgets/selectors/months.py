@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import date, datetime
 from decimal import Decimal
@@ -9,7 +10,9 @@ from typing import Final
 
 from fleet.budgets.domain.thresholds import MonthSoFar
 from fleet.costs.domain.forecast import month_end_amount
-from fleet.costs.selectors import team_totals
+from fleet.costs.domain.results import GroupBy
+from fleet.costs.selectors import open_hours, sealed
+from fleet.costs.selectors.sealed import Scope
 from fleet.models import BudgetAlert
 from fleet.telemetry.selectors import current
 from portal.accounts.models import Team
@@ -27,7 +30,7 @@ def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
     at = clock.now()
     start = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     slugs = [team.slug for team in teams]
-    spent = team_totals.by_team(team_slugs=slugs, start=start, end=at)
+    spent = _spent_by_team(slugs, start, at)
     rates = current.allocated_by_team(team_slugs=slugs)
     return {
         team.pk: _month(team, spent.get(team.slug, Decimal(0)), rates.get(team.slug), at)
@@ -38,6 +41,17 @@ def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
 def list_alerts(team: Team) -> list[BudgetAlert]:
     """Of this month, the newest first."""
     return list(BudgetAlert.objects.filter(team=team, month=first_day(clock.now())))
+
+
+def _spent_by_team(slugs: Collection[str], start: datetime, end: datetime) -> dict[str, Decimal]:
+    """The estimate of unsealed hours included."""
+    scope = Scope(slugs)
+    amounts: dict[str, Decimal] = defaultdict(Decimal)
+    for one in sealed.sums(scope, start, end, GroupBy.TEAM):
+        amounts[one.key.team_slug] += one.amount
+    for open_sum in open_hours.estimate(scope, start, end, GroupBy.TEAM).sums:
+        amounts[open_sum.key.team_slug] += open_sum.amount
+    return dict(amounts)
 
 
 def _month(

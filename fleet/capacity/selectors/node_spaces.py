@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from fleet.capacity.domain.node_space import Amounts, NodeRoom
 from fleet.gpus.domain import shares
 from fleet.kube.domain import quantities
-from fleet.models import Node, Pod
+from fleet.models import Cluster, Node, Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class NodeSpace:
 def list_spaces(cluster_id: int) -> list[NodeSpace]:
     """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU."""
     nodes = Node.objects.filter(cluster_id=cluster_id, gone_at=None, gpu_count__gt=0)
-    nodes = nodes.select_related("cluster")
+    # Read once: joined, its capabilities would come with each node.
+    cluster = Cluster.objects.filter(pk=cluster_id).order_by().first()
     taken = (
         Pod.objects.filter(cluster_id=cluster_id, gone_at=None, ended_at=None)
         .exclude(node=None)
@@ -49,7 +51,15 @@ def list_spaces(cluster_id: int) -> list[NodeSpace]:
     used: dict[int | None, dict[str, Amounts]] = defaultdict(dict)
     for node_id, resource, units, cpu, memory in taken:
         used[node_id][resource] = Amounts(units, cpu, memory)
-    return [_space(node, used.get(node.pk, {})) for node in nodes]
+    return [_space(node, used.get(node.pk, {})) for node in _in(cluster, nodes)]
+
+
+def _in(cluster: Cluster | None, nodes: QuerySet[Node]) -> Iterator[Node]:
+    if cluster is None:
+        return
+    for node in nodes:
+        node.cluster = cluster
+        yield node
 
 
 def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Max, Sum
+from django.db.models import Max, QuerySet, Sum
 
 from fleet.capacity.domain.overview import (
     OTHER_TEAM,
@@ -31,7 +31,6 @@ from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core import clock
 
-# The current minute may have a single reading.
 _RECENT = timedelta(minutes=2)
 
 
@@ -125,16 +124,14 @@ def visibility_of(actor: Actor) -> _Visibility:
 
 
 def _utilisation_by_workload(
-    workload_ids: Collection[int | None] | None = None,
+    workload_ids: Collection[int | None],
 ) -> dict[int, _Utilisation]:
-    """Utilisation by workload id in the last minutes, without unobserved workloads; None: of all."""
-    minutes = WorkloadMinute.objects.filter(
-        start__gt=minute_of(clock.now()) - _RECENT, observed_ms__gt=0
-    )
-    if workload_ids is not None:
-        minutes = minutes.filter(workload__in={pk for pk in workload_ids if pk is not None})
+    """Utilisation by workload id in the last minutes, without unobserved workloads."""
+    ids = {pk for pk in workload_ids if pk is not None}
     rows = (
-        minutes.values_list("workload_id")
+        _observed_minutes()
+        .filter(workload__in=ids)
+        .values_list("workload_id")
         .annotate(Sum("gpu_busy_ms"), Sum("observed_ms"), Max("gpu_busy_source"))
         .order_by()
     )
@@ -142,6 +139,19 @@ def _utilisation_by_workload(
         workload: _Utilisation(min(1.0, busy / observed), source_label(source))
         for workload, busy, observed, source in rows
     }
+
+
+def _ratios() -> dict[int, float]:
+    """The same of all workloads, without the source."""
+    sums = _observed_minutes().values_list("workload_id")
+    rows = sums.annotate(Sum("gpu_busy_ms"), Sum("observed_ms")).order_by()
+    return {workload: min(1.0, float(busy / observed)) for workload, busy, observed in rows}
+
+
+def _observed_minutes() -> QuerySet[WorkloadMinute]:
+    # The current minute may have a single reading.
+    since = minute_of(clock.now()) - _RECENT
+    return WorkloadMinute.objects.filter(start__gt=since, observed_ms__gt=0)
 
 
 def _holder(lease: GpuLease, visibility: _Visibility, busy: Mapping[int, _Utilisation]) -> Holder:
@@ -236,12 +246,12 @@ def _mean_utilisation(visibility: _Visibility, cluster_id: int | None) -> float 
         leases = leases.filter(cluster_id=cluster_id)
     if not visibility.sees_all:
         leases = leases.filter(team_slug__in=[*visibility.teams, ""])
-    busy = _utilisation_by_workload()
+    ratios = _ratios()
     held = leases.exclude(workload=None).values_list("workload_id")
     shares = [
-        (busy[workload].ratio, share)
+        (ratios[workload], share)
         for workload, share in held.annotate(Sum("share_ppm")).order_by()
-        if workload in busy
+        if workload in ratios
     ]
     weight = sum(share for _, share in shares)
     return sum(ratio * share for ratio, share in shares) / weight if weight else None

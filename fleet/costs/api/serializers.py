@@ -72,17 +72,43 @@ class CostPointSerializer(Serializer):
 
 
 class CostsSerializer(Serializer):
-    """The amounts of `rows` and `idle` sum to `total_amount` exactly."""
+    """The amounts of `rows`, the rows of other pages and `idle` sum to `total_amount` exactly."""
 
-    start = serializers.DateTimeField()
-    end = serializers.DateTimeField()
-    rows = CostRowSerializer(many=True)
-    idle = CostRowSerializer(allow_null=True)
-    total_amount = dollars()
-    previous_total_amount = dollars(allow_null=True)
-    sealed_to = serializers.DateTimeField(allow_null=True, source="spend.sealed_to")
-    has_demo_data = serializers.BooleanField(source="spend.has_demo_data")
-    unpriced = UnpricedNodeSerializer(many=True, source="spend.unpriced")
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    start = serializers.DateTimeField(source="table.start")
+    end = serializers.DateTimeField(source="table.end")
+    rows = CostRowSerializer(
+        many=True, source="table.rows", help_text="a page of them, the most expensive first"
+    )
+    row_count = serializers.IntegerField(source="table.row_count", help_text="on all pages")
+    others_amount = dollars(source="table.others_amount", help_text="of the rows of other pages")
+    idle = CostRowSerializer(allow_null=True, source="table.idle")
+    total_amount = dollars(source="table.total_amount")
+    previous_total_amount = dollars(allow_null=True, source="table.previous_total_amount")
+    sealed_to = serializers.DateTimeField(allow_null=True, source="table.spend.sealed_to")
+    has_demo_data = serializers.BooleanField(source="table.spend.has_demo_data")
+    unpriced_count = serializers.IntegerField(help_text="nodes without a price")
+    unpriced = UnpricedNodeSerializer(many=True, help_text="the first 50 of them")
+
+
+class PageSerializer(Serializer):
+    """`limit` is at most that of the list."""
+
+    limit = serializers.IntegerField(required=False, min_value=1)
+    cursor = serializers.CharField(required=False, help_text="as `next` and `previous` have it")
+
+
+class UsagePageSerializer(Serializer):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = UsageSerializer(many=True)
+
+
+class CostSeriesSerializer(Serializer):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = CostPointSerializer(many=True)
 
 
 class SpanSerializer(Serializer):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from rest_framework.request import Request
 
@@ -34,6 +35,18 @@ def read(request: Request, actor: User) -> Span:
     NotFound for a team that the actor may not see, Invalid for an empty or too long period.
     """
     query = read_query(SpanSerializer, request)
+    start, end = period_of(query)
+    return Span(
+        start=start,
+        end=end,
+        team_slugs=_team_slugs(actor, query.get("team")),
+        group_by=GroupBy(query["group_by"]),
+        step=Step(query["step"]),
+    )
+
+
+def period_of(query: Mapping[str, Any]) -> tuple[datetime, datetime]:
+    """`start` and `end`, or this month. Raises Invalid."""
     now = clock.now()
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     start, end = query.get("start", month), query.get("end", hour_of(now) + HOUR)
@@ -42,13 +55,7 @@ def read(request: Request, actor: User) -> Span:
             "The period must start before it ends and last at most 400 days.",
             fields={"end": "after start, at most 400 days later"},
         )
-    return Span(
-        start=start,
-        end=end,
-        team_slugs=_team_slugs(actor, query.get("team")),
-        group_by=GroupBy(query["group_by"]),
-        step=Step(query["step"]),
-    )
+    return start, end
 
 
 def _team_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:

@@ -14,19 +14,25 @@ from rest_framework.views import APIView
 
 from fleet.costs.api import span
 from fleet.costs.api.serializers import (
-    CostPointSerializer,
+    CostSeriesSerializer,
     CostsSerializer,
+    PageSerializer,
     SpanSerializer,
-    UsageSerializer,
+    UsagePageSerializer,
 )
 from fleet.costs.domain import focus, focus_columns
 from fleet.costs.domain.results import CostRow, CostTable
 from fleet.costs.selectors import costs, ledger_entries, series, usage
 from fleet.costs.services import exports
 from fleet.prices.domain.csv_cells import quote_formula
+from portal.api import pagination
 from portal.api.requests import actor_of
 from portal.core import csv_export
 
+# Of a page: an answer has at most 150 kB.
+_MOST_ROWS = 100
+_MOST_POINTS = 500
+_MOST_NODES = 50
 _TABLE_COLUMNS = (
     "group",
     "team",
@@ -53,10 +59,11 @@ class UsageView(APIView):
     @extend_schema(
         operation_id="usage",
         tags=["costs"],
-        parameters=[SpanSerializer],
-        responses=UsageSerializer(many=True),
+        parameters=[SpanSerializer, PageSerializer],
+        responses=UsagePageSerializer,
     )
     def get(self, request: Request) -> Response:
+        page = pagination.read_offset(request, most=_MOST_ROWS)
         period = span.read(request, actor_of(request))
         usage_by_key = usage.by_group(
             start=period.start,
@@ -64,11 +71,13 @@ class UsageView(APIView):
             group_by=period.group_by,
             team_slugs=period.team_slugs,
         )
+        ordered = sorted(usage_by_key.items(), key=lambda pair: pair[0].label)
         rows = [
             {"key": key, **asdict(group_usage)}
-            for key, group_usage in sorted(usage_by_key.items(), key=lambda pair: pair[0].label)
+            for key, group_usage in ordered[page.offset : page.offset + page.limit]
         ]
-        return Response(UsageSerializer(rows, many=True).data)
+        answer = {**page.links(len(ordered)), "results": rows}
+        return Response(UsagePageSerializer(answer).data)
 
 
 class CostsView(APIView):
@@ -76,21 +85,31 @@ class CostsView(APIView):
         operation_id="costs",
         tags=["costs"],
         description="Costs by group. Platform admins also see idle and unattributed costs.",
-        parameters=[SpanSerializer],
+        parameters=[SpanSerializer, PageSerializer],
         responses=CostsSerializer,
     )
     def get(self, request: Request) -> Response:
-        return Response(CostsSerializer(_table(request)).data)
+        page = pagination.read_offset(request, most=_MOST_ROWS)
+        table = _table(request, limit=page.limit, offset=page.offset)
+        unpriced = table.spend.unpriced
+        answer = {
+            **page.links(table.row_count),
+            "table": table,
+            "unpriced_count": len(unpriced),
+            "unpriced": unpriced[:_MOST_NODES],
+        }
+        return Response(CostsSerializer(answer).data)
 
 
 class CostSeriesView(APIView):
     @extend_schema(
         operation_id="cost_series",
         tags=["costs"],
-        parameters=[SpanSerializer],
-        responses=CostPointSerializer(many=True),
+        parameters=[SpanSerializer, PageSerializer],
+        responses=CostSeriesSerializer,
     )
     def get(self, request: Request) -> Response:
+        page = pagination.read_offset(request, most=_MOST_POINTS)
         period = span.read(request, actor_of(request))
         points = series.series(
             team_slugs=period.team_slugs,
@@ -99,7 +118,9 @@ class CostSeriesView(APIView):
             group_by=period.group_by,
             step=period.step,
         )
-        return Response(CostPointSerializer(points, many=True).data)
+        shown = points[page.offset : page.offset + page.limit]
+        answer = {**page.links(len(points)), "results": shown}
+        return Response(CostSeriesSerializer(answer).data)
 
 
 class CsvRenderer(JSONRenderer):
@@ -146,10 +167,15 @@ class LedgerCsvView(APIView):
         return csv_export.stream(focus_columns.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
 
 
-def _table(request: Request) -> CostTable:
+def _table(request: Request, *, limit: int | None = None, offset: int = 0) -> CostTable:
     period = span.read(request, actor_of(request))
     return costs.table(
-        team_slugs=period.team_slugs, start=period.start, end=period.end, group_by=period.group_by
+        team_slugs=period.team_slugs,
+        start=period.start,
+        end=period.end,
+        group_by=period.group_by,
+        limit=limit,
+        offset=offset,
     )
 
 

@@ -163,7 +163,8 @@ def _resource(entry: LedgerEntry) -> dict[str, str]:
 def _allocation(entry: LedgerEntry) -> dict[str, str]:
     """Idle is what is left of the charge: it has a method and a ratio, and no resource."""
     is_held = bool(entry.namespace)
-    tags = {**entry.labels, **({"team": entry.team_slug} if entry.team_slug else {})}
+    named = {"team": entry.team_slug, "caller": entry.caller}
+    tags = {**entry.labels, **{name: value for name, value in named.items() if value}}
     return {
         "AllocatedMethodDetails": _method_details(entry),
         "AllocatedMethodId": METHOD,
@@ -172,6 +173,7 @@ def _allocation(entry: LedgerEntry) -> dict[str, str]:
         ),
         "AllocatedResourceName": quote_formula(entry.workload_name) if is_held else _NULL,
         "AllocatedTags": _tags(tags) if is_held and tags else _NULL,
+        "x_Caller": quote_formula(entry.caller),
         "x_GpuMilliseconds": str(entry.gpu_milliseconds),
         "x_IsDemo": _flag(is_true=entry.is_demo),
         "x_IsPriced": _flag(is_true=entry.is_priced),

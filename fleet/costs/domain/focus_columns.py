@@ -58,6 +58,7 @@ COLUMNS: Final = (
     "SubAccountId",
     "SubAccountName",
     "Tags",
+    "x_Caller",
     "x_CapacityType",
     "x_Cluster",
     "x_GpuMilliseconds",

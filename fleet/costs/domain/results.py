@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from typing import Final
 
 from fleet.costs.domain.ledger import MICRO
 
@@ -87,6 +88,9 @@ class GroupKey:
         if "/" in detail:
             return detail
         return f"{team}/{detail}" if detail else team
+
+
+OTHERS: Final = GroupKey(is_others=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,8 @@ class LedgerEntry:
     # None: an estimate.
     sealed_at: datetime | None = None
     is_demo: bool = False
+    # Whose requests it paid for; empty: not attributed, or not split by callers.
+    caller: str = ""
 
     @property
     def is_priced(self) -> bool:

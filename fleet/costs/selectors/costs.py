@@ -20,11 +20,10 @@ from fleet.costs.domain.results import (
     CostTable,
     GroupBy,
     GroupKey,
-    LedgerEntry,
     Spend,
 )
 from fleet.costs.selectors import open_hours, sealed, unpriced, usage
-from fleet.costs.selectors.metering import Estimate
+from fleet.costs.selectors.open_hours import Estimate, OpenSum
 from fleet.costs.selectors.sealed import Scope, SealedSum
 from fleet.gpus.domain.intervals import HOUR, HOUR_MS
 from fleet.gpus.domain.shares import GPU_PPM
@@ -51,8 +50,14 @@ def spend(*, team_slugs: Teams, start: datetime, end: datetime) -> Spend:
 
 def gpus_in_use(*, team_slug: str) -> Decimal:
     """The sum of the GPU shares that the team's pods hold now."""
-    leases = GpuLease.objects.filter(team_slug=team_slug, ended_at=None)
-    return Decimal(leases.aggregate(total=Sum("share_ppm"))["total"] or 0) / GPU_PPM
+    return gpus_in_use_by_team(team_slugs=[team_slug]).get(team_slug, ZERO)
+
+
+def gpus_in_use_by_team(*, team_slugs: Collection[str]) -> dict[str, Decimal]:
+    """Of the teams that hold any."""
+    leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
+    held = leases.values_list("team_slug").annotate(Sum("share_ppm")).order_by()
+    return {slug: Decimal(share_ppm) / GPU_PPM for slug, share_ppm in held}
 
 
 def table(
@@ -72,7 +77,7 @@ def table(
     estimate = open_hours.estimate(scope, start, end, group_by)
     rows = list(sealed.sums(scope, start, end, group_by))
     totals = _totals(rows)
-    _add_estimate(totals, estimate.entries, group_by)
+    _add_estimate(totals, estimate.sums)
     _add_unpriced(totals, scope, start, end, group_by)
     ordered = sorted(
         (key for key in totals if not key.is_idle), key=lambda k: (-totals[k].amount, k.label)
@@ -183,12 +188,12 @@ def _spend(
     estimate: Estimate,
 ) -> Spend:
     held = [one for one in sums if not one.key.is_idle]
-    allocated = [entry for entry in estimate.entries if entry.kind != LedgerKind.IDLE]
-    idle = [entry.cost_amount for entry in estimate.entries if entry.kind == LedgerKind.IDLE]
-    gpu_ms = sum(one.gpu_ms for one in held) + sum(entry.gpu_milliseconds for entry in allocated)
+    allocated = [one for one in estimate.sums if not one.key.is_idle]
+    idle = [one.amount for one in estimate.sums if one.key.is_idle]
+    gpu_ms = sum(one.gpu_ms for one in held) + sum(one.gpu_ms for one in allocated)
     return Spend(
         allocated_amount=sum((one.amount for one in held), ZERO),
-        estimated_amount=sum((entry.cost_amount for entry in allocated), ZERO),
+        estimated_amount=sum((one.amount for one in allocated), ZERO),
         idle_amount=sum((one.amount for one in sums if one.key.is_idle), ZERO) + sum(idle, ZERO),
         gpu_hours=_hours(gpu_ms),
         sealed_to=_sealed_to(),
@@ -205,15 +210,13 @@ def _sealed_to() -> datetime | None:
     return min((row["last"] + HOUR for row in last), default=None)
 
 
-def _add_estimate(
-    totals: dict[GroupKey, _Total], entries: Iterable[LedgerEntry], group_by: GroupBy
-) -> None:
-    for entry in entries:
-        total = totals[open_hours.key_of(entry, group_by)]
-        total.estimated += entry.cost_amount
-        total.gpu_ms += entry.gpu_milliseconds
-        if not entry.is_priced:
-            total.unpriced_gpu_ms += entry.gpu_milliseconds
+def _add_estimate(totals: dict[GroupKey, _Total], sums: Iterable[OpenSum]) -> None:
+    for one in sums:
+        total = totals[one.key]
+        total.estimated += one.amount
+        total.gpu_ms += one.gpu_ms
+        if not one.is_priced:
+            total.unpriced_gpu_ms += one.gpu_ms
 
 
 def _add_unpriced(

@@ -6,7 +6,7 @@ Only sealed rows: an hour that is not sealed may still change.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 from django.db.models.fields.json import KT, KeyTextTransform
 
-from fleet.costs.selectors.ledger_rows import IDLE
+from fleet.costs.selectors.ledger_filter import IDLE
 from fleet.gpus.selectors import prices
 from fleet.models import LedgerKind, LedgerRow, Node, SealedHour, WorkloadHour
 from portal.core import clock
@@ -48,19 +48,21 @@ class NodeHours:
 
 
 def charged_hours(
-    *, team_slug: str, start: datetime, end: datetime
+    *, team_slug: str, start: datetime, end: datetime, deployments: Collection[str] | None = None
 ) -> Mapping[str, list[ChargedHour]]:
-    """By deployment, in order of time."""
-    used = _used(team_slug, start, end)
+    """By deployment, in order of time. `deployments` None: all."""
+    served = used(team_slug, start, end, deployments)
     hours: dict[str, list[ChargedHour]] = defaultdict(list)
+    charged = _rows(team_slug, start, end)
+    if deployments is not None:
+        charged = charged.filter(workload_labels__deployment__in=list(deployments))
     rows = (
-        _rows(team_slug, start, end)
-        .values("hour", deployment=KT("workload_labels__deployment"))
+        charged.values("hour", deployment=KT("workload_labels__deployment"))
         .annotate(cost=Sum("cost_amount"))
         .order_by("hour")
     )
     for row in rows:
-        requests, observed, busy = used.get((row["deployment"], row["hour"]), (0, 0, 0))
+        requests, observed, busy = served.get((row["deployment"], row["hour"]), (0, 0, 0))
         hours[row["deployment"]].append(
             ChargedHour(
                 start=row["hour"],
@@ -124,12 +126,15 @@ def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
     return rows.exclude(Q(workload_labels__deployment=None))
 
 
-def _used(
-    team_slug: str, start: datetime, end: datetime
+def used(
+    team_slug: str, start: datetime, end: datetime, deployments: Collection[str] | None = None
 ) -> dict[tuple[str, datetime], tuple[int, int, int]]:
+    """By deployment and hour: requests, and milliseconds that were observed and busy."""
     rows = WorkloadHour.objects.filter(
         workload__team__slug=team_slug, start__gte=start, start__lt=end
     )
+    if deployments is not None:
+        rows = rows.filter(workload__labels__deployment__in=list(deployments))
     sums = (
         rows.values("start", deployment=KeyTextTransform("deployment", "workload__labels"))
         .annotate(

@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, NullIf
 
 from fleet.costs.domain.results import LedgerEntry
-from fleet.costs.selectors import open_hours, sealed
+from fleet.costs.selectors import caller_parts, open_hours, sealed
 from fleet.costs.selectors.sealed import Scope
 from fleet.models import Cluster, LedgerKind, LedgerRow, Node
 
@@ -17,7 +17,16 @@ from fleet.models import Cluster, LedgerKind, LedgerRow, Node
 def entries(
     *, team_slugs: Collection[str] | None, start: datetime, end: datetime
 ) -> Iterator[LedgerEntry]:
-    """Oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle."""
+    """Oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle. Sealed ones
+    of deployments with callers are split by caller.
+    """
+    yield from caller_parts.split(_sealed(team_slugs, start, end))
+    yield from open_hours.entries(Scope(team_slugs), start, end)
+
+
+def _sealed(
+    team_slugs: Collection[str] | None, start: datetime, end: datetime
+) -> Iterator[LedgerEntry]:
     rows = sealed.rows_in(Scope(team_slugs), start, end).annotate(
         region=_region(), node_gpu_milliseconds=_gpu_time_of_node()
     )
@@ -44,7 +53,6 @@ def entries(
             sealed_at=row.sealed_at,
             is_demo=row.is_demo,
         )
-    yield from open_hours.entries(Scope(team_slugs), start, end)
 
 
 def _region() -> Coalesce:

@@ -3,99 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
-from django.core.paginator import Page, Paginator
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Model, Q, QuerySet, Sum
 
-from fleet.costs.domain.results import ZERO, LedgerEntry
-from fleet.costs.selectors import metering
-from fleet.models import LedgerKind, LedgerRow
+from fleet.costs.domain.results import ZERO
+from fleet.costs.selectors import open_rows, sealed
+from fleet.costs.selectors.ledger_filter import LedgerFilter
+from fleet.costs.selectors.open_rows import OpenRows
+from fleet.models import LedgerDay, LedgerRow, LedgerTeamDay, LedgerTeamHour
 from portal.core import clock
 
 PAGE_SIZE = 50
-IDLE = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerFilter:
-    """None and empty fields do not filter; a `team_slug` of "" selects unattributed rows."""
-
-    start: datetime
-    end: datetime
-    team_slug: str | None = None
-    model: str = ""
-    deployment: str = ""
-    revision: str = ""
-    cluster_name: str = ""
-    is_idle: bool | None = None
-
-    @property
-    def labels(self) -> dict[str, str]:
-        pairs = {"model": self.model, "deployment": self.deployment, "revision": self.revision}
-        return {name: value for name, value in pairs.items() if value}
+_CURSOR_TIME = "%Y%m%dT%H%M"
+_LONGEST_ID = 18
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerPage:
-    """Newest first. `estimated` is on the first page only; the totals are over all pages."""
+    """Newest first. `estimated` has rows on the first page only; the amounts are over all pages."""
 
-    sealed: Page[LedgerRow]
-    estimated: Sequence[LedgerEntry]
+    sealed: Sequence[LedgerRow]
+    # Of the last row, where older ones exist.
+    next_cursor: str
+    is_first: bool
+    estimated: OpenRows
     sealed_amount: Decimal
-    estimated_amount: Decimal
 
     @property
     def total_amount(self) -> Decimal:
-        return self.sealed_amount + self.estimated_amount
+        return self.sealed_amount + self.estimated.amount
 
 
 def page(
-    *, team_slugs: Collection[str] | None, row_filter: LedgerFilter, number: str | None = None
+    *, team_slugs: Collection[str] | None, row_filter: LedgerFilter, cursor: str = ""
 ) -> LedgerPage:
-    """`team_slugs` None means the whole fleet, including unattributed pods and idle."""
-    rows = _sealed(team_slugs, row_filter)
-    sealed = Paginator(rows.order_by("-hour", "pk"), PAGE_SIZE).get_page(number)
-    estimated = _estimated(team_slugs, row_filter)
+    """`team_slugs` None means the whole fleet, including unattributed pods and idle. A cursor that
+    means nothing shows the first page.
+    """
+    after = _read(cursor)
+    rows = row_filter.rows(team_slugs)
+    if after is not None:
+        hour, pk = after
+        rows = rows.filter(Q(hour__lt=hour) | Q(hour=hour, pk__gt=pk), hour__lte=hour)
+    shown = list(rows.order_by("-hour", "pk")[: PAGE_SIZE + 1])
+    limit = PAGE_SIZE if after is None else 0
     return LedgerPage(
-        sealed=sealed,
-        estimated=() if sealed.has_previous() else estimated,
-        sealed_amount=rows.aggregate(total=Sum("cost_amount"))["total"] or ZERO,
-        estimated_amount=sum((entry.cost_amount for entry in estimated), ZERO),
+        sealed=shown[:PAGE_SIZE],
+        next_cursor=_cursor_of(shown[PAGE_SIZE - 1]) if len(shown) > PAGE_SIZE else "",
+        is_first=after is None,
+        estimated=open_rows.list_rows(team_slugs=team_slugs, row_filter=row_filter, limit=limit),
+        sealed_amount=_sealed_amount(team_slugs, row_filter),
     )
 
 
-def _sealed(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> QuerySet[LedgerRow]:
-    rows = LedgerRow.objects.filter(hour__gte=row_filter.start, hour__lt=row_filter.end)
-    if team_slugs is not None:
-        rows = rows.filter(team_slug__in=team_slugs).exclude(IDLE)
-    if row_filter.is_idle is not None:
-        rows = rows.filter(IDLE) if row_filter.is_idle else rows.exclude(IDLE)
-    if row_filter.team_slug is not None:
-        rows = rows.filter(team_slug=row_filter.team_slug)
+def _sealed_amount(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> Decimal:
+    """Whole days from their roll-up: a month has millions of rows."""
+    period = sealed.cut(row_filter.start, row_filter.end, now=clock.now())
+    amount = ZERO
+    if period.days:
+        first, last = period.days
+        model: type[Model] = LedgerDay if row_filter.labels else LedgerTeamDay
+        days = model._default_manager.filter(day__gte=first, day__lt=last)
+        amount += _amount_of(days, team_slugs, row_filter)
+    for start, end in period.hours:
+        if row_filter.labels:
+            rows = replace(row_filter, start=start, end=end).rows(team_slugs)
+            amount += rows.aggregate(total=Sum("cost_amount"))["total"] or ZERO
+        else:
+            hours = LedgerTeamHour.objects.filter(hour__gte=start, hour__lt=end)
+            amount += _amount_of(hours, team_slugs, row_filter)
+    return amount
+
+
+def _amount_of(
+    sums: QuerySet[Any], team_slugs: Collection[str] | None, row_filter: LedgerFilter
+) -> Decimal:
+    sums = row_filter.of_sums(sums, team_slugs)
     if row_filter.cluster_name:
-        rows = rows.filter(cluster_name=row_filter.cluster_name)
-    return rows.filter(**{f"workload_labels__{k}": v for k, v in row_filter.labels.items()})
+        sums = sums.filter(cluster_name=row_filter.cluster_name)
+    return Decimal(sums.aggregate(total=Sum("cost_micros"))["total"] or 0).scaleb(-6)
 
 
-def _estimated(
-    team_slugs: Collection[str] | None, row_filter: LedgerFilter
-) -> tuple[LedgerEntry, ...]:
-    estimate = metering.estimate(start=row_filter.start, end=row_filter.end, now=clock.now())
-    return tuple(entry for entry in estimate.entries if _matches(entry, team_slugs, row_filter))
+def _cursor_of(row: LedgerRow) -> str:
+    return f"{row.hour.astimezone(UTC):{_CURSOR_TIME}}.{row.pk}"
 
 
-def _matches(
-    entry: LedgerEntry, team_slugs: Collection[str] | None, row_filter: LedgerFilter
-) -> bool:
-    is_idle = entry.kind == LedgerKind.IDLE
-    if team_slugs is not None and (is_idle or entry.team_slug not in team_slugs):
-        return False
-    return (
-        row_filter.is_idle in (None, is_idle)
-        and row_filter.team_slug in (None, entry.team_slug)
-        and row_filter.cluster_name in ("", entry.cluster_name)
-        and all(str(entry.labels.get(k, "")) == v for k, v in row_filter.labels.items())
-    )
+def _read(cursor: str) -> tuple[datetime, int] | None:
+    time, _, pk = cursor.partition(".")
+    if not (pk.isascii() and pk.isdecimal() and len(pk) <= _LONGEST_ID):
+        return None
+    try:
+        return datetime.strptime(time, _CURSOR_TIME).replace(tzinfo=UTC), int(pk)
+    except ValueError:
+        return None

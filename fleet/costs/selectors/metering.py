@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -136,7 +136,7 @@ def estimate(
     clusters = Cluster.objects.exclude(last_seen_at=None).exclude(pk__in=without_clusters)
     if only_clusters is not None:
         clusters = clusters.filter(pk__in=only_clusters)
-    open_hours = dict(_unsealed_hours(clusters, start, min(end, now)))
+    open_hours = dict(_unsealed_hours(list(clusters), start, min(end, now)))
     if not open_hours:
         return Estimate((), {})
     first = min(min(hours) for hours in open_hours.values())
@@ -163,8 +163,10 @@ def _known_to(cluster: Cluster) -> datetime:
 
 
 def _unsealed_hours(
-    clusters: Iterable[Cluster], start: datetime, end: datetime
+    clusters: Sequence[Cluster], start: datetime, end: datetime
 ) -> Iterator[tuple[int, list[datetime]]]:
+    if not clusters:
+        return
     sealed = set(
         SealedHour.objects.filter(hour__gte=start - HOUR, hour__lt=end).values_list(
             "cluster_id", "hour"

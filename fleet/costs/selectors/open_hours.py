@@ -6,26 +6,52 @@ A kept estimate is as of at most a few minutes ago (fleet.costs.services.open_ho
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
-from django.db.models import Sum
+from django.db.models import BigIntegerField, Sum
+from django.db.models.functions import Cast
 
 from fleet.costs.domain.results import GroupBy, GroupKey, LedgerEntry
 from fleet.costs.selectors import metering, usage
-from fleet.costs.selectors.metering import Estimate
 from fleet.costs.selectors.sealed import Scope
 from fleet.models import LedgerKind, OpenHour, OpenHourSum
 from portal.core import clock
-from portal.core.money import MICRO
 
 _FRESH = timedelta(minutes=5)
 
 
-def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy) -> Estimate:
-    """Kept estimates come as one entry for each group of `group_by`."""
-    now = clock.now()
-    fresh = list(OpenHour.objects.filter(computed_at__gt=now - _FRESH).select_related("cluster"))
+def list_kept() -> list[OpenHour]:
+    """The hours of large clusters whose estimate is fresh."""
+    fresh = OpenHour.objects.filter(computed_at__gt=clock.now() - _FRESH)
+    return list(fresh.select_related("cluster").defer("cluster__capabilities"))
+
+
+@dataclass(slots=True)
+class OpenSum:
+    """What a group cost so far in an hour that is not sealed. Unpriced GPU time costs 0."""
+
+    hour: datetime
+    key: GroupKey
+    amount: Decimal
+    gpu_ms: int
+    is_priced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A group may come several times. `unpriced` maps a node's id to its hours without a price."""
+
+    sums: Sequence[OpenSum]
+    unpriced: Mapping[int, int]
+
+
+def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None) -> Estimate:
+    """None is no grouping: all that is not idle."""
+    now, fresh = clock.now(), list_kept()
     clusters = {hour.cluster_id for hour in fresh}
     kept = [hour for hour in fresh if start <= hour.hour < end]
     live = metering.estimate(
@@ -38,10 +64,10 @@ def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy) ->
     unpriced = Counter(live.unpriced)
     for hour in kept:
         unpriced.update(hour.unpriced_nodes)
-    entries = [entry for entry in live.entries if _is_in(entry, scope)]
+    sums = [_sum_of(entry, group_by) for entry in live.entries if _is_in(entry, scope)]
     if kept:
-        entries += _kept_entries(scope, kept, group_by)
-    return Estimate(tuple(entries), unpriced)
+        sums += _kept_sums(scope, kept, group_by)
+    return Estimate(sums, unpriced)
 
 
 def entries(scope: Scope, start: datetime, end: datetime) -> list[LedgerEntry]:
@@ -50,14 +76,13 @@ def entries(scope: Scope, start: datetime, end: datetime) -> list[LedgerEntry]:
     return [entry for entry in live.entries if _is_in(entry, scope)]
 
 
-def key_of(entry: LedgerEntry, group_by: GroupBy) -> GroupKey:
-    return usage.key_for(
-        group_by,
-        team_slug=entry.team_slug,
-        labels=entry.labels,
-        cluster_name=entry.cluster_name,
-        is_idle=entry.kind == LedgerKind.IDLE,
-    )
+def _sum_of(entry: LedgerEntry, group_by: GroupBy | None) -> OpenSum:
+    is_idle = entry.kind == LedgerKind.IDLE
+    values: list[Any] = [entry.cluster_name]
+    if group_by is not GroupBy.CLUSTER:
+        values = [entry.team_slug, *map(entry.labels.get, usage.grouping_labels(group_by))]
+    key = usage.key_of(group_by, values, is_idle=is_idle)
+    return OpenSum(entry.hour, key, entry.cost_amount, entry.gpu_milliseconds, entry.is_priced)
 
 
 def _is_in(entry: LedgerEntry, scope: Scope) -> bool:
@@ -70,7 +95,7 @@ def _is_in(entry: LedgerEntry, scope: Scope) -> bool:
     )
 
 
-def _kept_entries(scope: Scope, kept: list[OpenHour], group_by: GroupBy) -> list[LedgerEntry]:
+def _kept_sums(scope: Scope, kept: list[OpenHour], group_by: GroupBy | None) -> list[OpenSum]:
     hours = {hour.pk: hour for hour in kept}
     rows = OpenHourSum.objects.filter(open_hour__in=hours)
     if scope.team_slugs is not None:
@@ -79,26 +104,17 @@ def _kept_entries(scope: Scope, kept: list[OpenHour], group_by: GroupBy) -> list
         rows = rows.filter(model__in=scope.models)
     if scope.deployments:
         rows = rows.filter(deployment__in=scope.deployments)
-    labels = usage.grouping_labels(group_by)
-    grouped = (
-        rows.values("open_hour", "team_slug", "is_idle", "is_priced", *labels)
-        .annotate(cost=Sum("cost_micros"), ms=Sum("gpu_milliseconds"))
-        .order_by()
+    cost, ms = (Cast(Sum(n), BigIntegerField()) for n in ("cost_micros", "gpu_milliseconds"))
+    names: tuple[str, ...] = ()
+    if group_by not in (None, GroupBy.CLUSTER):
+        names = ("team_slug", *usage.grouping_labels(group_by))
+    grouped = rows.values_list("open_hour", "is_idle", "is_priced", *names).annotate(
+        cost=cost, ms=ms
     )
-    return [
-        LedgerEntry(
-            hour=hours[row["open_hour"]].hour,
-            cluster_name=hours[row["open_hour"]].cluster.name,
-            node_name="",
-            instance_type="",
-            kind=LedgerKind.IDLE if row["is_idle"] else LedgerKind.ALLOCATED,
-            team_slug=row["team_slug"],
-            namespace="",
-            workload_name="",
-            labels={name: row[name] for name in labels if row[name]},
-            gpu_milliseconds=int(row["ms"]),
-            cost_amount=(Decimal(row["cost"]) * MICRO).quantize(MICRO),
-            usd_per_hour_amount=Decimal(0) if row["is_priced"] else None,
-        )
-        for row in grouped
-    ]
+    sums = []
+    for pk, is_idle, is_priced, *group, cost_micros, gpu_ms in grouped.order_by():
+        values = group or [hours[pk].cluster.name]
+        key = usage.key_of(group_by, values, is_idle=is_idle)
+        amount = Decimal(cost_micros).scaleb(-6)
+        sums.append(OpenSum(hours[pk].hour, key, amount, gpu_ms, is_priced))
+    return sums

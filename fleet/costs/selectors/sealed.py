@@ -12,13 +12,14 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Case, Model, Q, QuerySet, Sum, Value, When
+from django.db.models import BigIntegerField, Case, Model, Q, QuerySet, Sum, Value, When
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce, TruncDay
+from django.db.models.functions import Cast, Coalesce, TruncDay
 
 from fleet.costs.domain.results import GroupBy, GroupKey, Step
 from fleet.costs.selectors import usage
-from fleet.costs.selectors.ledger_rows import IDLE
+from fleet.costs.selectors.ledger_filter import IDLE
+from fleet.gpus.domain.intervals import HOUR
 from fleet.models import LedgerDay, LedgerRow, LedgerTeamDay, LedgerTeamHour
 from portal.core import clock
 from portal.core.money import MICRO
@@ -40,7 +41,7 @@ class Scope:
         return bool(self.models or self.deployments)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SealedSum:
     """`at` is the start of the step, None where none was requested."""
 
@@ -60,8 +61,10 @@ class Period:
 
 
 def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
-    """The day of `now` counts as whole where the period lasts until then: no later hour is sealed."""
-    first, last = _ceil(start), (_ceil(end) if end >= now else _floor(end))
+    """The last day counts as whole where the period lasts until now: an hour that starts later has not
+    ended, so it is not sealed.
+    """
+    first, last = _ceil(start), (_ceil(end) if end > now - HOUR else _floor(end))
     if first >= last:
         return Period(None, [(start, end)])
     spans = [(start, first), (last, end)]
@@ -69,13 +72,18 @@ def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
 
 
 def sums(
-    scope: Scope, start: datetime, end: datetime, group_by: GroupBy, *, step: Step | None = None
+    scope: Scope,
+    start: datetime,
+    end: datetime,
+    group_by: GroupBy | None,
+    *,
+    step: Step | None = None,
 ) -> Iterator[SealedSum]:
-    """Of the hours that start in [start, end). A group may come several times."""
+    """Of the hours that start in [start, end). A group may come several times; None is all of them."""
     period = Period(None, [(start, end)])
     if step is not Step.HOUR:
         period = cut(start, end, now=clock.now())
-    by_team = group_by in (GroupBy.TEAM, GroupBy.CLUSTER) and not scope.has_names
+    by_team = group_by in (None, GroupBy.TEAM, GroupBy.CLUSTER) and not scope.has_names
     if period.days:
         yield from _of_days(scope, period.days, group_by, step, by_team=by_team)
     for span in period.hours:
@@ -86,7 +94,12 @@ def sums(
 
 
 def _of_days(
-    scope: Scope, days: tuple[date, date], group_by: GroupBy, step: Step | None, *, by_team: bool
+    scope: Scope,
+    days: tuple[date, date],
+    group_by: GroupBy | None,
+    step: Step | None,
+    *,
+    by_team: bool,
 ) -> Iterator[SealedSum]:
     model: type[Model] = LedgerTeamDay if by_team else LedgerDay
     rows = model._default_manager.filter(day__gte=days[0], day__lt=days[1])
@@ -94,20 +107,18 @@ def _of_days(
         rows = rows.filter(model__in=scope.models)
     if scope.deployments:
         rows = rows.filter(deployment__in=scope.deployments)
-    names = _names(group_by)
-    times = ("day",) if step else ()
-    for row in _summed(_of_teams(rows, scope), (*times, "is_idle", "is_demo", *names)):
-        at = datetime.combine(row["day"], time(), tzinfo=UTC) if step else None
-        yield _sum_of(row, group_by, at)
+    for day, one in _summed(_of_teams(rows, scope), group_by, "day" if step else ""):
+        one.at = datetime.combine(day, time(), tzinfo=UTC) if step else None
+        yield one
 
 
 def _of_team_hours(
-    scope: Scope, span: tuple[datetime, datetime], group_by: GroupBy, step: Step | None
+    scope: Scope, span: tuple[datetime, datetime], group_by: GroupBy | None, step: Step | None
 ) -> Iterator[SealedSum]:
     rows = _of_teams(LedgerTeamHour.objects.filter(hour__gte=span[0], hour__lt=span[1]), scope)
-    times = ("hour",) if step else ()
-    for row in _summed(rows, (*times, "is_idle", "is_demo", *_names(group_by))):
-        yield _sum_of(row, group_by, _step_of(row["hour"], step) if step else None)
+    for hour, one in _summed(rows, group_by, "hour" if step else ""):
+        one.at = _step_of(hour, step) if step else None
+        yield one
 
 
 def _of_teams(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
@@ -116,21 +127,27 @@ def _of_teams(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
     return rows.filter(team_slug__in=scope.team_slugs, is_idle=False)
 
 
-def _summed(rows: QuerySet[Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    grouped = rows.values_list(*names).annotate(cost=Sum("cost_micros"), ms=Sum("gpu_milliseconds"))
-    columns = (*names, "cost", "ms")
+def _summed(
+    rows: QuerySet[Any], group_by: GroupBy | None, time_name: str
+) -> Iterator[tuple[Any, SealedSum]]:
+    """Each sum without its time, which stands before it; None without a `time_name`."""
+    names = _names(group_by)
+    times = (time_name,) if time_name else ()
+    # PostgreSQL adds integers to a decimal, which takes longer to read.
+    cost, ms = (Cast(Sum(n), BigIntegerField()) for n in ("cost_micros", "gpu_milliseconds"))
+    grouped = rows.values_list("is_idle", "is_demo", *names, *times).annotate(cost=cost, ms=ms)
+    end = 2 + len(names)
     for values in grouped.order_by():
-        yield dict(zip(columns, values, strict=True))
-
-
-def _sum_of(row: dict[str, Any], group_by: GroupBy, at: datetime | None) -> SealedSum:
-    amount = (Decimal(row["cost"]) * MICRO).quantize(MICRO)
-    key = _key_of(row, group_by)
-    return SealedSum(at, key, is_demo=row["is_demo"], amount=amount, gpu_ms=int(row["ms"]))
+        key = usage.key_of(group_by, values[2:end], is_idle=values[0])
+        amount = Decimal(values[-2]).scaleb(-6)
+        yield (
+            values[end] if times else None,
+            SealedSum(None, key, is_demo=values[1], amount=amount, gpu_ms=values[-1]),
+        )
 
 
 def _of_rows(
-    scope: Scope, span: tuple[datetime, datetime], group_by: GroupBy, step: Step | None
+    scope: Scope, span: tuple[datetime, datetime], group_by: GroupBy | None, step: Step | None
 ) -> Iterator[SealedSum]:
     rows = rows_in(scope, *span)
     names = _names(group_by)
@@ -145,7 +162,8 @@ def _of_rows(
         amount=Sum("cost_amount"), ms=Sum("gpu_milliseconds")
     )
     for row in grouped.order_by():
-        key = _key_of(row | {"is_idle": row["idle"]}, group_by)
+        values = [row[name] for name in names]
+        key = usage.key_of(group_by, values, is_idle=row["idle"])
         # SQLite adds decimals as floating point.
         amount = row["amount"].quantize(MICRO)
         at = row["at"] if step else None
@@ -165,20 +183,12 @@ def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]
     return rows
 
 
-def _names(group_by: GroupBy) -> tuple[str, ...]:
+def _names(group_by: GroupBy | None) -> tuple[str, ...]:
+    if group_by is None:
+        return ()
     if group_by is GroupBy.CLUSTER:
         return ("cluster_name",)
     return ("team_slug", *usage.grouping_labels(group_by))
-
-
-def _key_of(row: dict[str, Any], group_by: GroupBy) -> GroupKey:
-    return usage.key_for(
-        group_by,
-        team_slug=row.get("team_slug", ""),
-        labels=row,
-        cluster_name=row.get("cluster_name", ""),
-        is_idle=row["is_idle"],
-    )
 
 
 def _step_of(hour: datetime, step: Step) -> datetime:

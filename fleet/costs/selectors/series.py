@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from fleet.costs.domain.results import CostPoint, GroupBy, GroupKey, Step
+from fleet.costs.domain.results import OTHERS, CostPoint, GroupBy, GroupKey, Step
 from fleet.costs.selectors import costs, open_hours, sealed
 from fleet.costs.selectors.costs import Teams
 from fleet.costs.selectors.sealed import Scope
 
-OTHERS = GroupKey(is_others=True)
 _Amounts = dict[tuple[datetime, GroupKey, bool], Decimal]
 
 
@@ -32,24 +31,24 @@ def series(
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
     if named is None:
         return _points(_amounts(scope, start, end, group_by, step))
-    if group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
+    if group_by is GroupBy.CLUSTER:
         return _points(_merged(_amounts(scope, start, end, group_by, step), named))
     of_named = _amounts(costs.narrow(scope, named), start, end, group_by, step) if named else {}
-    whole = _amounts(scope, start, end, GroupBy.TEAM, step)
+    whole = _amounts(scope, start, end, None, step)
     return _points(_with_others(of_named, whole, frozenset(named)))
 
 
 def _amounts(
-    scope: Scope, start: datetime, end: datetime, group_by: GroupBy, step: Step
+    scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None, step: Step
 ) -> _Amounts:
     amounts: _Amounts = defaultdict(Decimal)
     for one in sealed.sums(scope, start, end, group_by, step=step):
         if one.at is not None:
             amounts[one.at, one.key, False] += one.amount
-    for entry in open_hours.estimate(scope, start, end, group_by).entries:
-        hour = entry.hour.astimezone(UTC)
+    for open_sum in open_hours.estimate(scope, start, end, group_by).sums:
+        hour = open_sum.hour.astimezone(UTC)
         at = hour.replace(hour=0) if step is Step.DAY else hour
-        amounts[at, open_hours.key_of(entry, group_by), True] += entry.cost_amount
+        amounts[at, open_sum.key, True] += open_sum.amount
     return amounts
 
 
@@ -62,14 +61,14 @@ def _merged(amounts: _Amounts, named: Collection[GroupKey]) -> _Amounts:
 
 
 def _with_others(of_named: _Amounts, whole: _Amounts, named: frozenset[GroupKey]) -> _Amounts:
-    """`whole` is by team: what the named groups leave of it is of the others."""
+    """What the named groups leave of `whole` is of the others."""
     amounts: _Amounts = defaultdict(Decimal)
     for (at, key, is_estimated), amount in of_named.items():
         if key in named:
             amounts[at, key, is_estimated] += amount
             amounts[at, OTHERS, is_estimated] -= amount
     for (at, key, is_estimated), amount in whole.items():
-        amounts[at, GroupKey(is_idle=True) if key.is_idle else OTHERS, is_estimated] += amount
+        amounts[at, key if key.is_idle else OTHERS, is_estimated] += amount
     return {point: amount for point, amount in amounts.items() if amount or point[1] != OTHERS}
 
 

@@ -48,25 +48,21 @@ def list_nodes(
         leases = GpuLease.objects.filter(team_slug__in=team_slugs, started_at__lt=end)
         leases = leases.exclude(ended_at__lte=start)
         nodes = nodes.filter(pk__in=leases.values("node"))
-    rows_of_nodes = nodes.select_related("cluster").order_by("cluster__name", "name", "pk")
-    return tuple(_unpriced(node, hours[node.pk]) for node in rows_of_nodes)
+    # Without the clusters' capabilities, which are large and would come once for each node.
+    rows_of_nodes = nodes.order_by("cluster__name", "name", "pk").values_list(
+        *("pk", "cluster__name", "name", "instance_type", "capacity_type"),
+        *("region", "cluster__region"),
+    )
+    return tuple(
+        UnpricedNode(cluster, name, kind, capacity_type, region or of_cluster, hours[pk])
+        for pk, cluster, name, kind, capacity_type, region, of_cluster in rows_of_nodes
+    )
 
 
 def rows_of(rows: QuerySet[LedgerRow]) -> QuerySet[LedgerRow]:
     """The rows whose node still has no price for that hour."""
     waiting = UnpricedHour.objects.filter(node__uid=OuterRef("node_uid"), hour=OuterRef("hour"))
     return rows.filter(Exists(waiting))
-
-
-def _unpriced(node: Node, hours: int) -> UnpricedNode:
-    return UnpricedNode(
-        cluster_name=node.cluster.name,
-        node_name=node.name,
-        instance_type=node.instance_type,
-        capacity_type=node.capacity_type,
-        region=node.region or node.cluster.region,
-        hours=hours,
-    )
 
 
 def _has_a_price(node: Node, book: PriceBook) -> bool:

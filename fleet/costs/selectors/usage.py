@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from fleet.costs.domain.results import GroupBy, GroupKey
+from fleet.costs.domain.results import OTHERS, GroupBy, GroupKey
 from fleet.telemetry.domain.counters import source_label
 from fleet.telemetry.selectors import readings
 from fleet.telemetry.selectors.readings import ReadingSum
+
+_IDLE: Final = GroupKey(is_idle=True)
+_ALL_LABELS: Final = ("model", "deployment", "revision")
+_LABELS: Final[Mapping[GroupBy, tuple[str, ...]]] = {
+    GroupBy.MODEL: ("model",),
+    GroupBy.DEPLOYMENT: ("deployment",),
+    GroupBy.REVISION: ("deployment", "revision"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +83,24 @@ def key_for(
     )
 
 
-def grouping_labels(group_by: GroupBy) -> tuple[str, ...]:
+def key_of(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) -> GroupKey:
+    """As key_for, from the columns of a grouping: the cluster, or the team and its labels. None is no
+    grouping: all that is not idle.
+    """
+    if group_by is None:
+        return _IDLE if is_idle else OTHERS
+    if group_by is GroupBy.CLUSTER:
+        return GroupKey(cluster_name=values[0], is_idle=is_idle)
+    if is_idle:
+        return _IDLE
+    labels = dict(zip(grouping_labels(group_by), values[1:], strict=True))
+    model, deployment, revision = (str(labels.get(name) or "") for name in _ALL_LABELS)
+    return GroupKey(values[0], model, deployment, revision)
+
+
+def grouping_labels(group_by: GroupBy | None) -> tuple[str, ...]:
     """The workload labels of a grouping, besides the team."""
-    return {
-        GroupBy.MODEL: ("model",),
-        GroupBy.DEPLOYMENT: ("deployment",),
-        GroupBy.REVISION: ("deployment", "revision"),
-    }.get(group_by, ())
+    return _LABELS.get(group_by, ()) if group_by else ()
 
 
 def _sum_up(sums: list[ReadingSum]) -> GroupUsage:

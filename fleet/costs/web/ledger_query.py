@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from fleet.costs.domain.results import UNATTRIBUTED
-from fleet.costs.selectors.ledger_rows import LedgerFilter
+from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.web import query
 
 

@@ -63,8 +63,16 @@ def costs_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
 def ledger_page(request: HttpRequest, user: User) -> HttpResponse:
     row_filter = ledger_query.read(request.GET, now=clock.now())
     slugs = _slugs(request, user, _query(request))
-    page = ledger_rows.page(team_slugs=slugs, row_filter=row_filter, number=request.GET.get("page"))
-    return render(request, "costs/ledger.html", {"page": page, "row_filter": row_filter})
+    page = ledger_rows.page(
+        team_slugs=slugs, row_filter=row_filter, cursor=request.GET.get("older_than", "")
+    )
+    context = {
+        "page": page,
+        "row_filter": row_filter,
+        "newest_page": "" if page.is_first else with_query(request, older_than=None),
+        "older_page": with_query(request, older_than=page.next_cursor) if page.next_cursor else "",
+    }
+    return render(request, "costs/ledger.html", context)
 
 
 @require_GET

@@ -28,7 +28,7 @@ GROUPS = (
 _DAY = timedelta(days=1)
 _BY_HOUR_UP_TO = timedelta(days=2)
 _LONGEST = timedelta(days=400)
-ROWS_PER_PAGE = 50
+ROWS_PER_PAGE = 40
 _LAST_PAGE = 2000
 
 

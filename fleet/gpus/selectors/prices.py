@@ -124,15 +124,17 @@ def list_rows() -> list[Price]:
 
 def nodes_without_price() -> list[Node]:
     """GPU nodes that exist and whose price is not known, by cluster and name."""
-    nodes = list(
-        Node.objects.filter(gone_at=None, gpu_count__gt=0)
-        .select_related("cluster")
-        # Large, and read once for each node.
-        .defer("cluster__capabilities")
-        .order_by("cluster__name", "name")
-    )
-    known = book({node.instance_type for node in nodes}, on=date.max)
-    return [node for node in nodes if not known.has(key_of(node))]
+    nodes = Node.objects.filter(gone_at=None, gpu_count__gt=0).order_by("cluster__name", "name")
+    # Kinds are few, nodes are thousands.
+    kinds = nodes.values_list("instance_type", "region", "cluster__region", "capacity_type")
+    known = book(set(nodes.order_by().values_list("instance_type", flat=True)), on=date.max)
+    unknown = Q(pk__in=[])
+    for instance_type, region, of_cluster, capacity_type in kinds.order_by().distinct():
+        if not known.has(PriceKey(instance_type, region or of_cluster, capacity_type)):
+            kind = {"instance_type": instance_type, "capacity_type": capacity_type}
+            unknown |= Q(**kind, region=region, cluster__region=of_cluster)
+    # Capabilities are large, and would be read once for each node.
+    return list(nodes.filter(unknown).select_related("cluster").defer("cluster__capabilities"))
 
 
 def _valid(rows: QuerySet[InstancePrice], on: date) -> QuerySet[InstancePrice]:

@@ -57,6 +57,7 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("v1", "ResourceQuota", "resourcequotas"),
     ResourceType("v1", "LimitRange", "limitranges"),
     ResourceType("apps/v1", "DaemonSet", "daemonsets"),
+    ResourceType("batch/v1", "Job", "jobs"),
     ResourceType("apps/v1", "ReplicaSet", "replicasets"),
     ResourceType("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
     ResourceType("serving.kserve.io/v1alpha1", "ServingRuntime", "servingruntimes"),

@@ -214,7 +214,8 @@ def _error_of(response: httpx.Response) -> ApiError:
     try:
         status = response.json()
     except ValueError:
-        status = {}
+        # An API group that the server does not know is answered by plain text.
+        status = {"reason": "NotFound"} if response.status_code == HTTPStatus.NOT_FOUND else {}
     return _api_error(status, response.status_code, f"HTTP {response.status_code}")
 
 

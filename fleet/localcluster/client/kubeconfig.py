@@ -18,11 +18,14 @@ class InvalidKubeconfig(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Server and credentials; a client certificate is part of `tls`."""
+    """Server and credentials; a client certificate is part of `tls`. `authority`: PEM, empty where the
+    system's are trusted.
+    """
 
     server: str
     tls: ssl.SSLContext
     token: str | None
+    authority: str = ""
 
 
 def read(path: Path, context: str | None = None) -> Connection:
@@ -33,13 +36,13 @@ def read(path: Path, context: str | None = None) -> Connection:
     user = _named(config, "user", chosen["user"])
     if unsupported := {"exec", "auth-provider", "username"} & user.keys():
         raise InvalidKubeconfig(f"{path}: {', '.join(sorted(unsupported))} is not supported")
-    authority = _content(cluster, "certificate-authority", path.parent)
-    tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    authority = (_content(cluster, "certificate-authority", path.parent) or b"").decode()
+    tls = ssl.create_default_context(cadata=authority or None)
     certificate = _content(user, "client-certificate", path.parent)
     key = _content(user, "client-key", path.parent)
     if certificate and key:
         _load_client_certificate(tls, certificate, key)
-    return Connection(str(cluster["server"]), tls, user.get("token"))
+    return Connection(str(cluster["server"]), tls, user.get("token"), authority)
 
 
 def _named(config: JsonObject, field: str, name: str | None) -> JsonObject:

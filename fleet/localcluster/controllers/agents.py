@@ -29,10 +29,12 @@ class Agents:
         gateway_port: int | None,
         s3: S3Settings,
         has_own_envoy: bool = False,
+        kubelet_port: int = 0,
     ) -> None:
         data_dir = data_dir.resolve()
         self._api = api
         self._data_dir = data_dir
+        self._kubelet_port = kubelet_port
         self._has_own_envoy = has_own_envoy and gateway_port is not None
         self._stopping = threading.Event()
         self._gpus = nodes.detect_real()
@@ -47,7 +49,7 @@ class Agents:
 
     def start(self) -> None:
         """Recover first, so that the gateway never routes to a stale address."""
-        nodes.register(self._api, self._gpus)
+        nodes.register(self._api, self._gpus, self._kubelet_port)
         self._gateway.seed()
         self._kubelet.recover()
         self._gateway.reconcile()
@@ -58,7 +60,7 @@ class Agents:
 
     def heartbeat(self) -> None:
         """Keep the nodes ready where a node lifecycle controller watches them."""
-        nodes.register(self._api, self._gpus)
+        nodes.register(self._api, self._gpus, self._kubelet_port)
         node_leases.renew(self._api, self.node_names)
 
     def stop(self) -> None:

@@ -42,7 +42,7 @@ class ContainerState:
             "finishedAt": timestamp(),
         }
         if message:
-            ended["message"] = message[-MESSAGE_LIMIT:]
+            ended["message"] = message[-MESSAGE_LIMIT:] if exit_code else message
         self.is_ready = False
         self._change("terminated", ended)
 
@@ -103,7 +103,8 @@ def pod_status(
         item for item in before.get("conditions") or () if item["type"] not in _OWN_CONDITIONS
     ]
     status: JsonObject = {
-        "phase": "Running" if is_initialized and has_started else "Pending",
+        "phase": _final_phase(pod, [*initializers, *containers])
+        or ("Running" if is_initialized and has_started else "Pending"),
         "hostIP": "127.0.0.1",
         "podIP": address,
         "podIPs": [{"ip": address}],
@@ -115,6 +116,16 @@ def pod_status(
     if initializers:
         status["initContainerStatuses"] = [item.as_json() for item in initializers]
     return status
+
+
+def _final_phase(pod: JsonObject, states: Sequence[ContainerState]) -> str:
+    """Of a pod whose containers run once; empty while it is not over."""
+    if (pod.get("spec") or {}).get("restartPolicy") != "Never":
+        return ""
+    codes = [(item.state.get("terminated") or {}).get("exitCode") for item in states]
+    if any(codes):
+        return "Failed"
+    return "Succeeded" if all(code == 0 for code in codes) else ""
 
 
 def _condition(kind: str, otherwise: Mapping[str, str], *, is_true: bool) -> JsonObject:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.localcluster.controllers import api_keys, rate_limits
+from fleet.localcluster.controllers import api_keys, caller_counts, rate_limits
 from fleet.localcluster.controllers.api_keys import ApiKeys
+from fleet.localcluster.controllers.caller_counts import CountedClients
 from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.errors import JsonObject
 
@@ -41,6 +42,7 @@ class Policies:
 
     access: ApiKeys | None = None
     limits: RateLimits | None = None
+    counted: CountedClients | None = None
 
     @property
     def has_problem(self) -> bool:
@@ -223,6 +225,12 @@ def routes(listed: Sequence[Route]) -> JsonObject:
                         "name": "all",
                         "domains": ["*"],
                         "routes": [_route(item) for item in ordered],
+                        "virtual_clusters": [
+                            cluster
+                            for item in ordered
+                            if (counted := item.policies.counted)
+                            for cluster in caller_counts.virtual_clusters(counted, item)
+                        ],
                     }
                 ],
             }
@@ -239,9 +247,7 @@ def _route(route: Route) -> JsonObject:
     else:
         match["path_separated_prefix"] = route.path
     if route.headers:
-        match["headers"] = [
-            {"name": name, "string_match": {"exact": value}} for name, value in route.headers
-        ]
+        match["headers"] = caller_counts.exact_headers(route.headers)
     if not any(item.weight for item in route.backends):
         body = {"inline_string": "the route has no backend with a weight\n"}
         return {"match": match, "direct_response": {"status": 500, "body": body}}

@@ -6,6 +6,7 @@ from typing import TypeVar
 from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import api_keys, http_routes, rate_limits, route_policies
 from fleet.localcluster.controllers.api_keys import ApiKeys
+from fleet.localcluster.controllers.caller_counts import ClientMemory
 from fleet.localcluster.controllers.envoy_config import Policies
 from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.controllers.route_policies import Key
@@ -25,6 +26,7 @@ class GatewayPolicies:
         self._api = api
         self._gateway = gateway
         self._write_status = write_status
+        self._memory = ClientMemory()
 
     def of(self, routes: Set[Key]) -> dict[Key, Policies]:
         """By namespace and name of those routes that have one."""
@@ -36,7 +38,11 @@ class GatewayPolicies:
             SECURITY_POLICY, routes, lambda policy: api_keys.of_policy(policy, secrets)
         )
         limits = self._attach(BACKEND_TRAFFIC_POLICY, routes, rate_limits.of_policy)
-        return {key: Policies(access.get(key), limits.get(key)) for key in {*access, *limits}}
+        counted = self._memory.counted(access)
+        return {
+            key: Policies(access.get(key), limits.get(key), counted.get(key))
+            for key in {*access, *limits}
+        }
 
     def _attach(
         self, kind: Kind, routes: Set[Key], read: Callable[[JsonObject], T]

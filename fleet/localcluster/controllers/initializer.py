@@ -31,6 +31,7 @@ class Initializer:
         *,
         is_last: bool,
         needs_weights: bool = True,
+        runs_once: bool = False,
     ) -> None:
         self.state = ContainerState(container["name"], container.get("image", ""))
         self._container = container
@@ -41,6 +42,7 @@ class Initializer:
         self._compared = directory / f"{container['name']}.compared"
         self._is_last = is_last
         self._needs_weights = needs_weights
+        self._runs_once = runs_once
         self._workers = workers
         self._running: Future[str] | None = None
         self._starts_at = 0.0
@@ -51,7 +53,7 @@ class Initializer:
         return (self.state.state.get("terminated") or {}).get("exitCode") == 0
 
     def step(self, read_settings: Callable[[], storage.S3Settings]) -> None:
-        if self.is_done:
+        if self.is_done or (self._runs_once and "terminated" in self.state.state):
             return
         if self._running is not None:
             if self._running.done():
@@ -158,6 +160,8 @@ class Initializer:
         except (storage.StorageFailed, digest_check.FilesDiffer, OSError) as error:
             self._write(str(error))
             self.state.end(1, str(error))
+            if self._runs_once:
+                return
             delay = backoff_seconds(self.state.restarts)
             self._starts_at = monotonic() + delay
             if delay:

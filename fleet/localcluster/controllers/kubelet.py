@@ -28,7 +28,7 @@ from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import memory_prefix, remove_shared_memory
 from fleet.localcluster.errors import JsonObject, NotFound
 from fleet.localcluster.kinds import POD, SECRET, SERVICE_ACCOUNT, Kind
-from fleet.localcluster.objects import DEFAULT_GRACE_PERIOD_SECONDS
+from fleet.localcluster.objects import DEFAULT_GRACE_PERIOD_SECONDS, FINISHED_PHASES
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +88,8 @@ class Kubelet:
                 self._remove(pod)
             else:
                 self._report(pod, runner)
+            return
+        if (pod.get("status") or {}).get("phase") in FINISHED_PHASES:
             return
         runner = self._runner(pod)
         if runner is not None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers.pod_runner import (
     PODS_DIRECTORY,
     PORT_ANNOTATION,
@@ -10,19 +11,18 @@ from fleet.localcluster.controllers.pod_runner import (
 from fleet.localcluster.controllers.processes import LOCALHOST
 from fleet.localcluster.errors import BadRequest, JsonObject, NotFound
 from fleet.localcluster.kinds import POD
-from fleet.localcluster.store import Store
 
 
 class LocalPods:
     """Needs the data folder of the node agent, and nothing of its process."""
 
-    def __init__(self, store: Store, data_dir: Path) -> None:
-        self._store = store
+    def __init__(self, api: ClusterApi, data_dir: Path) -> None:
+        self._api = api
         self._directory = data_dir.resolve() / PODS_DIRECTORY
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
         """The address behind a container port; raises NotFound."""
-        pod = self._store.get(POD, namespace, name)
+        pod = self._pod(namespace, name)
         text = (pod["metadata"].get("annotations") or {}).get(f"{PORT_ANNOTATION}{port}")
         if text is None:
             raise NotFound(f'pod "{name}" does not listen on port {port} now')
@@ -38,7 +38,7 @@ class LocalPods:
         is_previous: bool = False,
     ) -> str:
         """The log of a container since its last start, or of the run before that."""
-        pod = self._store.get(POD, namespace, name)
+        pod = self._pod(namespace, name)
         path = self._log_path(pod, _container_name(pod, container), is_previous=is_previous)
         lines = path.read_text(errors="replace").splitlines(keepends=True)
         if tail_lines is None:
@@ -48,10 +48,20 @@ class LocalPods:
     def _log_path(self, pod: JsonObject, container: str, *, is_previous: bool) -> Path:
         ending = ".previous.log" if is_previous else ".log"
         path = self._directory / directory_name(pod) / f"{container}{ending}"
-        if not path.is_file():
-            name = pod["metadata"]["name"]
-            raise NotFound(f'container "{container}" in pod "{name}" is waiting to start')
-        return path
+        if path.is_file():
+            return path
+        name = pod["metadata"]["name"]
+        if is_previous:
+            raise BadRequest(
+                f'previous terminated container "{container}" in pod "{name}" not found'
+            )
+        raise BadRequest(f'container "{container}" in pod "{name}" is waiting to start')
+
+    def _pod(self, namespace: str, name: str) -> JsonObject:
+        pod = self._api.find(POD, namespace, name)
+        if pod is None:
+            raise NotFound(f'pods "{name}" not found')
+        return pod
 
 
 def _container_name(pod: JsonObject, requested: str | None) -> str:

@@ -7,6 +7,7 @@ from fleet.localcluster.controllers.claims import Claims
 from fleet.localcluster.controllers.deployments import Deployments
 from fleet.localcluster.controllers.garbage import Garbage
 from fleet.localcluster.controllers.graphs import InferenceGraphs
+from fleet.localcluster.controllers.jobs import Jobs
 from fleet.localcluster.controllers.kserve import InferenceServices
 from fleet.localcluster.controllers.reconcile import run_until
 from fleet.localcluster.controllers.replica_sets import ReplicaSets
@@ -26,6 +27,7 @@ class ControllerManager:
             InferenceGraphs(store).reconcile,
             Deployments(store).reconcile,
             ReplicaSets(store).reconcile,
+            Jobs(store).reconcile,
             Claims(store).reconcile,
             Scheduler(store).reconcile,
         ]

@@ -81,14 +81,17 @@ def names(real: Machine | None) -> frozenset[str]:
     return frozenset(machine.name for machine in _machines(real))
 
 
-def register(api: ClusterApi, real: Machine | None) -> None:
-    """Create missing nodes, report all as ready, delete real or simulated ones of an earlier start."""
+def register(api: ClusterApi, real: Machine | None, kubelet_port: int = 0) -> None:
+    """Create missing nodes, report all as ready, delete real or simulated ones of an earlier start.
+    0: no API server can ask the kubelet.
+    """
     present = {str(node["metadata"]["name"]): node for node in api.list(NODE)}
     ours = {REAL_NODE, *(machine.name for machine in SIMULATED)}
     for name in (present.keys() & ours) - names(real):
         api.delete(NODE, None, name)
     for machine in _machines(real):
         desired = node_of(machine, is_simulated=real is None)
+        desired["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": kubelet_port}}
         node = present.get(machine.name) or api.create(NODE, desired)
         _report_status(api, node, desired["status"])
 

@@ -11,12 +11,14 @@ from fleet.localcluster.controllers import (
     container_states,
     own_servers,
     processes,
+    program_container,
     triton,
+    volumes,
 )
 from fleet.localcluster.controllers.initializer import Initializer
+from fleet.localcluster.controllers.program_container import ProgramContainer
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import TritonContainer
-from fleet.localcluster.controllers.volumes import Volumes
 from fleet.localcluster.errors import JsonObject
 
 PODS_DIRECTORY = "pods"
@@ -44,6 +46,7 @@ class PodRunner:
     ) -> None:
         self.address = address
         directory.mkdir(parents=True, exist_ok=True)
+        volumes.make_empty(pod, directory)
         self.directory = directory
         spec = pod["spec"]
         items = list(spec.get("initContainers") or ())
@@ -55,16 +58,19 @@ class PodRunner:
         self._initializers = [
             Initializer(
                 item,
-                Volumes(directory, claims),
+                volumes.Volumes(directory, claims),
                 directory,
                 downloads,
                 is_last=item is items[-1],
                 needs_weights=needs_weights,
+                runs_once=spec.get("restartPolicy") == "Never",
             )
             for item in items
         ]
-        self._containers = [
-            TritonContainer(
+        self._containers: list[TritonContainer | ProgramContainer] = [
+            ProgramContainer(item, directory, installation, read_environment=read_environment)
+            if program_container.is_program(item)
+            else TritonContainer(
                 item, directory, installation, probes, read_environment=read_environment
             )
             for item in spec["containers"]

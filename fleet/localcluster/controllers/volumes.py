@@ -8,12 +8,21 @@ from pathlib import Path, PurePosixPath
 
 from fleet.localcluster.errors import JsonObject
 
+_FOLDER = "volumes"
+
+
+def make_empty(pod: JsonObject, directory: Path) -> None:
+    """The volumes that a kubelet makes for a new pod."""
+    for volume in pod["spec"].get("volumes") or ():
+        if "emptyDir" in volume:
+            (directory / _FOLDER / volume["name"]).mkdir(parents=True, exist_ok=True)
+
 
 class Volumes:
     """Maps paths inside a pod's containers to real ones."""
 
     def __init__(self, directory: Path, claims: Mapping[str, Path] | None = None) -> None:
-        self._directory = directory / "volumes"
+        self._directory = directory / _FOLDER
         self._claims = claims or {}
 
     def claim_at(self, container: JsonObject, path: str) -> tuple[Path, Path] | None:

@@ -6,12 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
-from django.db.models import Count, Min, Sum
+from django.db.models import Count, Min, QuerySet, Sum
 
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceBook, PriceKey
+from fleet.gpus.selectors.prices import PriceKey
 from fleet.models import GPU_PPM, GpuLease, Node, WorkloadMinute
 from portal.core import clock
 
@@ -79,16 +80,9 @@ def allocated_to(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGp
         workload__namespace__in={key.namespace for key in keys},
         workload__name__in={key.name for key in keys},
         ended_at=None,
-    ).select_related("workload", "node__cluster")
-    book = prices.book({lease.node.instance_type for lease in leases}, on=clock.now().date())
-    allocated: dict[WorkloadKey, AllocatedGpus] = {}
-    for lease in leases:
-        if lease.workload is None:
-            continue
-        workload = lease.workload
-        key = WorkloadKey(workload.cluster_id, workload.namespace, workload.name)
-        allocated[key] = _plus(allocated.get(key), lease, book)
-    return allocated
+    )
+    names = ("workload__cluster_id", "workload__namespace", "workload__name")
+    return {WorkloadKey(*group): gpus for group, gpus in _allocated_by(leases, *names).items()}
 
 
 def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
@@ -97,24 +91,14 @@ def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
 
 def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
     """GPUs that the teams' pods hold now, including pods of unregistered workloads."""
-    rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
-    leases = list(rows.select_related("node__cluster"))
-    book = prices.book({lease.node.instance_type for lease in leases}, on=clock.now().date())
-    total = AllocatedGpus(Decimal(0), Decimal(0))
-    for lease in leases:
-        total = _plus(total, lease, book)
-    return total
+    leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
+    return _allocated_by(leases).get((), AllocatedGpus(Decimal(0), Decimal(0)))
 
 
 def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus]:
     """As allocated_to_teams, by team; teams that hold none are left out."""
-    rows = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
-    leases = list(rows.select_related("node__cluster"))
-    book = prices.book({lease.node.instance_type for lease in leases}, on=clock.now().date())
-    allocated: dict[str, AllocatedGpus] = {}
-    for lease in leases:
-        allocated[lease.team_slug] = _plus(allocated.get(lease.team_slug), lease, book)
-    return allocated
+    leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
+    return {team: gpus for (team,), gpus in _allocated_by(leases, "team_slug").items()}
 
 
 def all_gpus() -> AllocatedGpus:
@@ -159,24 +143,39 @@ def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
     return [TeamMinute(*row) for row in rows]
 
 
-def _plus(before: AllocatedGpus | None, lease: GpuLease, book: PriceBook) -> AllocatedGpus:
-    gpus = Decimal(lease.share_ppm) / GPU_PPM
-    amount = _price_of(lease, book)
+def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ...], AllocatedGpus]:
+    """By these columns. The database adds up the shares on nodes of one kind: they have one price."""
+    kinds = list(
+        leases.values_list(
+            *names,
+            *("node__instance_type", "node__region", "node__cluster__region"),
+            *("node__capacity_type", "node__gpu_count"),
+        )
+        .annotate(Sum("share_ppm"))
+        .order_by()
+    )
+    today = clock.now().date()
+    book = prices.book({kind[len(names)] for kind in kinds}, on=today)
+    allocated: dict[tuple[Any, ...], AllocatedGpus] = {}
+    for kind in kinds:
+        group, (instance_type, region, of_cluster, capacity_type, gpu_count, share_ppm) = (
+            kind[: len(names)],
+            kind[len(names) :],
+        )
+        price = book.on(PriceKey(instance_type, region or of_cluster, capacity_type), today)
+        amount = None
+        if price is not None and gpu_count:
+            whole = price.of_gpus(gpu_count).usd_per_hour_amount
+            amount = whole * share_ppm / (gpu_count * GPU_PPM)
+        gpus = Decimal(share_ppm) / GPU_PPM
+        allocated[group] = _plus(allocated.get(group), AllocatedGpus(gpus, amount))
+    return allocated
+
+
+def _plus(before: AllocatedGpus | None, more: AllocatedGpus) -> AllocatedGpus:
     if before is None:
-        return AllocatedGpus(gpus, amount)
+        return more
     usd_per_hour = None
-    if before.usd_per_hour_amount is not None and amount is not None:
-        usd_per_hour = before.usd_per_hour_amount + amount
-    return AllocatedGpus(before.gpus + gpus, usd_per_hour)
-
-
-def _price_of(lease: GpuLease, book: PriceBook) -> Decimal | None:
-    amount = _price_of_node(lease.node, book)
-    if amount is None or not lease.node.gpu_count:
-        return None
-    return amount * lease.share_ppm / (lease.node.gpu_count * GPU_PPM)
-
-
-def _price_of_node(node: Node, book: PriceBook) -> Decimal | None:
-    price = book.of_node(node, clock.now().date())
-    return price.usd_per_hour_amount if price else None
+    if before.usd_per_hour_amount is not None and more.usd_per_hour_amount is not None:
+        usd_per_hour = before.usd_per_hour_amount + more.usd_per_hour_amount
+    return AllocatedGpus(before.gpus + more.gpus, usd_per_hour)

@@ -57,13 +57,14 @@ def of_workloads(
 ) -> Iterator[ReadingSum]:
     """By workload; one may come several times. With deployments: of those that serve them."""
     days, spans = _cut(start, end)
-    workloads = Workload.objects.select_related("team", "cluster")
+    workloads = Workload.objects.order_by()
     if team_slugs is not None:
         workloads = workloads.filter(team__slug__in=team_slugs)
     if deployments:
         named = workloads.annotate(of_deployment=KT("labels__deployment"))
         workloads = named.filter(of_deployment__in=deployments)
-    known = {workload.pk: workload for workload in workloads}
+    facts = workloads.values_list("pk", "team__slug", "cluster__name", "labels")
+    known = {pk: ((team, cluster), labels) for pk, team, cluster, labels in facts}
     tokens = F("prompt_tokens") + F("generation_tokens")
     sources: list[tuple[QuerySet[Any], Any]] = []
     if days:
@@ -73,10 +74,9 @@ def of_workloads(
     for rows, token_count in sources:
         of_known = rows if team_slugs is None else rows.filter(workload__in=list(known))
         for workload_id, *values in _summed(of_known, ["workload"], token_count):
-            workload = known.get(workload_id)
-            if workload is not None:
-                place = (workload.team.slug, workload.cluster.name)
-                row: tuple[Any, ...] = (*place, *values, workload.labels)
+            if workload_id in known:
+                place, labels = known[workload_id]
+                row: tuple[Any, ...] = (*place, *values, labels)
                 yield ReadingSum(*row)
 
 
@@ -103,19 +103,19 @@ def _summed(rows: QuerySet[Any], names: list[str], tokens: Any) -> Iterator[Any]
 
 
 def _cut(start: datetime, end: datetime) -> tuple[list[date], list[tuple[datetime, datetime]]]:
-    """Whole days of the period that were summed up, and what is left of it."""
-    kept = SummedDay.objects.filter(day__gte=start.date(), day__lt=end.date())
-    days = [
-        day
-        for day in kept.values_list("day", flat=True).order_by("day")
-        if start <= _midnight(day) and _midnight(day) + _DAY <= end
-    ]
+    """Days that were summed up, whole or so far, and what is left of the period."""
+    kept = SummedDay.objects.filter(day__gte=start.date(), day__lte=end.date())
+    days: list[date] = []
     spans: list[tuple[datetime, datetime]] = []
     at = start
-    for day in days:
-        if at < _midnight(day):
-            spans.append((at, _midnight(day)))
-        at = _midnight(day) + _DAY
+    for day, until in kept.values_list("day", "until").order_by("day"):
+        first, last = _midnight(day), until or _midnight(day) + _DAY
+        if first < start or last > end:
+            continue
+        if at < first:
+            spans.append((at, first))
+        days.append(day)
+        at = last
     if at < end:
         spans.append((at, end))
     return days, spans

@@ -1,4 +1,7 @@
-"""Sum up the readings of days that are over. A day is summed up once; repeated runs change nothing."""
+"""Sum up the readings of days that are over, and of the running day up to its last final hour.
+
+A day is summed up once, the running one after each hour; repeated runs change nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max, Min, Sum
+from django.db.models import F, Max, Min, Q, Sum
 
+from fleet.gpus.domain.intervals import hour_of
 from fleet.models import SummedDay, TeamUsageDay, WorkloadDay, WorkloadHour
 from portal.core import clock
 
@@ -35,10 +39,18 @@ def sum_up_finished() -> list[date]:
     first = WorkloadHour.objects.aggregate(first=Min("start"))["first"]
     if first is None:
         return []
-    done = set(SummedDay.objects.values_list("day", flat=True))
+    done = set(SummedDay.objects.filter(until=None).values_list("day", flat=True))
     last = (clock.now() - _FINAL_AFTER).astimezone(UTC).date()
     due = [day for day in _days(first.astimezone(UTC).date(), last) if day not in done]
     return [day for day in due[:_DAYS_PER_RUN] if _sum_up(day)]
+
+
+def sum_up_running() -> bool:
+    """Of this day, the hours that are final. False when they are summed up already."""
+    until = hour_of((clock.now() - _FINAL_AFTER).astimezone(UTC))
+    day = until.date()
+    is_done = SummedDay.objects.filter(Q(until=None) | Q(until__gte=until), day=day).exists()
+    return not is_done and until.hour > 0 and _sum_up(day, until)
 
 
 def forget(*, start: datetime) -> None:
@@ -48,16 +60,21 @@ def forget(*, start: datetime) -> None:
             model.objects.filter(day__gte=start.astimezone(UTC).date()).delete()
 
 
-def _sum_up(day: date) -> bool:
-    """False when another worker did so first."""
+def _sum_up(day: date, until: datetime | None = None) -> bool:
+    """False when another worker did so first. `until` None: the whole day."""
     start = datetime.combine(day, time(), tzinfo=UTC)
-    hours = WorkloadHour.objects.filter(start__gte=start, start__lt=start + _DAY).order_by()
+    end = until or start + _DAY
+    hours = WorkloadHour.objects.filter(start__gte=start, start__lt=end).order_by()
     names = {"slug": F("workload__team__slug"), "cluster": F("workload__cluster__name")}
     workloads = hours.values("workload_id").annotate(**{f"_{k}": v for k, v in _SUMS.items()})
     teams = hours.values(**names).annotate(**{f"_{k}": v for k, v in _SUMS.items()})
     try:
         with transaction.atomic():
-            SummedDay.objects.create(day=day)
+            # What was summed up while the day ran.
+            SummedDay.objects.filter(day=day).exclude(until=None).delete()
+            SummedDay.objects.create(day=day, until=until)
+            for model in (WorkloadDay, TeamUsageDay):
+                model.objects.filter(day=day).delete()
             WorkloadDay.objects.bulk_create(
                 (
                     WorkloadDay(
@@ -83,7 +100,7 @@ def _sum_up(day: date) -> bool:
             )
     except IntegrityError:
         return False
-    logger.info("telemetry: summed up %s", day)
+    logger.info("telemetry: summed up %s", until or day)
     return True
 
 

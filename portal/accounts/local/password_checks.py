@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from portal.accounts import sign_ins
+from portal.accounts import sign_in_events, sign_ins
 from portal.accounts.models import User
 from portal.accounts.sign_ins import Attempt
 from portal.core.errors import DomainError, Invalid
@@ -28,5 +28,8 @@ def require(user: User, password: str, *, attempt: Attempt, field: str) -> None:
             raise TooManyAttempts("Too many people are signing in. Try again in a moment.")
         is_right = user.check_password(password)
     if not is_right:
+        sign_in_events.record_refusal(
+            user.username, reason=sign_in_events.Reason.PASSWORD, address=attempt.address
+        )
         raise Invalid("This is not your password.", fields={field: "not your password"})
     sign_ins.succeeded(attempt)

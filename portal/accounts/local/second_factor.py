@@ -8,7 +8,7 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 
-from portal.accounts import people, roles
+from portal.accounts import people, roles, sign_in_events
 from portal.accounts.local import totp
 from portal.accounts.local.models import Authenticator, RecoveryCode
 from portal.accounts.local.password_checks import TooManyAttempts
@@ -102,12 +102,15 @@ def confirm(*, actor: User, code: str) -> list[str]:
     return codes
 
 
-def require(user: User, code: str) -> None:
+def require(user: User, code: str, *, address: str) -> None:
     """Accept a code of the app or a recovery code, each once. Raises Invalid and TooManyAttempts."""
     _count(user)
     text = "".join(code.split()).lower().replace("-", "")
     is_right = _use_recovery(user, text) if len(text) == _CODE_LENGTH else _use_code(user, text)
     if not is_right:
+        sign_in_events.record_refusal(
+            user.username, reason=sign_in_events.Reason.CODE, address=address
+        )
         raise _wrong()
     _reset(user)
 

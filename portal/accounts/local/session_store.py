@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 
 from portal.core import clock
@@ -33,6 +34,10 @@ class SessionStore(DatabaseStore):
         row: BrowserSession | None = self._get_session_from_db()  # type: ignore[attr-defined]  # Django's own
         if row is None:
             return {}
+        if _is_idle(row.last_seen_at):
+            self.delete(row.session_key)
+            self._session_key = None  # as Django's own does for one that expired
+            return {}
         self.seen_at = row.last_seen_at
         data: dict[str, Any] = self.decode(row.session_data)
         return data
@@ -47,3 +52,8 @@ class SessionStore(DatabaseStore):
         row.user_agent = began.get("user_agent", "")
         row.method = began.get("method", "")
         return row  # type: ignore[no-any-return]  # the class of get_model_class
+
+
+def _is_idle(seen_at: datetime) -> bool:
+    limit = timedelta(minutes=settings.SLIPWAY_SESSION_IDLE_MINUTES)
+    return bool(limit) and clock.now() - seen_at >= limit

@@ -8,9 +8,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from portal.accounts import sign_in_events
 from portal.accounts.local import password_checks, second_factor, step_up
 from portal.accounts.models import User
 from portal.core import clock
+from portal.core.client_address import client_address
 from portal.ui import confirm_page, kept_input
 from portal.ui.access import people_only
 from portal.ui.confirm_page import CodeForm
@@ -34,6 +36,7 @@ def confirm(request: HttpRequest, user: User) -> HttpResponse:
         )
     request.session.cycle_key()
     step_up.mark(request.session, clock.now())
+    sign_in_events.record_success(user, method="confirmation", address=client_address(request))
     opened = kept_input.opened(kept)
     if opened is not None:
         kept_input.store(request, opened)
@@ -43,7 +46,7 @@ def confirm(request: HttpRequest, user: User) -> HttpResponse:
 def _check(request: HttpRequest, user: User, form: ServiceForm) -> bool:
     answer = form.cleaned_data["answer"]
     if isinstance(form, CodeForm):
-        second_factor.require(user, answer)
+        second_factor.require(user, answer, address=client_address(request))
     else:
         attempt = attempt_of(request, user.username)
         password_checks.require(user, answer, attempt=attempt, field="answer")

@@ -19,8 +19,8 @@ _DATA = {
     "share": "g5.xlarge|nvidia.com/gpu|1",
 }
 _CHOICES = Choices(
-    versions=[("1", "detector:3"), ("2", "detector:2"), ("7", "classifier:1")],
-    packable=["detector:3", "detector:2", "classifier:1"],
+    versions=[("1", "detector:3")],
+    packable=["classifier:1"],
     clusters=[],
     shares=[],
 )
@@ -55,11 +55,16 @@ def test_settings_the_form_cannot_show_are_named_and_not_dropped(packed: Any) ->
         request_body.fields_of(body)
 
 
-def test_versions_of_other_models_are_offered() -> None:
-    form = DeployForm(_DATA, choices=_CHOICES)
-    settings = change_settings.settings_of(form, _DATA, None)
+def test_only_a_version_that_can_be_served_beside_it_is_accepted() -> None:
+    def errors(label: str) -> bool:
+        form = DeployForm({**_DATA, "packed_1": label}, choices=_CHOICES)
+        return "packed_1" in form.errors
 
-    assert [option.value for option in settings["packed_1"].options] == ["", "classifier:1"]
+    assert not errors("classifier:1")
+    assert not errors("")
+    assert errors("detector:2")
+    settings = change_settings.settings_of(DeployForm(_DATA, choices=_CHOICES), _DATA, None)
+    assert settings["packed_1"].is_searched
     assert settings["packed_1"].reason == ""
 
 

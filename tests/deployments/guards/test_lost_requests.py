@@ -181,7 +181,7 @@ def test_a_proxy_that_is_new_or_was_restarted_adds_nothing_from_before() -> None
 def test_a_share_that_is_missing_on_the_way_fails(
     counted: tuple[int, int], sent: tuple[int, int], is_failing: bool
 ) -> None:
-    result = evidence.judge_received(weight=5, counted=counted, sent=sent)
+    result = evidence.judge_received(weight=5, sent_weight=5, counted=counted, sent=sent)
 
     assert (result is not None) == is_failing
     if result is not None:

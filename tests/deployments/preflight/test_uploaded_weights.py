@@ -8,7 +8,7 @@ import pytest
 
 from deployments.changes.services import requests
 from deployments.changes.web import draft as drafts
-from deployments.changes.web import new_deployment_cards, settings
+from deployments.changes.web import engine_choices, new_deployment_cards
 from deployments.manifests.selectors import rendered
 from deployments.models import Model, ModelVersion
 from deployments.registry.domain.formats import hugging_face
@@ -216,7 +216,8 @@ def test_the_form_offers_its_engines_and_shows_what_was_read(world: World) -> No
 
     assert built.data["engine"] == "kserve-vllm"
     offered = {
-        choice.name: choice.reason for choice in settings.engine_choices(built.cluster, version)
+        choice.name: choice.reason
+        for choice in engine_choices.engine_choices(built.cluster, version)
     }
     assert {name for name, reason in offered.items() if not reason} == set(OPENAI)
     weights = new_deployment_cards.weights_of(version)

@@ -85,6 +85,8 @@ def test_an_ensemble_is_loaded_and_answers(
         "memory_mib": result.memory_mib,
         "first_ms": result.first_ms,
         "warm_ms": result.warm_ms,
+        "gpu_memory_mib": 0,
+        "cluster": "",
     }
 
 

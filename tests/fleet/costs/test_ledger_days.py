@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fleet.costs.domain.results import GroupBy, Step
 from fleet.costs.selectors import costs, series
-from fleet.costs.selectors.ledger_rows import IDLE
+from fleet.costs.selectors.ledger_filter import IDLE
 from fleet.costs.services import ledger, open_hours
 from fleet.models import (
     Cluster,

@@ -32,6 +32,7 @@ PEOPLE_ONLY = [
     Action.RELEASE_QUARANTINE,
     Action.MANAGE_MEMBERS,
     Action.MANAGE_CALLERS,
+    Action.CHOOSE_LOAD_TESTS,
     Action.VIEW_AUDIT,
     Action.MANAGE_TEAM,
     Action.MANAGE_PLATFORM,

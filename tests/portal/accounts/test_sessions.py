@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -13,8 +14,8 @@ from django.test import Client
 from portal.accounts.local import devices, sessions
 from portal.accounts.local.models import BrowserSession
 from portal.accounts.models import User
-from portal.audit.models import AuditEvent
 from portal.core import clock
+from tests.accounts import events_besides_sign_ins
 from tests.page import page
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +66,7 @@ def test_one_session_ends_and_then_all_others(ana: User) -> None:
     assert [is_signed_in(one) for one in (browser, phone, tablet)] == [True, False, True]
     browser.post("/account/sessions/end-others")
     assert [is_signed_in(one) for one in (browser, tablet, laptop)] == [True, False, False]
-    assert list(AuditEvent.objects.order_by("id").values_list("action", "after")) == [
+    assert list(events_besides_sign_ins().values_list("action", "after")) == [
         ("session.ended", {"sessions": 1}),
         ("session.ended", {"sessions": 2}),
     ]
@@ -80,7 +81,7 @@ def test_nobody_ends_the_session_of_another(ana: User) -> None:
     his.post("/account/sessions/end-others")
 
     assert is_signed_in(hers)
-    assert not AuditEvent.objects.exists()
+    assert not events_besides_sign_ins().exists()
 
 
 def test_an_ended_session_is_not_written_back_by_a_request_that_was_under_way(ana: User) -> None:
@@ -133,3 +134,35 @@ def test_expired_sessions_are_forgotten_at_the_next_sign_in(ana: User) -> None:
 )
 def test_devices_in_words(agent: str, words: str) -> None:
     assert devices.describe(agent) == words
+
+
+def test_a_session_that_nobody_used_ends_and_its_row_with_it(ana: User, settings: Any) -> None:
+    settings.SLIPWAY_SESSION_IDLE_MINUTES = 120
+    with time_machine.travel(clock.now(), tick=False) as traveller:
+        browser, idle = sign_in(), sign_in()
+        traveller.shift(timedelta(minutes=119))
+        assert is_signed_in(browser)
+        traveller.shift(timedelta(minutes=1))
+
+        assert not is_signed_in(idle)
+
+        assert is_signed_in(browser)
+        assert BrowserSession.objects.count() == 1
+
+
+def test_what_a_page_asks_for_while_nobody_touches_it_is_no_use(ana: User, settings: Any) -> None:
+    settings.SLIPWAY_SESSION_IDLE_MINUTES = 60
+    with time_machine.travel(clock.now(), tick=False) as traveller:
+        browser = sign_in()
+        for minutes, status in ((30, 200), (29, 200), (1, 401)):
+            traveller.shift(timedelta(minutes=minutes))
+            answer = browser.get("/session", headers={"Slipway-Unattended": "1"})
+            assert answer.status_code == status
+
+
+def test_without_a_limit_an_unused_session_lasts_its_hours(ana: User, settings: Any) -> None:
+    settings.SLIPWAY_SESSION_IDLE_MINUTES = 0
+    with time_machine.travel(clock.now(), tick=False) as traveller:
+        browser = sign_in()
+        traveller.shift(timedelta(hours=11, minutes=59))
+        assert is_signed_in(browser)

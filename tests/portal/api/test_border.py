@@ -54,13 +54,26 @@ def test_an_address_the_api_does_not_know_is_a_problem(path: str) -> None:
     assert answer.json()["status"] == answer.status_code
 
 
+def test_rest_without_tls_is_refused_and_not_redirected(settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    client = signed_in()
+
+    answer = client.get("/api/v1/teams", headers={"authorization": "Bearer slw_x"})
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "https_required")
+    assert "revoke it" in answer.json()["detail"]
+    assert client.get("/models").status_code == 301
+    assert client.get("/api/v1/teams", headers={"x-forwarded-proto": "https"}).status_code == 200
+
+
 @pytest.mark.parametrize(
-    "path", ["teams/vision/members/a%00b", "models/vision/a/aliases/a%00b", "me/tokens/99999999999"]
+    "path", ["teams/birds/members/a%00b", "models/birds/a/aliases/a%00b", "me/tokens/99999999999"]
 )
 def test_names_that_nothing_can_have_are_not_found(path: str) -> None:
     client: Any = APIClient()
     client.force_authenticate(make_user(is_platform_admin=True))
-    make_team(slug="vision")
+    make_team(slug="birds")
 
     answer = client.delete(f"/api/v1/{path}")
 

@@ -140,6 +140,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "post emergency-reviews/{review_id}/close": {"finding": "it was right"},
     "post approval-rules": {"name": "two", "needed": 2},
     "put approval-rules/{rule_id}": {"name": "two", "needed": 2},
+    "put teams/{slug}/load-tests": {"cluster": ""},
     "put teams/{slug}/rollout-limit": {"percent": 25},
     "post deployments/{deployment_id}/rollout-figures": {"steps": STEPS},
     "post teams/{slug}/rollout-templates": {"name": "careful", "steps": STEPS},

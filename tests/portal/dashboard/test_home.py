@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.test import Client
 
@@ -19,6 +20,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
+QUERIES = 32
 
 
 def measure(world: World, requests: int, failures: int) -> None:
@@ -165,3 +167,42 @@ def test_the_home_page_polls(world: World, signed_in: SignIn) -> None:
 
     assert part.part("home").text
     assert not part.is_whole_page
+
+
+def test_home_needs_as_many_queries_for_many_deployments_as_for_few(
+    world: World, signed_in: SignIn, django_assert_num_queries: Any
+) -> None:
+    serving = world.serving()
+    measure(world, requests=300, failures=3)
+    add_deployments(world, 1)
+    Deployment.objects.filter(name="other00").update(state=DeploymentState.DEGRADED)
+    client = signed_in(world.lead)
+    client.get("/")
+    with django_assert_num_queries(QUERIES):
+        client.get("/")
+    add_deployments(world, 30, start=1)
+    Deployment.objects.filter(name="other07").update(state=DeploymentState.DEGRADED)
+
+    with django_assert_num_queries(QUERIES):
+        shown = page(client.get("/"))
+
+    # The degraded one first, then by name, and no more than fit.
+    names = [link for link in shown.links if link.startswith(("other", "detector"))]
+    assert names[:2] == ["other00", "other07"]
+    assert serving.name in names
+    assert "other20" not in names
+
+
+def add_deployments(world: World, count: int, start: int = 0) -> None:
+    Deployment.objects.bulk_create(
+        Deployment(
+            team=world.team,
+            cluster_id=world.cluster_id,
+            name=f"other{number:02}",
+            namespace="vision",
+            created_by=world.member,
+            created_at=world.clock.at,
+            state=DeploymentState.PENDING,
+        )
+        for number in range(start, start + count)
+    )

@@ -72,7 +72,9 @@ READ_BY_THE_TEAM: Final = _rows(
     "get rollouts/{rollout_id}/before-traffic",
     "get rollouts/{rollout_id}/events",
     "get teams/{slug}",
+    "get teams/{slug}/caller-costs",
     "get teams/{slug}/delegations",
+    "get teams/{slug}/load-tests",
     "get teams/{slug}/members",
     "get teams/{slug}/rollout-limit",
     "get teams/{slug}/rollout-templates",
@@ -198,6 +200,7 @@ BY_LEADS: Final = (
     *_rows(LEADS, 204, "delete teams/{slug}/members/{username}"),
     *_rows(LEADS, 204, "delete teams/{slug}/delegations/{delegation_id}"),
     *_rows(LEADS, 200, "put teams/{slug}/members/{username}", "put teams/{slug}/rollout-limit"),
+    *_rows(LEADS, 200, "put teams/{slug}/load-tests"),
     *_rows(LEADS, 200, "get teams/{slug}/service-accounts"),
     *_rows(
         LEADS,

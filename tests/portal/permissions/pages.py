@@ -19,6 +19,7 @@ _MODEL: Final = "models/<slug:team>/<slug:name>"
 _VERSION: Final = f"{_MODEL}/<int:number>"
 _PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
 _TEAM: Final = "admin/teams/<str:slug>"
+_LOAD_TESTS: Final = "admin/teams/<slug:slug>/load-tests"
 _TEMPLATES: Final = "admin/teams/<slug:slug>/rollout-templates"
 _CLUSTER: Final = "admin/clusters/<int:cluster_id>"
 _PERSON: Final = "admin/people/<str:username>"
@@ -83,6 +84,8 @@ OF_EVERYONE: Final = tuple(
         "approvals",
         "costs",
         "costs.csv",
+        "costs/callers",
+        "costs/callers.csv",
         "costs/ledger",
         "costs/ledger.csv",
         "deployments",
@@ -150,6 +153,7 @@ TEAM_PAGES: Final = tuple(
         f"{_VERSION}/config.pbtxt",
         _PIPELINE,
         _TEMPLATES,
+        _LOAD_TESTS,
     )
 )
 FORMS_OF_MEMBERS: Final = tuple(
@@ -291,6 +295,12 @@ TEAMS: Final = (
     Row(f"POST {_TEAM}/delegates", LEADS, ok=422),
     Row(f"POST {_TEAM}/delegates/<int:delegation_id>/end", LEADS, ok=302),
     Row("POST admin/teams/<slug:slug>/rollout-limit", LEADS, ok=302, body={"percent": "25"}),
+    Row(
+        f"POST {_LOAD_TESTS}",
+        LEADS,
+        ok=302,
+        body={"cluster": "", "cpu": "2", "memory": "8Gi", "minutes": "30"},
+    ),
     Row(f"POST {_TEMPLATES}/<int:template_id>/remove", MEMBERS, ok=302),
     Row(f"POST {_TEMPLATES}/edit", MEMBERS, ok=422, body={"name": "x"}),
     Row("POST channels/<int:channel_id>", LEADS, ok=302),

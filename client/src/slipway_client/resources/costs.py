@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from slipway_client.connection import Connection
@@ -21,11 +22,12 @@ class Costs:
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> CostsAnswer:
-        """Hours that start in [start, end); left out, this month."""
+        """Hours that start in [start, end); left out, this month. The rows of all pages."""
         query = {
             "team": team,
             "group_by": group_by,
             "start": start.isoformat() if start else "",
             "end": end.isoformat() if end else "",
         }
-        return decode(CostsAnswer, self._connection.get("costs", query))
+        pages = [decode(CostsAnswer, page) for page in self._connection.answers("costs", query)]
+        return replace(pages[0], rows=tuple(row for page in pages for row in page.rows))

@@ -47,6 +47,28 @@ def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
             yield _request(signature, item)
 
 
+def alternatives_of(signature: Signature) -> Iterator[dict[str, Any]]:
+    """Shapes of the same requests, for a program that makes the values itself; integers are below
+    `below`.
+    """
+    inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
+    if not trial_inputs.can_make(inputs):
+        return
+    for policy in trial_inputs.POLICIES:
+        shapes = trial_inputs.shapes_of(inputs, policy)
+        if shapes is not None:
+            named = zip(signature.inputs, shapes, strict=True)
+            tensors = [
+                {
+                    "name": tensor.name,
+                    "datatype": tensor.protocol_dtype,
+                    "shape": list(shape if signature.is_batched else shape[1:]),
+                }
+                for tensor, shape in named
+            ]
+            yield {"below": policy.below, "inputs": tensors}
+
+
 def _dims_of_item(tensor: Tensor, signature: Signature) -> tuple[int, ...]:
     return tensor.dims[1:] if signature.is_batched else tensor.dims
 

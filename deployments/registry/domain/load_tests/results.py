@@ -27,8 +27,8 @@ class LoadOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadTest:
-    """Memory is the peak of all processes of the server, on the processor of the worker; latencies are of
-    the first generated request and the median of five more. `outputs` as the v2 protocol states them.
+    """Memory is the peak of all processes of the server; latencies are of the first generated request and
+    the median of five more. `outputs` as the v2 protocol states them.
     """
 
     outcome: LoadOutcome
@@ -37,13 +37,20 @@ class LoadTest:
     memory_mib: int = 0
     first_ms: float = 0
     warm_ms: float = 0
+    # Of the GPUs of its pod; 0 where none was measured.
+    gpu_memory_mib: int = 0
+    # The cluster that it ran on; empty: the portal's own machine.
+    cluster: str = ""
     outputs: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def describe_load(self) -> str:
-        return f"loaded in {self.load_seconds:.1f} s with {self.memory_mib:,} MiB"
+        on_gpu = f" and {self.gpu_memory_mib:,} MiB of GPU memory" if self.gpu_memory_mib else ""
+        where = f" on cluster {self.cluster}" if self.cluster else ""
+        memory = f"{self.memory_mib:,} MiB{on_gpu}{where}"
+        return f"loaded in {self.load_seconds:.1f} s with {memory}"
 
     def describe(self) -> str:
         return (

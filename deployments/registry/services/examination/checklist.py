@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import QuerySet
 
@@ -37,11 +38,16 @@ class LeaseLost(Exception):
 class Checklist:
     """Holds the lease as long as steps are reported."""
 
-    def __init__(self, version_id: int, lease: Lease) -> None:
+    def __init__(
+        self, version_id: int, lease: Lease, earlier: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """`earlier` are the steps of a pass that waits for its last one."""
         self.lease = lease
         self._version_id = version_id
         self._renewed_at = clock.now()
         self.steps = [VerificationStep(name) for name in STEPS]
+        for step in earlier:
+            self._set(step["name"], ok=step["ok"], detail=step["detail"])
 
     def running(self, name: str, detail: str) -> None:
         self._set(name, ok=None, detail=detail)

@@ -19,11 +19,11 @@ from deployments.registry.domain.serving_objects import ServingObject
 from deployments.registry.domain.signatures import Signature
 from deployments.registry.gateways import load_test as gateway
 from deployments.registry.gateways.object_store import ArtifactStore
-from deployments.registry.services.examination import sandboxed_steps
+from deployments.registry.services.examination import cluster_load_test, sandboxed_steps
 from deployments.registry.services.examination.checklist import Checklist
 from deployments.registry.services.examination.sandboxed_steps import refused
 
-STEP: Final = "Load test"
+STEP: Final = cluster_load_test.STEP
 _MIB: Final = 2**20
 # Triton itself, and copies of the files in its memory.
 _BASE_MEMORY_MIB: Final = 2048
@@ -64,7 +64,15 @@ def run(
             seconds=settings.SLIPWAY_LOAD_TEST_SECONDS,
             while_running=checklist.keep_alive_unless_stopped,
         )
-    return _conclude(result, inspection.signature, checklist)
+    return conclude(result, inspection.signature, checklist)
+
+
+def is_on_cluster(version: ModelVersion, kind: Format, checklist: Checklist) -> bool:
+    """Whether it is left to the cluster that the team chose."""
+    cluster = cluster_load_test.place_of(version) if kind.is_for_triton else ""
+    if cluster:
+        checklist.running(STEP, cluster_load_test.describe(cluster))
+    return bool(cluster)
 
 
 def skip(reason: str, checklist: Checklist) -> None:
@@ -83,7 +91,9 @@ def _reason_not_to_try(kind: Format, objects: Sequence[ServingObject]) -> str:
     return ""
 
 
-def _conclude(result: LoadTest, signature: Signature, checklist: Checklist) -> LoadTest | None:
+def conclude(result: LoadTest, signature: Signature, checklist: Checklist) -> LoadTest | None:
+    """None if the test has no result. Raises FileRefused and LeaseLost as `run`."""
+    where = f"on cluster {result.cluster}" if result.cluster else "on the portal's processor"
     cause = printable(result.detail)[:_MAX_CAUSE_LENGTH].rstrip(". ")
     match result.outcome:
         case LoadOutcome.ANSWERED:
@@ -93,7 +103,7 @@ def _conclude(result: LoadTest, signature: Signature, checklist: Checklist) -> L
             checklist.not_tried(STEP, cause)
             return None
         case LoadOutcome.LATE | LoadOutcome.TOO_LARGE:
-            checklist.inconclusive(STEP, f"stopped, no verdict: {cause} on the portal's processor")
+            checklist.inconclusive(STEP, f"stopped, no verdict: {cause} {where}")
             return None
         case LoadOutcome.NOT_LOADED if _NO_MODULE in cause:
             fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."

@@ -6,16 +6,18 @@ crash at any point: keys are deterministic, and a correct copy is kept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from deployments.models import ArtifactFile, ModelVersion
-from deployments.registry.domain import object_keys, triton_config
+from deployments.registry.domain import object_keys, signatures, triton_config
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.formats.catalogue import Detected
 from deployments.registry.domain.formats.format import Inspection
 from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.domain.not_servable import NeedsDeclaration
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.stored_artifact import StoredArtifact
@@ -39,6 +41,8 @@ class ExaminationResult:
 
     columns: dict[str, Any] = field(default_factory=dict)
     quarantine_reason: str = ""
+    # The load test on a cluster is still to come.
+    is_waiting: bool = False
 
 
 def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> ExaminationResult:
@@ -72,14 +76,25 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
         except NeedsDeclaration as need:
             result.quarantine_reason = str(need)
             return result
-    columns = _create_repository(version, artifact, detected, inspection, checklist)
+    result.columns |= _create_repository(version, artifact, detected, inspection, checklist)
     if result.quarantine_reason:
         load_test.skip("it is quarantined", checklist)
+    elif load_test.is_on_cluster(version, kind, checklist):
+        result.is_waiting = True
     else:
-        loaded = load_test.run(version, kind, columns, inspection, artifact.store, checklist)
-        columns["signature"] |= {results.KEY: loaded.to_json()} if loaded else {}
-    result.columns |= columns
+        loaded = load_test.run(version, kind, result.columns, inspection, artifact.store, checklist)
+        result.columns["signature"] |= {results.KEY: loaded.to_json()} if loaded else {}
     return result
+
+
+def after_load_test(
+    columns: Mapping[str, Any], result: LoadTest, checklist: Checklist
+) -> ExaminationResult:
+    """`columns` are those of the examination that waited for the result. Raises FileRefused."""
+    signature = signatures.from_json(columns["signature"])
+    loaded = load_test.conclude(result, signature, checklist)
+    measured = {results.KEY: loaded.to_json()} if loaded else {}
+    return ExaminationResult({**columns, "signature": columns["signature"] | measured})
 
 
 def _open(version: ModelVersion, checklist: Checklist) -> tuple[list[ArtifactFile], StoredArtifact]:

@@ -1,13 +1,17 @@
 """The client of the agents against a real API server: cache, writes, errors, a restarted server."""
 
 import os
+import ssl
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from fleet.localcluster.client import kubeconfig
 from fleet.localcluster.client.http_api import HttpClusterApi
+from fleet.localcluster.client.kubeconfig import Connection
 from fleet.localcluster.controllers import processes
 from fleet.localcluster.errors import AlreadyExists, ApiError, Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import CONFIG_MAP, POD, SERVICE
@@ -107,3 +111,24 @@ def test_the_cache_recovers_after_a_restart_of_the_server(tmp_path: Path) -> Non
         api.close()
         stop_api(process)
     assert [item["metadata"]["name"] for item in api.list(POD)] == ["b"]
+
+
+def test_a_group_that_the_server_does_not_know_is_not_found() -> None:
+    """A real API server answers a path of such a group with plain text instead of a Status."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404)
+            self.send_header("Content-Type", "text/plain")
+            self.end_headers()
+            self.wfile.write(b"404 page not found\n")
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        with pytest.raises(NotFound):
+            HttpClusterApi(Connection(url, ssl.create_default_context(), None), ()).list(POD)
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -11,9 +11,8 @@ from django.test import Client
 from portal.accounts import teams
 from portal.accounts.models import Identity, User
 from portal.accounts.oidc.providers import Provider
-from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict
-from tests.accounts import make_membership, make_team, make_user
+from tests.accounts import events_besides_sign_ins, make_membership, make_team, make_user
 from tests.portal.accounts.oidc.conftest import Server, SignIn
 from tests.portal.accounts.oidc.rows import counts, roles_of, who
 
@@ -49,9 +48,7 @@ def test_a_person_joins_the_team_of_the_claim_and_leaves_it_with_the_claim(
     assert User.objects.get().username == "ana"
     assert roles_of("ana") == {"audio": "member"}
     assert client.get("/admin/teams/vision").status_code == 404  # also in the older session
-    rows = AuditEvent.objects.order_by("id").values_list(
-        "action", "actor_name", "team_slug", "reason"
-    )
+    rows = events_besides_sign_ins().values_list("action", "actor_name", "team_slug", "reason")
     assert list(rows) == [
         ("person.created", "slipway", "", "first sign-in with Lab"),
         ("team.member_set", "slipway", "audio", "claims of Lab"),

@@ -1,0 +1,56 @@
+"""Have the requests of callers counted, in each cluster where a deployment has keys."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from django.db.models import Q, QuerySet
+
+from deployments.models import CallerKey
+from fleet.telemetry.domain.counters import LONGEST_GAP
+from fleet.telemetry.services import callers
+from fleet.telemetry.services.callers import CountedDeployment
+from portal.core import clock
+from portal.core.wakeups import wake
+
+# The last requests of a key are read after it ended.
+_AFTER_END: Final = timedelta(hours=1)
+
+
+def sweep() -> None:
+    """Each cluster by a task of its own: one that does not answer delays no other."""
+    for cluster_id in _keys().values_list("deployment__cluster", flat=True).distinct().order_by():
+        wake("deployments.count_callers", cluster_id)
+
+
+def count(*, cluster_id: int) -> None:
+    """Makes network calls: run it outside transactions."""
+    deployments = _deployments(cluster_id)
+    if deployments:
+        callers.count(cluster_id=cluster_id, deployments=deployments)
+
+
+def _deployments(cluster_id: int) -> list[CountedDeployment]:
+    since = clock.now() - LONGEST_GAP
+    by_deployment: dict[int, list[CallerKey]] = {}
+    rows = _keys().filter(deployment__cluster_id=cluster_id)
+    for row in rows.select_related("consumer", "deployment__team"):
+        by_deployment.setdefault(row.deployment_id, []).append(row)
+    return [
+        CountedDeployment(
+            team_slug=keys[0].deployment.team.slug,
+            namespace=keys[0].deployment.namespace,
+            name=keys[0].deployment.name,
+            callers={key.client: key.consumer.name for key in keys},
+            new_clients=frozenset(key.client for key in keys if key.created_at > since),
+        )
+        for keys in by_deployment.values()
+    ]
+
+
+def _keys() -> QuerySet[CallerKey]:
+    return CallerKey.objects.filter(
+        Q(ended_at=None) | Q(ended_at__gt=clock.now() - _AFTER_END),
+        deployment__is_retired=False,
+    )

@@ -1,0 +1,25 @@
+"""What the pod of a load test sends to the model: the plan that pod_program.py reads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from deployments.registry.domain.load_tests import requests
+from deployments.registry.domain.signatures import Signature
+
+# Of the environment of a container; more alternatives than fit are left out.
+_MAX_LENGTH: Final = 64 * 1024
+
+
+def to_text(signature: Signature, *, model: str, seconds: int, is_on_cpu: bool) -> str:
+    plan: dict[str, Any] = {
+        "model": model,
+        "seconds": seconds,
+        "is_on_cpu": is_on_cpu,
+        "requests": list(requests.alternatives_of(signature)),
+    }
+    while len(text := json.dumps(plan)) > _MAX_LENGTH and plan["requests"]:
+        plan["requests"].pop()
+    # Kubernetes expands $(NAME) in values, and tensors have any name.
+    return text.replace("$", "\\u0024")

@@ -1,0 +1,98 @@
+"""The load test of a version in a Job on a cluster: the last step of its verification, which waits for it.
+
+The version's lease drives it: each pass takes the next step and requeues, so that a worker may die anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from deployments.models import LoadTestRun, ModelVersion
+from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.load_tests.results import LoadTest
+from deployments.registry.services.examination.checklist import Checklist
+from portal.core import clock
+
+STEP: Final = "Load test"
+_SOON: Final = timedelta(seconds=5)
+_LATER: Final = timedelta(seconds=15)
+_FIRST_MINUTES: Final = timedelta(minutes=2)
+
+
+class Runner(Protocol):
+    """Runs Jobs. Each method is idempotent."""
+
+    def place_of(self, version: ModelVersion) -> str:
+        """The name of the cluster that the team chose; empty without one."""
+
+    def begin(self, version: ModelVersion, columns: Mapping[str, Any]) -> None:
+        """Store the run. The cluster is not called."""
+
+    def advance(self, run: LoadTestRun) -> LoadTest | str:
+        """Take the next step: the result, or why there is none yet."""
+
+    def remove(self, run: LoadTestRun) -> bool:
+        """Remove the Job. False if the cluster has to be asked again."""
+
+
+_runners: list[Runner] = []
+
+
+def register(runner: Runner) -> None:
+    _runners[:] = [runner]
+
+
+def place_of(version: ModelVersion) -> str:
+    return _runners[0].place_of(version) if _runners else ""
+
+
+def describe(cluster: str, step: str = "") -> str:
+    return f"runs on cluster {cluster}" + (f": {step}" if step else "")
+
+
+def begin(version: ModelVersion, columns: Mapping[str, Any]) -> None:
+    _runners[0].begin(version, columns)
+
+
+def run_of(version: ModelVersion) -> LoadTestRun | None:
+    """Of this verification. One of an earlier verification is removed."""
+    run = LoadTestRun.objects.filter(version=version).select_related("cluster").first()
+    if run is None or run.until == version.deadline_at:
+        return run
+    remove(run)
+    return None
+
+
+def remove_of(version: ModelVersion) -> None:
+    """Of a verification that was stopped."""
+    for run in LoadTestRun.objects.filter(version=version):
+        remove(run)
+
+
+def remove(run: LoadTestRun) -> None:
+    """If the cluster cannot be reached, it removes the Job itself, by its time limits."""
+    _runners[0].remove(run)
+    run.delete()
+
+
+def advance(run: LoadTestRun, checklist: Checklist) -> LoadTest | None:
+    """None while it runs. The Job is gone once there is a result, unless the cluster stays away."""
+    if run.result is None:
+        step = _runners[0].advance(run)
+        if isinstance(step, str):
+            if step != run.detail:
+                LoadTestRun.objects.filter(pk=run.pk).update(detail=step)
+            checklist.running(STEP, describe(run.cluster.name, step))
+            return None
+        run.result = step.to_json()
+        LoadTestRun.objects.filter(pk=run.pk).update(result=run.result)
+    if not _runners[0].remove(run) and clock.now() < run.deadline_at:
+        return None
+    return results.from_json(run.result)
+
+
+def next_check_at(run: LoadTestRun) -> datetime:
+    at = clock.now()
+    return at + (_SOON if at - run.began_at < _FIRST_MINUTES else _LATER)

@@ -1,0 +1,56 @@
+"""Which rows of the ledger stand behind a number."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet
+
+from fleet.models import LedgerKind, LedgerRow
+
+IDLE: Final = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFilter:
+    """None and empty fields do not filter; a `team_slug` of "" selects unattributed rows."""
+
+    start: datetime
+    end: datetime
+    team_slug: str | None = None
+    model: str = ""
+    deployment: str = ""
+    revision: str = ""
+    cluster_name: str = ""
+    is_idle: bool | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        pairs = {"model": self.model, "deployment": self.deployment, "revision": self.revision}
+        return {name: value for name, value in pairs.items() if value}
+
+    def rows(self, team_slugs: Collection[str] | None) -> QuerySet[LedgerRow]:
+        """`team_slugs` None means the whole fleet, including unattributed pods and idle."""
+        rows = LedgerRow.objects.filter(hour__gte=self.start, hour__lt=self.end)
+        if team_slugs is not None:
+            rows = rows.filter(team_slug__in=team_slugs).exclude(IDLE)
+        if self.is_idle is not None:
+            rows = rows.filter(IDLE) if self.is_idle else rows.exclude(IDLE)
+        if self.team_slug is not None:
+            rows = rows.filter(team_slug=self.team_slug)
+        if self.cluster_name:
+            rows = rows.filter(cluster_name=self.cluster_name)
+        return rows.filter(**{f"workload_labels__{k}": v for k, v in self.labels.items()})
+
+    def of_sums(self, sums: QuerySet[Any], team_slugs: Collection[str] | None) -> QuerySet[Any]:
+        """The same of sums by team and idle and, where labels filter, by labels. Not by cluster."""
+        if team_slugs is not None:
+            sums = sums.filter(team_slug__in=team_slugs, is_idle=False)
+        if self.is_idle is not None:
+            sums = sums.filter(is_idle=self.is_idle)
+        if self.team_slug is not None:
+            sums = sums.filter(team_slug=self.team_slug)
+        return sums.filter(**self.labels)

@@ -1,0 +1,105 @@
+"""Requests of each caller, as a gateway counts them: what is read, and what it means since the last reading.
+
+- The embedded cluster's Envoy has a virtual cluster for each client of a route, `namespace/route/client` with a
+  slash for each dot of the client. It counts what it answered; a refused key is none of them.
+- Envoy Gateway has no such counter. A platform can count the access log of its proxies: Prometheus then has
+  `slipway_caller_requests_total` with the labels `caller` and `route` (docs/callers.md).
+
+A client is the name that the gateway gives a request once its key was accepted. No key is in any name here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from fleet.clusters.domain.prometheus import Sample
+from fleet.telemetry.domain.gateway_metrics import NotMetrics
+
+# Envoy's own names of its counters: what one page is limited to.
+PAGE_FILTER: Final = r"\.vcluster\..+\.upstream_rq_(completed|total)$"
+METRIC: Final = "slipway_caller_requests_total"
+QUERY: Final = METRIC
+_ENVOY: Final = "envoy_vhost_vcluster_upstream_rq_"
+# A caller that was not served yet has only the second, 0.
+_COMPLETED, _TOTAL = f"{_ENVOY}completed", f"{_ENVOY}total"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Counter:
+    """One counter of one proxy. `series` tells those of a client apart that it counts separately."""
+
+    proxy: str
+    series: str
+    namespace: str
+    route: str
+    client: str
+
+
+Counts = Mapping[Counter, int]
+
+
+def parse_page(text: str, *, proxy: str) -> dict[Counter, int]:
+    """Of Envoy's page of metrics. Raises NotMetrics."""
+    counts: dict[Counter, int] = {}
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                # The parser adds `_total` to the names of counters that lack it.
+                name = sample.name.removesuffix("_total")
+                if name not in (_COMPLETED, _TOTAL.removesuffix("_total")):
+                    continue
+                counter = _of_virtual_cluster(sample.labels.get("envoy_virtual_cluster", ""), proxy)
+                if counter is not None:
+                    served = int(sample.value) if name == _COMPLETED else 0
+                    counts[counter] = counts.get(counter, 0) + served
+    except ValueError as error:
+        raise NotMetrics(f"cannot be read: {error}") from error
+    return counts
+
+
+def of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
+    """Samples of QUERY. Those that name no route of the Gateway API are left out."""
+    counts: dict[Counter, int] = defaultdict(int)
+    for sample in samples:
+        labels = sample.labels
+        # Envoy Gateway: httproute/<namespace>/<name>/rule/…
+        kind, _, rest = labels.get("route", "").partition("/")
+        parts = rest.split("/")
+        client = labels.get("caller", "")
+        if kind == "httproute" and len(parts) > 1 and client:
+            proxy = labels.get("pod") or labels.get("instance", "")
+            counts[Counter(proxy, rest, parts[0], parts[1], client)] += int(sample.value)
+    return dict(counts)
+
+
+def increases(
+    before: Counts, after: Counts, *, known: Collection[str], is_new: Collection[str]
+) -> dict[Counter, int]:
+    """What was counted between two readings.
+
+    A counter that is lower than before started again from zero. One that was not read before started at
+    zero if its proxy was read before (`known`), or if its client `is_new`: so new that no request of it can
+    be older than what readings may miss. Else it has requests of an unknown time, which count nowhere.
+    """
+    increased = {}
+    for counter, value in after.items():
+        earlier = before.get(counter)
+        if earlier is None:
+            is_from_zero = counter.proxy in known or counter.client in is_new
+            increased[counter] = value if is_from_zero else 0
+        else:
+            increased[counter] = value if value < earlier else value - earlier
+    return increased
+
+
+def _of_virtual_cluster(name: str, proxy: str) -> Counter | None:
+    namespace, *rest = name.split("/", 2)
+    if len(rest) != 2:
+        return None
+    route, client = rest
+    return Counter(proxy, "", namespace, route, client.replace("/", "."))
