@@ -13,6 +13,7 @@ from fleet.kube.services import clients, objects
 from tests.cluster import build
 
 
+@pytest.mark.usefixtures("namespace")
 def test_the_portal_reads_the_versions_that_were_built(cluster_id: int) -> None:
     from fleet.models import Cluster
 

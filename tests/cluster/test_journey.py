@@ -89,8 +89,11 @@ def agents(s3_store: Any, settings: Any, tmp_path: Path, admin: Kubectl) -> Iter
 
 
 @pytest.fixture
-def served_cluster(cluster_id: int, agents: Agents) -> Cluster:
-    """Registered, and probed as an administrator's test of the connection does."""
+def served_cluster(cluster_id: int, namespace: str, agents: Agents) -> Cluster:
+    """Registered, and probed as an administrator's test of the connection does, with the permissions
+    that came with the namespace.
+    """
+    assert namespace
     url = f"http://127.0.0.1:{agents.gateway_port}"
     Cluster.objects.filter(pk=cluster_id).update(gateway_url=url)
     capabilities.probe(cluster_id=cluster_id)

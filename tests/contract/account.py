@@ -41,18 +41,19 @@ def make_namespaces(admin: Kubectl, cluster_id: int, names: Sequence[str]) -> No
     manifests = [_namespace(name) for name in (*names, _GATEWAY_NAMESPACE)]
     account = f"{PORTAL_NAMESPACE}/{PORTAL_ACCOUNT}"
     admin.apply([*manifests, *cluster_rbac("--service-account", account, "--namespaces", *names)])
+    _wait_for_grant(cluster_id, {"group": "", "resource": "nodes", "verb": "list"})
     for name in names:
-        _wait_for_grant(cluster_id, name)
+        writing = {"group": "", "resource": "services", "verb": "patch", "namespace": name}
+        _wait_for_grant(cluster_id, writing)
 
 
 def _namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def _wait_for_grant(cluster_id: int, namespace: str) -> None:
+def _wait_for_grant(cluster_id: int, attributes: dict[str, str]) -> None:
     """The API server learns of new roles a moment after it has stored them."""
-    attributes = {"group": "", "resource": "services", "verb": "patch", "namespace": namespace}
     wait_for(
-        f"grant for the portal to write in {namespace}",
+        f"grant for the portal: {attributes}",
         lambda: clients.client_for(cluster_id).may(attributes),
     )
