@@ -1,5 +1,6 @@
 from django.urls import URLPattern, path
 
+from fleet.capacity.api import node_views
 from fleet.capacity.api import views as capacity_views
 from fleet.clusters.api import views as cluster_views
 from fleet.costs.api import caller_views, views
@@ -21,6 +22,13 @@ urlpatterns: list[URLPattern] = [
     ),
     path("clusters/<int:cluster_id>/shares", capacity_views.SharesView.as_view(), name="shares"),
     path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
+    path("nodes/<int:node_id>", node_views.NodeView.as_view(), name="node"),
+    path("nodes/<int:node_id>/hours", node_views.NodeHoursView.as_view(), name="node-hours"),
+    path(
+        "nodes/<int:node_id>/utilisation",
+        node_views.NodeUseView.as_view(),
+        name="node-utilisation",
+    ),
     path("pods", observation_views.PodsView.as_view(), name="pods"),
     path("prices", gpu_views.PricesView.as_view(), name="prices"),
     path("usage", views.UsageView.as_view(), name="usage"),

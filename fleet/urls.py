@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from fleet.capacity.web import pages
+from fleet.capacity.web import node, pages
 from fleet.costs.web import callers as caller_costs
 from fleet.costs.web import pages as cost_pages
 
 urlpatterns: list[URLPattern] = [
     path("fleet", pages.fleet_page, name="fleet"),
+    path("fleet/nodes/gone", node.gone_nodes_page, name="gone-nodes"),
+    path("fleet/nodes/<int:node_id>", node.node_page, name="node"),
     path("costs", cost_pages.costs_page, name="costs"),
     path("costs.csv", cost_pages.costs_csv, name="costs-csv"),
     path("costs/callers", caller_costs.callers_page, name="caller-costs"),

@@ -71,6 +71,9 @@ class Node(models.Model):
     # fleet.kube.domain.quantities: resource names to quantities such as "47810m"
     allocatable = models.JSONField(default=dict)
     labels = models.JSONField(default=dict)
+    # fleet.observation.domain.node_health: Condition and Taint, lists.
+    conditions = models.JSONField(default=list)
+    taints = models.JSONField(default=list)
     is_ready = models.BooleanField(default=False)
     is_schedulable = models.BooleanField(default=True)
     is_simulated = models.BooleanField(default=False)

@@ -128,6 +128,12 @@ class LedgerRow(models.Model):
         indexes = [
             models.Index(fields=["team_slug", "hour"]),
             models.Index(fields=["hour", "node_uid"]),
+            # Of one node; the other rows are found by the constraint's index.
+            models.Index(
+                fields=["node_uid", "hour"],
+                condition=models.Q(kind="adjustment"),
+                name="adjustments_of_a_node",
+            ),
         ]
 
     def __str__(self) -> str:

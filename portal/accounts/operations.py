@@ -53,6 +53,9 @@ _READ: Final = """
     get models/{team}/{name}/versions
     get models/{team}/{name}/versions/{number}
     get nodes
+    get nodes/{node_id}
+    get nodes/{node_id}/hours
+    get nodes/{node_id}/utilisation
     get pipeline-changes
     get pipeline-changes/{pipeline_change_id}
     get pipeline-changes/{pipeline_change_id}/checks

@@ -119,11 +119,12 @@ def lines(
     unit: str,
     threshold: float | None = None,
     marks: Sequence[Mark] = (),
+    time_format: str = "%H:%M",
 ) -> Chart:
     """Lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
     names = _ordered([point.series for point in points])
     colours = _colours(names)
-    layers = [_line_layer(points, names, colours, unit, threshold)]
+    layers = [_line_layer(points, names, colours, unit, threshold, time_format)]
     if threshold is not None:
         layers += _threshold(threshold, unit)
     if marks:
@@ -140,12 +141,13 @@ def _line_layer(
     colours: Sequence[str],
     unit: str,
     threshold: float | None,
+    time_format: str,
 ) -> dict[str, Any]:
     mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.8}
     mark["invalid"] = "break-paths-show-domains"
     if len(points) <= _FEW_POINTS:
         mark["point"] = {"size": 30}
-    axis: dict[str, Any] = {"format": "%H:%M", "title": None, "tickCount": _ticks(points)}
+    axis: dict[str, Any] = {"format": time_format, "title": None, "tickCount": _ticks(points)}
     axis |= {"labelOverlap": True, "labelFlush": False, "labelSeparation": 8}
     value = {"field": "value", "type": "quantitative"}
     return {
@@ -158,7 +160,7 @@ def _line_layer(
             "y": value | {"scale": _value_scale(points, threshold), "axis": _value_axis(unit)},
             "color": _colour_scale(names, colours),
             "tooltip": [
-                {"field": "at", "type": "temporal", "format": "%H:%M:%S", "title": "UTC"},
+                {"field": "at", "type": "temporal", "format": f"{time_format}:%S", "title": "UTC"},
                 {"field": "series", "title": "Series"},
                 {"field": "value", "title": unit, "format": ",.3~f"},
             ],

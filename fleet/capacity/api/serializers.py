@@ -43,6 +43,7 @@ class GpuSerializer(Serializer):
 
 
 class NodeSerializer(Serializer):
+    id = serializers.IntegerField()
     cluster_id = serializers.IntegerField()
     cluster_name = serializers.CharField()
     name = serializers.CharField()

@@ -43,6 +43,7 @@ class GpuTile:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
+    id: int
     cluster_id: int
     cluster_name: str
     name: str

@@ -178,6 +178,7 @@ def _holder(lease: GpuLease, visibility: _Visibility, busy: Mapping[int, _Utilis
 def _node(node: Node, holders: list[Holder], book: PriceBook) -> NodeView:
     price = book.of_node(node, clock.now().date())
     return NodeView(
+        id=node.pk,
         cluster_id=node.cluster_id,
         cluster_name=node.cluster.name,
         name=node.name,

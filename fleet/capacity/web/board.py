@@ -162,7 +162,7 @@ def _pool(
         gpu_count=sum(node.gpu_count for node in nodes),
         free_gpus=Decimal(sum(node.free_ppm for node in nodes)) / _WHOLE_PPM,
         usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices) else None,
-        rows=[NodeRow(node, [_parts(tile) for tile in node.tiles]) for node in shown],
+        rows=[NodeRow(node, parts_of(node.tiles)) for node in shown],
         map_levels=[_map_level(node) for node in nodes] if len(shown) < len(nodes) else (),
     )
 
@@ -173,6 +173,10 @@ def _map_level(node: NodeSummary) -> int:
         return _LEVELS - 1
     held = node.gpu_count * _WHOLE_PPM - node.free_ppm
     return min(-(-held * (_LEVELS - 2) // (node.gpu_count * _WHOLE_PPM)), _LEVELS - 2)
+
+
+def parts_of(tiles: Sequence[GpuTile]) -> list[Sequence[Part]]:
+    return [_parts(tile) for tile in tiles]
 
 
 def _parts(tile: GpuTile) -> Sequence[Part]:
@@ -208,6 +212,9 @@ def _title(holder: Holder) -> str:
 
 
 def _url(holder: Holder) -> str:
-    if not holder.is_visible or not holder.deployment:
-        return ""
-    return f"/deployments/{holder.team_slug}/{holder.deployment}"
+    return deployment_url(holder.team_slug, holder.deployment) if holder.is_visible else ""
+
+
+def deployment_url(team_slug: str, deployment: str) -> str:
+    """Of the page of another app; empty without a deployment."""
+    return f"/deployments/{team_slug}/{deployment}" if team_slug and deployment else ""

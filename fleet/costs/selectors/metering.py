@@ -68,6 +68,7 @@ def facts_of_nodes(
     start: datetime,
     end: datetime,
     cluster_ids: Collection[int] | None = None,
+    node_ids: Collection[int] | None = None,
     team_slugs: Collection[str] | None = None,
 ) -> list[NodeFacts]:
     """GPU nodes that existed in [start, end), with the leases on them in that time. With teams: only
@@ -77,6 +78,8 @@ def facts_of_nodes(
     nodes = Node.objects.filter(overlaps, gpu_count__gt=0, first_seen_at__lt=end)
     if cluster_ids is not None:
         nodes = nodes.filter(cluster_id__in=cluster_ids)
+    if node_ids is not None:
+        nodes = nodes.filter(pk__in=node_ids)
     if team_slugs is not None:
         held = GpuLease.objects.filter(overlap_of_leases(start), started_at__lt=end)
         nodes = nodes.filter(pk__in=held.filter(team_slug__in=team_slugs).values("node"))
@@ -126,6 +129,7 @@ def estimate(
     now: datetime,
     without_clusters: Collection[int] = (),
     only_clusters: Collection[int] | None = None,
+    node_ids: Collection[int] | None = None,
     team_slugs: Collection[str] | None = None,
 ) -> Estimate:
     """The costs so far of the unsealed hours in [start, end). With teams: of the nodes on which they
@@ -141,7 +145,11 @@ def estimate(
         return Estimate((), {})
     first = min(min(hours) for hours in open_hours.values())
     all_facts = facts_of_nodes(
-        start=first, end=min(end, now), cluster_ids=open_hours.keys(), team_slugs=team_slugs
+        start=first,
+        end=min(end, now),
+        cluster_ids=open_hours.keys(),
+        node_ids=node_ids,
+        team_slugs=team_slugs,
     )
     entries: list[LedgerEntry] = []
     unpriced: Counter[int] = Counter()
@@ -168,9 +176,9 @@ def _unsealed_hours(
     if not clusters:
         return
     sealed = set(
-        SealedHour.objects.filter(hour__gte=start - HOUR, hour__lt=end).values_list(
-            "cluster_id", "hour"
-        )
+        SealedHour.objects.filter(
+            cluster__in=clusters, hour__gte=start - HOUR, hour__lt=end
+        ).values_list("cluster_id", "hour")
     )
     for cluster in clusters:
         hours = [

@@ -14,6 +14,7 @@ class PodSerializer(Serializer):
     team = serializers.CharField(source="workload.team.slug", default="")
     workload = serializers.CharField(source="workload.name", default="")
     node = serializers.CharField(source="node_name")
+    node_id = serializers.IntegerField(allow_null=True)
     phase = serializers.CharField()
     reason = serializers.CharField()
     message = serializers.CharField()

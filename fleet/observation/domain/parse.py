@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from fleet.gpus.domain import capacity_types, shares
-from fleet.observation.domain import pod_requests, pod_start
+from fleet.observation.domain import node_health, pod_requests, pod_start
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 Json = Mapping[str, Any]
@@ -27,6 +27,8 @@ class ObservedNode:
     gpus: shares.NodeGpus
     allocatable: dict[str, str]
     labels: dict[str, str]
+    conditions: list[dict[str, str]]
+    taints: list[dict[str, str]]
     is_ready: bool
     is_schedulable: bool
     is_simulated: bool
@@ -88,6 +90,8 @@ def node(item: Json) -> ObservedNode:
         gpus=gpus,
         allocatable=allocatable,
         labels=labels,
+        conditions=node_health.conditions_of(status),
+        taints=node_health.taints_of(item.get("spec") or {}),
         is_ready=ready.get("status") == "True",
         is_schedulable=not (item.get("spec") or {}).get("unschedulable", False),
         is_simulated=labels.get("slipway.dev/simulated") == "true",

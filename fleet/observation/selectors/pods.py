@@ -22,6 +22,8 @@ class PodInfo:
     message: str
     is_ready: bool
     node_name: str
+    # None until the node itself is observed.
+    node_id: int | None
     restart_count: int
     created_at: datetime
     scheduled_at: datetime | None
@@ -45,6 +47,7 @@ def pods_of(*, cluster_id: int, namespace: str, name: str) -> list[PodInfo]:
             message=row.message,
             is_ready=row.is_ready,
             node_name=row.node_name,
+            node_id=row.node_id,
             restart_count=row.restart_count,
             created_at=row.created_at,
             scheduled_at=row.scheduled_at,

@@ -30,7 +30,7 @@ from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store, StoredObject
 from deployments.states import Environment
 from fleet.kube.services import clients
-from fleet.models import Cluster
+from fleet.models import Cluster, Node
 from portal.accounts import delegations, service_accounts, tokens
 from portal.accounts.local import invitations
 from portal.core import clock
@@ -226,6 +226,7 @@ def fill(world: World) -> FullWorld:
         "username": "member",
         "version_id": world.version1.pk,
         "cluster_id": world.cluster_id,
+        "node_id": Node.objects.get(cluster_id=world.cluster_id, uid="node-0").pk,
         "deployment_id": deployment.pk,
         "change_id": change.pk,
         "rollout_id": Rollout.objects.get().pk,

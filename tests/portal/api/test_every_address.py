@@ -29,7 +29,12 @@ SHARED = {
 # About the caller.
 OWN = {"get me", "get me/tokens", "post me/tokens"}
 # Of these a stranger sees what is there, but neither names nor numbers of another team.
-ANONYMOUS = {"get nodes"}
+ANONYMOUS = {
+    "get nodes",
+    "get nodes/{node_id}",
+    "get nodes/{node_id}/hours",
+    "get nodes/{node_id}/utilisation",
+}
 # Only a platform admin may, whatever the team: refused by name, because it hides nothing.
 ADMINS = {
     "get audit",

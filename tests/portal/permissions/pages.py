@@ -90,6 +90,8 @@ OF_EVERYONE: Final = tuple(
         "costs/ledger.csv",
         "deployments",
         "fleet",
+        "fleet/nodes/<int:node_id>",
+        "fleet/nodes/gone",
         "import",
         "jump",
         "models",

@@ -1,0 +1,104 @@
+"""One node and its hours in the API."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from fleet.capacity.api.serializers import GpuSerializer
+from portal.api.base_serializer import Serializer, dollars
+
+
+class ConditionSerializer(Serializer):
+    type = serializers.CharField()
+    status = serializers.CharField()
+    is_healthy = serializers.BooleanField(allow_null=True)
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+
+
+class TaintSerializer(Serializer):
+    key = serializers.CharField()
+    value = serializers.CharField()
+    effect = serializers.CharField()
+
+
+class NodeDetailsSerializer(Serializer):
+    id = serializers.IntegerField(source="node.pk")
+    cluster_id = serializers.IntegerField(source="node.cluster_id")
+    cluster_name = serializers.CharField(source="node.cluster.name")
+    name = serializers.CharField(source="node.name")
+    uid = serializers.CharField(source="node.uid")
+    instance_type = serializers.CharField(source="node.instance_type")
+    capacity_type = serializers.CharField(source="node.capacity_type")
+    region = serializers.CharField(source="node.region")
+    zone = serializers.CharField(source="node.zone")
+    gpu_product = serializers.CharField(source="node.gpu_product")
+    gpu_count = serializers.IntegerField(source="node.gpu_count")
+    gpu_memory_mib = serializers.IntegerField(source="node.gpu_memory_mib")
+    sharing = serializers.CharField(
+        source="sharing.mode", help_text="whole, mig, mps or shared (time-sliced)"
+    )
+    replicas = serializers.IntegerField(source="sharing.replicas", help_text="of each shared GPU")
+    mig_slices = serializers.DictField(
+        child=serializers.IntegerField(), help_text="number of slices by profile"
+    )
+    is_ready = serializers.BooleanField(source="node.is_ready")
+    is_schedulable = serializers.BooleanField(source="node.is_schedulable")
+    is_simulated = serializers.BooleanField(source="node.is_simulated")
+    usd_per_hour_amount = dollars(allow_null=True)
+    price_source = serializers.CharField(source="price.source", default="")
+    price_date = serializers.DateField(source="price.valid_from", default=None, allow_null=True)
+    conditions = ConditionSerializer(many=True)
+    taints = TaintSerializer(many=True)
+    gpus = GpuSerializer(many=True, source="tiles")
+    first_seen_at = serializers.DateTimeField(source="node.first_seen_at")
+    last_seen_at = serializers.DateTimeField(source="node.last_seen_at")
+    gone_at = serializers.DateTimeField(source="node.gone_at", allow_null=True)
+
+
+class LineSerializer(Serializer):
+    name = serializers.CharField(source="label")
+    is_visible = serializers.BooleanField(source="holder.is_visible")
+    is_idle = serializers.BooleanField(source="holder.is_idle")
+    team_slug = serializers.CharField(source="holder.team_slug")
+    namespace = serializers.CharField(source="holder.namespace")
+    workload_name = serializers.CharField(source="holder.workload_name")
+    deployment = serializers.CharField()
+    gpu_milliseconds = serializers.IntegerField()
+    cost_usd = dollars(source="cost_amount")
+
+
+class NodeHourSerializer(Serializer):
+    hour = serializers.DateTimeField()
+    is_sealed = serializers.BooleanField()
+    usd_per_hour_amount = dollars(allow_null=True)
+    price_source = serializers.CharField()
+    cost_usd = dollars(source="cost_amount", help_text="the sum of the lines")
+    lines = LineSerializer(many=True)
+
+
+class NodeHoursSerializer(Serializer):
+    hours = NodeHourSerializer(many=True)
+    older_than = serializers.DateTimeField(
+        allow_null=True, help_text="the parameter of the next request; null: no older hours"
+    )
+
+
+class HoursQuerySerializer(Serializer):
+    older_than = serializers.DateTimeField(
+        required=False, help_text="only hours that began before; default: now"
+    )
+
+
+class UseSerializer(Serializer):
+    at = serializers.DateTimeField()
+    utilisation = serializers.FloatField(source="ratio", allow_null=True)
+    covered = serializers.FloatField(
+        allow_null=True, help_text="part of the held GPU time that was measured"
+    )
+    sources = serializers.ListField(child=serializers.CharField())
+
+
+class UseQuerySerializer(Serializer):
+    days = serializers.IntegerField(required=False, min_value=1, max_value=7, default=3)

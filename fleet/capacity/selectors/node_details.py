@@ -1,0 +1,113 @@
+"""One node as last observed: what it is, its price, its health and how its GPUs are divided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from django.db.models import QuerySet
+
+from fleet.capacity.domain.overview import GpuTile
+from fleet.capacity.selectors import overview
+from fleet.gpus.domain import shares
+from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import Price
+from fleet.models import Node
+from fleet.observation.domain import node_health
+from fleet.observation.domain.node_health import Condition, Taint
+from portal.accounts.policy import Actor
+from portal.core import clock
+from portal.core.errors import NotFound
+
+_MIG_CONFIG: Final = "nvidia.com/mig.config"
+_MIG_STATE: Final = "nvidia.com/mig.config.state"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the GPUs are divided. `slices` are MIG profiles with their number, for example 1g.10gb."""
+
+    mode: str
+    replicas: int
+    slices: tuple[tuple[str, int], ...]
+    # What the MIG manager was told, and how far it is; empty where there is none.
+    mig_config: str
+    mig_state: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDetails:
+    """`price` None is not known. `tiles` is what holds its GPUs now."""
+
+    node: Node
+    price: Price | None
+    sharing: Sharing
+    conditions: tuple[Condition, ...]
+    taints: tuple[Taint, ...]
+    tiles: tuple[GpuTile, ...]
+
+    @property
+    def problems(self) -> tuple[Condition, ...]:
+        return tuple(item for item in self.conditions if item.is_healthy is not True)
+
+    @property
+    def usd_per_hour_amount(self) -> Decimal | None:
+        return self.price.usd_per_hour_amount if self.price else None
+
+    @property
+    def mig_slices(self) -> dict[str, int]:
+        return dict(self.sharing.slices)
+
+
+def get_node(node_id: int) -> Node:
+    """Nodes that are gone too. Everyone may see nodes; what ran on them is filtered."""
+    node = (
+        Node.objects.select_related("cluster")
+        .defer("cluster__capabilities", "cluster__serving")
+        .filter(pk=node_id)
+        .first()
+    )
+    if node is None:
+        raise NotFound(f"There is no node {node_id}.")
+    return node
+
+
+def details(*, actor: Actor, node_id: int) -> NodeDetails:
+    node = get_node(node_id)
+    day = (node.gone_at or clock.now()).date()
+    views = overview.list_nodes(actor=actor, ids=[node.pk])
+    return NodeDetails(
+        node=node,
+        price=prices.book([node.instance_type]).of_node(node, day),
+        sharing=sharing_of(node),
+        conditions=node_health.read_conditions(node.conditions),
+        taints=node_health.read_taints(node.taints),
+        tiles=() if node.gone_at else views[0].tiles,
+    )
+
+
+def sharing_of(node: Node) -> Sharing:
+    gpus = shares.gpus_of(node.labels, node.allocatable)
+    slices = tuple(
+        (name.removeprefix(shares.MIG_PREFIX), int(amount))
+        for name, amount in sorted(node.allocatable.items())
+        if name.startswith(shares.MIG_PREFIX) and str(amount).isdigit() and int(amount)
+    )
+    if gpus.single_profile and not slices:
+        whole = str(node.allocatable.get(shares.WHOLE, "0"))
+        slices = ((gpus.single_profile, int(whole) if whole.isdigit() else 0),)
+    mode = "mig" if slices else shares.sharing(shares.WHOLE, gpus)
+    return Sharing(
+        mode=mode,
+        replicas=gpus.replicas,
+        slices=slices,
+        mig_config=str(node.labels.get(_MIG_CONFIG, "")),
+        mig_state=str(node.labels.get(_MIG_STATE, "")),
+    )
+
+
+def list_gone() -> QuerySet[Node]:
+    """GPU nodes that left their clusters, the last one first."""
+    gone = Node.objects.exclude(gone_at=None).filter(gpu_count__gt=0)
+    return gone.select_related("cluster").defer("cluster__capabilities").order_by("-gone_at", "-pk")

@@ -1,0 +1,87 @@
+"""Conditions and taints of a node, without what changes with each heartbeat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+_LONGEST_MESSAGE: Final = 500
+# True is good of these; of all others, such as MemoryPressure, it is a problem.
+_GOOD: Final = frozenset(
+    {
+        "Ready",
+        "AcceleratedHardwareReady",
+        "ContainerRuntimeReady",
+        "KernelReady",
+        "NetworkingReady",
+        "StorageReady",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`is_healthy` None: the cluster does not know."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: datetime | None
+
+    @property
+    def is_healthy(self) -> bool | None:
+        if self.status not in {"True", "False"}:
+            return None
+        return (self.status == "True") is (self.type in _GOOD)
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        """As kubectl writes it: "nvidia.com/gpu=present:NoSchedule"."""
+        return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
+
+
+def conditions_of(status: Mapping[str, Any]) -> list[dict[str, str]]:
+    """As stored: the heartbeat is left out, because it would change the row every few minutes."""
+    return [
+        {
+            "type": str(condition.get("type", "")),
+            "status": str(condition.get("status", "")),
+            "reason": str(condition.get("reason") or ""),
+            "message": str(condition.get("message") or "")[:_LONGEST_MESSAGE],
+            "since": str(condition.get("lastTransitionTime") or ""),
+        }
+        for condition in status.get("conditions") or []
+    ]
+
+
+def taints_of(spec: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [
+        {name: str(taint.get(name) or "") for name in ("key", "value", "effect")}
+        for taint in spec.get("taints") or []
+    ]
+
+
+def read_conditions(stored: Sequence[Mapping[str, str]]) -> tuple[Condition, ...]:
+    """Ready first, then problems, then the others."""
+    conditions = [
+        Condition(
+            **{name: row[name] for name in ("type", "status", "reason", "message")},
+            since=datetime.fromisoformat(row["since"]) if row["since"] else None,
+        )
+        for row in stored
+    ]
+    conditions.sort(key=lambda item: (item.type != "Ready", item.is_healthy is True, item.type))
+    return tuple(conditions)
+
+
+def read_taints(stored: Sequence[Mapping[str, str]]) -> tuple[Taint, ...]:
+    return tuple(Taint(row["key"], row["value"], row["effect"]) for row in stored)
