@@ -20,6 +20,7 @@ from deployments.quality.api import views
 from deployments.registry.api.urls import urlpatterns as registry
 from deployments.rollouts.api import before_traffic, events, rollouts
 from deployments.serving.api import statistics
+from deployments.targets.api.views import urlpatterns as targets
 
 _deployments: list[URLPattern] = [
     path("deployments", deployments.DeploymentsView.as_view(), name="deployments"),
@@ -156,6 +157,7 @@ urlpatterns = [
     *changes,
     *_quality,
     *health,
+    *targets,
     *pipelines,
     *registry,
     *imports,

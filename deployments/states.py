@@ -279,6 +279,14 @@ class HealthVerdict(StrEnum):
     NOT_KNOWN = "not known"
 
 
+class TargetMetric(StrEnum):
+    """What a standing target of a deployment counts as a good request."""
+
+    AVAILABILITY = "availability"
+    P95 = "p95"
+    FIRST_TOKEN = "first_token"  # noqa: S105  a metric, not a password
+
+
 class ConsumerKind(StrEnum):
     """Who calls a model."""
 

@@ -17,6 +17,7 @@ from deployments.registry.services import verification
 from deployments.registry.services.scans import rescan
 from deployments.rollouts.services import prometheus_readings
 from deployments.rollouts.services import reconcile as rollout_reconcile
+from deployments.targets.services import count as target_counts
 
 # As many as a sweep can finish within its time limit; the next sweep continues.
 _MAX_BATCHES = 4
@@ -84,6 +85,13 @@ def sweep_golden_runs() -> None:
 @shared_task(name="deployments.sweep_health", time_limit=300)
 def sweep_health() -> None:
     watch.sweep()
+
+
+@shared_task(name="deployments.sweep_targets", time_limit=300)
+def sweep_targets() -> None:
+    for _ in range(_MAX_BATCHES):
+        if target_counts.sweep() < target_counts.BATCH:
+            return
 
 
 @shared_task(name="deployments.sweep_prometheus", time_limit=120)

@@ -20,6 +20,7 @@ from deployments.pages.web import (
     promote_fully,
     rollout,
     stop,
+    targets,
     try_it,
 )
 from deployments.pipelines.web import pages, short_requests
@@ -90,6 +91,7 @@ _deployments: list[URLPattern] = [
     path(f"{_ONE}/logs", deployment_tabs.logs, name="logs"),
     path(f"{_ONE}/try", try_it.try_it, name="try-it"),
     path(f"{_ONE}/quality", health.health, name="health"),
+    path(f"{_ONE}/targets", targets.targets, name="targets"),
     path(f"{_ONE}/callers", callers.callers, name="callers"),
     path(f"{_ONE}/cost", deployment_tabs.cost, name="deployment-cost"),
     path(f"{_ONE}/canary", canary.request_canary, name="request-canary"),

@@ -22,8 +22,10 @@ from deployments.states import (
     ImportKind,
     ImportState,
     PipelineChangeKind,
+    TargetMetric,
     VersionState,
 )
+from deployments.targets.domain.burn import TargetState
 
 OVERRIDES: Final = {
     "VersionState": [state.value for state in VersionState],
@@ -47,6 +49,8 @@ OVERRIDES: Final = {
     "PlanKind": "deployments.plans.domain.rollout_plan.PlanKind",
     "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],
     "PipelineNodeKind": [kind.value for kind in NodeKind],
+    "TargetMetric": [metric.value for metric in TargetMetric],
+    "TargetState": [state.value for state in TargetState],
     "ScalingKind": list(SCALING_KINDS),
     "ModelPrecision": list(PRECISIONS),
 }

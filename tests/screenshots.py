@@ -60,6 +60,7 @@ _LISTED = {
             "/manifests",
             "/timeline",
             "/logs",
+            "/targets",
             "/try",
             "/cost",
             "/canary",

@@ -22,6 +22,7 @@ from deployments.models.registry import Alias, ArtifactFile, Model, ModelVersion
 from deployments.models.registry_search import VersionDocument, VersionLabel, VersionMetric
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
 from deployments.models.synthetic_requests import SyntheticHour, SyntheticRequest
+from deployments.models.targets import ServiceTarget, TargetCount
 
 __all__ = [
     "AdviceItem",
@@ -59,8 +60,10 @@ __all__ = [
     "RolloutLimit",
     "RolloutTemplate",
     "RolloutVerdict",
+    "ServiceTarget",
     "SyntheticHour",
     "SyntheticRequest",
+    "TargetCount",
     "VersionDocument",
     "VersionLabel",
     "VersionMetric",

@@ -39,6 +39,7 @@ _READ: Final = """
     get deployments/{deployment_id}/logs
     get deployments/{deployment_id}/revisions
     get deployments/{deployment_id}/stats
+    get deployments/{deployment_id}/targets
     get emergency-reviews
     get golden-requests/{golden_id}
     get imports
@@ -111,6 +112,7 @@ _UPLOAD: Final = """
     put models/{team}/{name}/aliases/{alias}
 """
 _REQUEST: Final = """
+    delete deployments/{deployment_id}/targets/{metric}
     delete teams/{slug}/rollout-templates/{template_id}
     post advice/{item_id}/dismiss
     post advice/{item_id}/reopen
@@ -135,6 +137,7 @@ _REQUEST: Final = """
     post teams/{slug}/rollout-templates
     put deployments/{deployment_id}/drift
     put deployments/{deployment_id}/health
+    put deployments/{deployment_id}/targets/{metric}
     put pipelines/{pipeline_id}
 """
 _DECIDE: Final = """

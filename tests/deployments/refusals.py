@@ -16,6 +16,7 @@ from deployments.models import (
     Pipeline,
     Revision,
     Rollout,
+    ServiceTarget,
 )
 from portal.audit.models import AuditEvent
 from portal.core.errors import DomainError
@@ -30,6 +31,7 @@ _TABLES = (
     Pipeline,
     Revision,
     Rollout,
+    ServiceTarget,
     AuditEvent,
 )
 

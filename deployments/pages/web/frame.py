@@ -44,6 +44,7 @@ TABS = (
     ("logs", "Logs"),
     ("try-it", "Try it"),
     ("health", "Quality"),
+    ("targets", "Targets"),
     ("callers", "Callers"),
     ("deployment-cost", "Cost"),
 )

@@ -28,6 +28,7 @@ PATHS = [
     "/try",
     "/callers",
     "/quality",
+    "/targets",
     "/cost",
 ]
 SignIn = Callable[[User], Client]

@@ -17,6 +17,7 @@ SEEN_BY_THE_TEAM = [
     f"{ONE}/manifests",
     f"{ONE}/timeline",
     f"{ONE}/logs",
+    f"{ONE}/targets",
     f"{ONE}/try",
     f"{ONE}/cost",
     "/approvals/{change}",

@@ -21,7 +21,14 @@ from deployments.callers.services.keys import KeyDraft
 from deployments.changes.services import requests
 from deployments.imports.services import imports
 from deployments.imports.services.imports import ImportDraft
-from deployments.models import AdviceItem, Alias, Deployment, EmergencyReview, Rollout
+from deployments.models import (
+    AdviceItem,
+    Alias,
+    Deployment,
+    EmergencyReview,
+    Rollout,
+    ServiceTarget,
+)
 from deployments.pipelines.services import requests as pipeline_requests
 from deployments.pipelines.services.requests import PipelineDraft
 from deployments.plans.services import templates
@@ -213,7 +220,16 @@ def fill(world: World) -> FullWorld:
         deployment_id=deployment.pk,
         draft=KeyDraft(name="billing", contact="ana@example.org"),
     )
+    ServiceTarget.objects.create(
+        deployment=deployment,
+        metric="availability",
+        objective_percent=Decimal(99),
+        window_days=7,
+        created_by=world.member,
+        created_at=clock.now(),
+    )
     names = {
+        "metric": "availability",
         "invitation_id": invited.row.pk,
         "provider_id": "lab",
         "item_id": item.pk,

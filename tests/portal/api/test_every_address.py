@@ -75,6 +75,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "post advice/{item_id}/snooze": {"days": 7},
     "post advice/{item_id}/dismiss": {"reason": "tried"},
     "post prices": {"prices": []},
+    "put deployments/{deployment_id}/targets/{metric}": {
+        "objective_percent": "99",
+        "window_days": 7,
+    },
     "post teams": {"slug": "audio", "name": "Audio"},
     "patch teams/{slug}": {"quota_gpus": 1, "monthly_budget_amount": "1.00"},
     "put teams/{slug}/members/{username}": {"role": "viewer"},

@@ -60,6 +60,7 @@ READ_BY_THE_TEAM: Final = _rows(
     "get deployments/{deployment_id}/logs",
     "get deployments/{deployment_id}/revisions",
     "get deployments/{deployment_id}/stats",
+    "get deployments/{deployment_id}/targets",
     "get golden-requests/{golden_id}",
     "get imports/{import_id}",
     "get models/{team}/{name}",
@@ -124,6 +125,7 @@ BY_MEMBERS: Final = (
         "post versions/{version_id}/complete",
         "put deployments/{deployment_id}/drift",
         "put deployments/{deployment_id}/health",
+        "put deployments/{deployment_id}/targets/{metric}",
     ),
     *_rows(
         MEMBERS,
@@ -141,6 +143,7 @@ BY_MEMBERS: Final = (
     *_rows(
         MEMBERS,
         204,
+        "delete deployments/{deployment_id}/targets/{metric}",
         "delete golden-requests/{golden_id}",
         "delete teams/{slug}/rollout-templates/{template_id}",
     ),

@@ -27,6 +27,7 @@ _POLICY: Final = "admin/policy/<int:rule_id>"
 _NEW_PERSON: Final = {"username": "ana", "password": "three grey herons"}
 _INVITED: Final = {"name": "Ana", "email": "ana@example.org", "role": "member"}
 _CALLER: Final = {"name": "x", "kind": "service", "contact": "ana", "days": "90"}
+_TARGET: Final = {"metric": "availability", "objective_percent": "99", "window_days": "7"}
 _WHY: Final = {"comment": "tried", "reason": "tried"}
 _TENSOR: Final = '{"name": "%s", "datatype": "FP32", "shape": [1], "data": [1.0]}'
 _ANSWER: Final = {
@@ -144,6 +145,7 @@ TEAM_PAGES: Final = tuple(
                 "logs",
                 "try",
                 "quality",
+                "targets",
                 "callers",
                 "cost",
             )
@@ -203,6 +205,7 @@ DEPLOYMENTS: Final = (
         body={"watch": "off"},
         others={"viewer": 302},
     ),
+    Row(f"POST {_DEPLOYMENT}/targets", MEMBERS, ok=302, body=_TARGET),
     Row(f"POST {_DEPLOYMENT}/callers", LEADS, body=_CALLER),
     Row(f"POST {_DEPLOYMENT}/try", TEAM, ok=422, body={"body": "["}),
     Row(
