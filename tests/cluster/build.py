@@ -62,11 +62,18 @@ class Artifact:
 
     def digest(self, go: Go) -> str:
         text = json.dumps([asdict(self), go.version], sort_keys=True)
-        parts = (text.encode(), *((self.folder / name).read_bytes() for name in _MODULE_FILES))
+        parts = (text.encode(), *(path.read_bytes() for path in self.sources()))
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
+    def sources(self) -> Sequence[Path]:
+        """Files that a build depends on."""
+        return [self.folder / "go.mod", self.folder / "go.sum"]
 
-_MODULE_FILES = ("go.mod", "go.sum")
+    @contextlib.contextmanager
+    def module(self, go: Go) -> Iterator[Path]:
+        """The folder of the module that is built."""
+        yield self.folder
+
 
 CONTROL_PLANE = Artifact(
     name="control-plane",
@@ -212,13 +219,14 @@ def _build(cache: Path, artifact: Artifact, go: Go, ends_at: float) -> float:
     shutil.rmtree(partial, ignore_errors=True)
     (partial / "bin").mkdir(parents=True)
     print(f"Building {artifact.release_of} {artifact.release}: minutes, once", flush=True)
-    for name, package in artifact.programs.items():
-        output = str(partial / "bin" / name)
-        ldflags = " ".join(_ldflags(artifact))
-        left = None if ends_at == float("inf") else max(1.0, ends_at - time.monotonic())
-        command = ("build", "-ldflags", ldflags, "-o", output, package)
-        go.run(*command, folder=artifact.folder, seconds=left)
-        print(f"  {name} after {time.monotonic() - started:.0f} s", flush=True)
+    with artifact.module(go) as module:
+        for name, package in artifact.programs.items():
+            output = str(partial / "bin" / name)
+            ldflags = " ".join(_ldflags(artifact))
+            left = None if ends_at == float("inf") else max(1.0, ends_at - time.monotonic())
+            command = ("build", "-ldflags", ldflags, "-o", output, package)
+            go.run(*command, folder=module, seconds=left)
+            print(f"  {name} after {time.monotonic() - started:.0f} s", flush=True)
     for name, sources in artifact.manifests.items():
         rendered = [item for source in sources for item in _render(artifact, go, *source)]
         (partial / f"{name}.json").write_text(json.dumps(rendered))

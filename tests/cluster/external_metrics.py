@@ -56,18 +56,27 @@ class ExternalMetrics:
 def serving(
     admin: Kubectl, folder: Path, read: Callable[[str], float | None]
 ) -> Iterator[ExternalMetrics]:
-    """The API server sends the requests of this group to a server of this process."""
+    """A server of this process answers for the group."""
     metrics = ExternalMetrics(read)
     server = _server(metrics, folder)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        admin.apply(_registration(server.server_port))
-        admin.run("wait", "--for=condition=Available", f"apiservice/{_VERSION}.{_GROUP}")
-        yield metrics
+        with registered(admin, server.server_port):
+            yield metrics
     finally:
-        admin.run("delete", "apiservice", f"{_VERSION}.{_GROUP}", "--ignore-not-found")
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def registered(admin: Kubectl, port: int) -> Iterator[None]:
+    """The API server sends the requests of this group to a port of this machine."""
+    try:
+        admin.apply(_registration(port))
+        admin.run("wait", "--for=condition=Available", f"apiservice/{_VERSION}.{_GROUP}")
+        yield
+    finally:
+        admin.run("delete", "apiservice", f"{_VERSION}.{_GROUP}", "--ignore-not-found")
 
 
 def _server(metrics: ExternalMetrics, folder: Path) -> ThreadingHTTPServer:

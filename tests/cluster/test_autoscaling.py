@@ -4,8 +4,6 @@ Prometheus, and the number of replicas moves with it.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,19 +11,15 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext
 from deployments.spec.domain import serving_spec
-from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import objects
 from tests.cluster import external_metrics
 from tests.cluster.external_metrics import ExternalMetrics
 from tests.cluster.kubectl import Kubectl
-from tests.contract.conftest import served
+from tests.cluster.scaled import TARGET, revision_scaled_by, wait_for_replicas
 from tests.fixtures.prometheus import RealPrometheus
-from tests.waiting import PATIENCE_SECONDS
 
-_TARGET = "detector-r1"
 _QUEUE = "nv_inference_pending_request_count"
 _WAITING = "vllm:num_requests_waiting"
 
@@ -36,21 +30,6 @@ def adapter(
 ) -> Iterator[ExternalMetrics]:
     with external_metrics.serving(admin, tmp_path, prometheus.value) as metrics:
         yield metrics
-
-
-def _manifests(
-    context: ManifestContext, scaling: Mapping[str, Any], engine: str = serving_spec.TRITON
-) -> list[Manifest]:
-    is_language_model = engine in serving_spec.LLM_ENGINES
-    data = {
-        "engine": engine,
-        "llm": {"hugging_face_id": "org/model"} if is_language_model else None,
-        "instance_type": "g5.xlarge",
-        "max_replicas": 5,
-        "scaling": {"cooldown_seconds": 0, **scaling},
-    }
-    one = replace(served(engine), spec=ServingSpec.from_json(data))
-    return [*revision.shared(context, one), *revision.own(context, one)]
 
 
 def _keda_hpa(scaled: Manifest, adapter: ExternalMetrics) -> Manifest:
@@ -84,27 +63,6 @@ def _keda_hpa(scaled: Manifest, adapter: ExternalMetrics) -> Manifest:
     }
 
 
-def _wait_for_replicas(admin: Kubectl, namespace: str, count: int) -> None:
-    """Meanwhile every pod becomes ready, as a kubelet would report it."""
-    where = f"--namespace={namespace}"
-    end = time.monotonic() + PATIENCE_SECONDS
-    while admin.get("deployment", _TARGET, where)["spec"].get("replicas") != count:
-        assert time.monotonic() < end, admin.run("describe", "hpa", where)
-        _make_ready(admin, where)
-        time.sleep(0.3)  # bounded polling of real processes
-    _make_ready(admin, where)
-
-
-def _make_ready(admin: Kubectl, where: str) -> None:
-    ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "No kubelet"}
-    for pod in admin.get("pods", where)["items"]:
-        if pod["status"].get("phase") != "Running":
-            status = {"status": {"phase": "Running", "conditions": [ready]}}
-            patch = f"--patch={json.dumps(status)}"
-            name = pod["metadata"]["name"]
-            admin.run("patch", "pod", name, where, "--subresource=status", "--type=merge", patch)
-
-
 @pytest.mark.parametrize(
     ("engine", "name"), [(serving_spec.TRITON, _QUEUE), (serving_spec.TRITON_VLLM, _WAITING)]
 )
@@ -118,16 +76,16 @@ def test_an_hpa_adds_a_replica_for_every_five_waiting_requests_and_removes_them_
     adapter: ExternalMetrics,
     journey: Callable[[str], None],
 ) -> None:
-    series = f'{name}{{namespace="{context.namespace}",service="{_TARGET}",pod="%s"}}'
+    series = f'{name}{{namespace="{context.namespace}",service="{TARGET}",pod="%s"}}'
     prometheus.show({series % "a": 0, series % "b": 0})
     scaling = {"kind": "hpa", "metric": "queue", "target": 5}
-    objects.apply(cluster_id=cluster_id, manifests=_manifests(context, scaling, engine))
-    _wait_for_replicas(admin, context.namespace, 1)
+    objects.apply(cluster_id=cluster_id, manifests=revision_scaled_by(context, scaling, engine))
+    wait_for_replicas(admin, context.namespace, 1)
 
     prometheus.show({series % "a": 9, series % "b": 3})
-    _wait_for_replicas(admin, context.namespace, 3)
+    wait_for_replicas(admin, context.namespace, 3)
     prometheus.show({series % "a": 0, series % "b": 0})
-    _wait_for_replicas(admin, context.namespace, 1)
+    wait_for_replicas(admin, context.namespace, 1)
 
     journey(f"HPA on the external metric {name}: a queue of 12 made 3 replicas, an empty one 1")
 
@@ -142,16 +100,14 @@ def _gauges(prometheus: RealPrometheus, series: Mapping[str, float]) -> None:
     prometheus.show(dict(series))
 
 
-_POD = f'namespace="%(ns)s",pod="{_TARGET}-abc"'
-_EXPORTED = (
-    f'namespace="dcgm",pod="dcgm-0",exported_namespace="%(ns)s",exported_pod="{_TARGET}-abc"'
-)
+_POD = f'namespace="%(ns)s",pod="{TARGET}-abc"'
+_EXPORTED = f'namespace="dcgm",pod="dcgm-0",exported_namespace="%(ns)s",exported_pod="{TARGET}-abc"'
 _LATENCY = {
     f"nv_inference_request_duration_us{{{_POD}}}": 400_000.0,
     f"nv_inference_request_success{{{_POD}}}": 1.0,
 }
 _GATEWAY = (
-    f'reporter="source",destination_service_namespace="%(ns)s",destination_service_name="{_TARGET}"'
+    f'reporter="source",destination_service_namespace="%(ns)s",destination_service_name="{TARGET}"'
 )
 
 
@@ -244,16 +200,16 @@ def test_each_trigger_of_keda_on_prometheus_adds_replicas_when_its_metric_rises(
     context = replace(context, prometheus_url=prometheus.url)
     is_language_model = any(name.startswith("vllm:") for name in series)
     engine = serving_spec.TRITON_VLLM if is_language_model else serving_spec.TRITON
-    manifests = _manifests(context, {"kind": "keda", **scaling}, engine)
+    manifests = revision_scaled_by(context, {"kind": "keda", **scaling}, engine)
     [scaled] = [manifest for manifest in manifests if manifest["kind"] == "ScaledObject"]
     objects.apply(
         cluster_id=cluster_id,
         manifests=[manifest for manifest in manifests if manifest is not scaled],
     )
     admin.apply([_keda_hpa(scaled, adapter)])
-    _wait_for_replicas(admin, context.namespace, 1)
+    wait_for_replicas(admin, context.namespace, 1)
 
     move(prometheus, named)
 
-    _wait_for_replicas(admin, context.namespace, replicas)
+    wait_for_replicas(admin, context.namespace, replicas)
     journey(f"HPA as KEDA makes it: {', '.join(t['name'] for t in scaled['spec']['triggers'])}")
