@@ -1,6 +1,6 @@
 from django.urls import URLPattern, path
 
-from fleet.capacity.api import node_views
+from fleet.capacity.api import drain, node_views
 from fleet.capacity.api import views as capacity_views
 from fleet.clusters.api import views as cluster_views
 from fleet.costs.api import caller_views, views
@@ -23,6 +23,11 @@ urlpatterns: list[URLPattern] = [
     path("clusters/<int:cluster_id>/shares", capacity_views.SharesView.as_view(), name="shares"),
     path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
     path("nodes/<int:node_id>", node_views.NodeView.as_view(), name="node"),
+    path(
+        "nodes/<int:node_id>/drain-preview",
+        drain.DrainPreviewView.as_view(),
+        name="node-drain-preview",
+    ),
     path("nodes/<int:node_id>/hours", node_views.NodeHoursView.as_view(), name="node-hours"),
     path(
         "nodes/<int:node_id>/utilisation",

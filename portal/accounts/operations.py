@@ -169,6 +169,7 @@ _BROWSER: Final = """
     get audit
     get clusters/{cluster_id}/serving
     get me/tokens
+    get nodes/{node_id}/drain-preview
     get teams/{slug}/service-accounts
     patch teams/{slug}
     post approval-rules

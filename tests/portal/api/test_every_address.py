@@ -43,6 +43,7 @@ ADMINS = {
     "post clusters",
     "post clusters/{cluster_id}/test",
     "get clusters/{cluster_id}/serving",
+    "get nodes/{node_id}/drain-preview",
     "put clusters/{cluster_id}/serving",
     "post approval-rules",
     "put approval-rules/{rule_id}",

@@ -239,6 +239,7 @@ BY_ADMINS: Final = (
         200,
         "get audit",
         "get clusters/{cluster_id}/serving",
+        "get nodes/{node_id}/drain-preview",
         "post clusters/{cluster_id}/test",
         "put approval-rules/{rule_id}",
         "put clusters/{cluster_id}/serving",

@@ -329,6 +329,7 @@ PLATFORM: Final = (
     _of_admins(f"GET {_CLUSTER}/serving"),
     _of_admins(f"POST {_CLUSTER}/serving", 302, body={"x": "x"}),
     _of_admins(f"POST {_CLUSTER}/test"),
+    _of_admins("GET fleet/nodes/<int:node_id>/drain"),
     _of_admins("GET admin/prices"),
     _of_admins("POST admin/prices/load", 302),
     _of_admins("GET admin/prices.csv"),
