@@ -61,6 +61,11 @@ class NodePeriod:
         return sum((line.cost_amount for line in self.lines), ZERO)
 
     @property
+    def is_priced(self) -> bool:
+        """Whether any of its time has a price: else its cost is not known, which is not $0."""
+        return any(line.cost_amount for line in self.lines)
+
+    @property
     def idle_amount(self) -> Decimal:
         return sum((line.cost_amount for line in self.lines if line.holder.is_idle), ZERO)
 

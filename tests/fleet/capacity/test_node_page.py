@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from fleet.models import Cluster, LedgerKind, LedgerRow, Node, SealedHour, WorkloadHour
+from fleet.models import (
+    Cluster,
+    InstancePrice,
+    LedgerKind,
+    LedgerRow,
+    Node,
+    SealedHour,
+    WorkloadHour,
+)
 from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
 from portal.accounts.models import Team
@@ -75,6 +83,19 @@ def test_a_heartbeat_alone_does_not_change_the_row(
     second = observe_node(node.cluster, version=4, heartbeat="2026-11-20T10:05:00Z")
 
     assert second.resource_version == first.resource_version == 3
+
+
+def test_hours_without_a_price_are_not_known_instead_of_free(
+    admin: Client, node: Node, vision: Team
+) -> None:
+    occupy(node, vision, "detector", 1_000_000, None)
+    InstancePrice.objects.all().delete()
+
+    shown = page(admin.get(f"/fleet/nodes/{node.pk}"))
+
+    assert shown.term("Cost, 3 days").startswith("not known")
+    assert shown.term("Idle").startswith("not known")
+    assert "$" not in shown.text
 
 
 def test_price_has_its_source_and_links_lead_there(admin: Client, node: Node, vision: Team) -> None:
