@@ -3,6 +3,7 @@ from fleet.models.callers import CallerCounter, CallerHour, CallerReading
 from fleet.models.clusters import Cluster, ClusterKind, Node, Pod, Workload
 from fleet.models.days import (
     LedgerDay,
+    LedgerMonth,
     LedgerTeamDay,
     LedgerTeamHour,
     OpenHour,
@@ -35,6 +36,7 @@ __all__ = [
     "InstancePrice",
     "LedgerDay",
     "LedgerKind",
+    "LedgerMonth",
     "LedgerRow",
     "LedgerTeamDay",
     "LedgerTeamHour",

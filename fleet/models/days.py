@@ -1,7 +1,7 @@
 """Roll-ups of the ledger and of readings, so that pages read days and teams instead of every hour.
 
 The database itself adds each ledger row to its roll-ups in the statement that inserts it (the triggers of
-migration 0005), so they are equal to the rows at any moment. Money is integer micro-dollars.
+migrations 0005 and 0009), so they are equal to the rows at any moment. Money is integer micro-dollars.
 """
 
 from __future__ import annotations
@@ -83,6 +83,34 @@ class LedgerDay(LedgerSum):
 
     def __str__(self) -> str:
         return f"{self.day} {self.team_slug}/{self.deployment} {self.cost_micros}"
+
+
+class LedgerMonth(LedgerSum):
+    """As LedgerDay, of a month (UTC), which is named by its first day."""
+
+    month = models.DateField()
+    model = models.TextField(blank=True)
+    deployment = models.TextField(blank=True)
+    revision = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=[
+                    *("month", "cluster_name", "team_slug", "is_idle", "is_demo"),
+                    *("model", "deployment", "revision"),
+                ],
+                name="one_ledger_month",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["team_slug", "deployment", "month"], name="ledger_months_of_deployment"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.month:%Y-%m} {self.team_slug}/{self.deployment} {self.cost_micros}"
 
 
 class OpenHour(models.Model):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleet.costs.domain.ledger import MICRO
 
@@ -59,9 +59,10 @@ class Spend:
         return self.allocated_amount + self.estimated_amount
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKey:
-    """Identifies a row. Fields that are not part of the grouping are empty."""
+class GroupKey(NamedTuple):
+    """Identifies a row. Fields that are not part of the grouping are empty. A tuple, because pages sum
+    thousands of groups.
+    """
 
     team_slug: str = ""
     model: str = ""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from heapq import nlargest
 
 from django.db.models import Max, Sum
 from django.db.models.fields.json import KT
@@ -79,18 +80,16 @@ def table(
     totals = _totals(rows)
     _add_estimate(totals, estimate.sums)
     _add_unpriced(totals, scope, start, end, group_by)
-    ordered = sorted(
-        (key for key in totals if not key.is_idle), key=lambda k: (-totals[k].amount, k.label)
-    )
-    shown = ordered[offset:] if limit is None else ordered[offset : offset + limit]
+    held = [key for key in totals if not key.is_idle]
+    shown = _most_expensive(totals, held, None if limit is None else offset + limit)[offset:]
     idle_keys = [key for key in totals if key.is_idle]
-    previous = _previous(scope, start, end, group_by, shown if len(shown) < len(ordered) else None)
+    previous = _previous(scope, start, end, group_by, shown if len(shown) < len(held) else None)
     used = usage.by_group(
         start=start,
         end=end,
         group_by=group_by,
         team_slugs=team_slugs,
-        keys=shown if len(shown) < len(ordered) or deployment else None,
+        keys=shown if len(shown) < len(held) or deployment else None,
     )
     costs = [_row(key, totals[key], previous.amounts, used) for key in shown]
     idle = [_row(key, totals[key], previous.amounts, {}) for key in idle_keys]
@@ -100,14 +99,25 @@ def table(
         rows=tuple(costs),
         idle=_merged(idle) if idle else None,
         total_amount=sum((total.amount for total in totals.values()), ZERO),
-        others_amount=sum((totals[key].amount for key in ordered), ZERO)
+        others_amount=sum((totals[key].amount for key in held), ZERO)
         - sum((row.amount for row in costs), ZERO),
-        row_count=len(ordered),
+        row_count=len(held),
         offset=offset,
         is_unpriced=bool(totals) and all(total.is_unpriced for total in totals.values()),
         previous_total_amount=previous.total or None,
         spend=_spend(team_slugs, start, end, rows, estimate),
     )
+
+
+def _most_expensive(
+    totals: Mapping[GroupKey, _Total], keys: Collection[GroupKey], count: int | None
+) -> list[GroupKey]:
+    """Equal amounts by name. Only names of groups that may be among them are made."""
+    amounts = {key: totals[key].amount for key in keys}
+    if count and count < len(amounts):
+        least = nlargest(count, amounts.values())[-1]
+        amounts = {key: amount for key, amount in amounts.items() if amount >= least}
+    return sorted(amounts, key=lambda key: (-amounts[key], key.label))[:count]
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Sums of sealed ledger rows by group, read from the roll-ups where a period has whole days.
+"""Sums of sealed ledger rows by group, read from the roll-ups where a period has whole months or days.
 
 What is left of a period at its ends is read from hours: of teams and clusters by their own roll-up, of
 other groups from the rows themselves.
@@ -20,7 +20,7 @@ from fleet.costs.domain.results import GroupBy, GroupKey, Step
 from fleet.costs.selectors import usage
 from fleet.costs.selectors.ledger_filter import IDLE
 from fleet.gpus.domain.intervals import HOUR
-from fleet.models import LedgerDay, LedgerRow, LedgerTeamDay, LedgerTeamHour
+from fleet.models import LedgerDay, LedgerMonth, LedgerRow, LedgerTeamDay, LedgerTeamHour
 from portal.core import clock
 from portal.core.money import MICRO
 
@@ -71,6 +71,19 @@ def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
     return Period((first.date(), last.date()), [(a, b) for a, b in spans if a < b])
 
 
+def months_in(days: tuple[date, date], *, today: date) -> tuple[date, date] | None:
+    """The first days of the first whole month in [first, last), and of the month after the last whole
+    one; None without any. A month that lasts until today or later is whole from its first day on: no
+    later hour of it is sealed.
+    """
+    first, last = days
+    begin = first if first.day == 1 else _next_month(first)
+    end = last.replace(day=1)
+    if end < last and last > today:
+        end = _next_month(end)
+    return (begin, end) if begin < end else None
+
+
 def sums(
     scope: Scope,
     start: datetime,
@@ -101,15 +114,33 @@ def _of_days(
     *,
     by_team: bool,
 ) -> Iterator[SealedSum]:
+    months = None if by_team or step else months_in(days, today=clock.now().astimezone(UTC).date())
+    if months:
+        rows: QuerySet[Any] = LedgerMonth.objects.filter(month__gte=months[0], month__lt=months[1])
+        for _, one in _summed(_named(_of_teams(rows, scope), scope), group_by, ""):
+            yield one
     model: type[Model] = LedgerTeamDay if by_team else LedgerDay
-    rows = model._default_manager.filter(day__gte=days[0], day__lt=days[1])
+    for first, last in _beside(days, months):
+        rows = model._default_manager.filter(day__gte=first, day__lt=last)
+        rows = _named(_of_teams(rows, scope), scope)
+        for day, one in _summed(rows, group_by, "day" if step else ""):
+            one.at = datetime.combine(day, time(), tzinfo=UTC) if step else None
+            yield one
+
+
+def _beside(days: tuple[date, date], months: tuple[date, date] | None) -> list[tuple[date, date]]:
+    """The days that the months leave."""
+    if not months:
+        return [days]
+    return [(a, b) for a, b in ((days[0], months[0]), (months[1], days[1])) if a < b]
+
+
+def _named(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
     if scope.models:
         rows = rows.filter(model__in=scope.models)
     if scope.deployments:
         rows = rows.filter(deployment__in=scope.deployments)
-    for day, one in _summed(_of_teams(rows, scope), group_by, "day" if step else ""):
-        one.at = datetime.combine(day, time(), tzinfo=UTC) if step else None
-        yield one
+    return rows
 
 
 def _of_team_hours(
@@ -202,3 +233,7 @@ def _floor(at: datetime) -> datetime:
 def _ceil(at: datetime) -> datetime:
     floor = _floor(at)
     return floor if floor == at else floor + _DAY
+
+
+def _next_month(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)

@@ -14,7 +14,6 @@ from fleet.telemetry.selectors import readings
 from fleet.telemetry.selectors.readings import ReadingSum
 
 _IDLE: Final = GroupKey(is_idle=True)
-_ALL_LABELS: Final = ("model", "deployment", "revision")
 _LABELS: Final[Mapping[GroupBy, tuple[str, ...]]] = {
     GroupBy.MODEL: ("model",),
     GroupBy.DEPLOYMENT: ("deployment",),
@@ -93,9 +92,12 @@ def key_of(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) ->
         return GroupKey(cluster_name=values[0], is_idle=is_idle)
     if is_idle:
         return _IDLE
-    labels = dict(zip(grouping_labels(group_by), values[1:], strict=True))
-    model, deployment, revision = (str(labels.get(name) or "") for name in _ALL_LABELS)
-    return GroupKey(values[0], model, deployment, revision)
+    team_slug, *labels = (str(value or "") for value in values)
+    if group_by is GroupBy.TEAM:
+        return GroupKey(team_slug)
+    if group_by is GroupBy.MODEL:
+        return GroupKey(team_slug, labels[0])
+    return GroupKey(team_slug, "", labels[0], labels[1] if len(labels) > 1 else "")
 
 
 def grouping_labels(group_by: GroupBy | None) -> tuple[str, ...]:

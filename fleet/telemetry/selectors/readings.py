@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Q, QuerySet, Sum
-from django.db.models.fields.json import KT
 
 from fleet.models import SummedDay, TeamUsageDay, Workload, WorkloadDay, WorkloadHour
 
@@ -61,8 +60,8 @@ def of_workloads(
     if team_slugs is not None:
         workloads = workloads.filter(team__slug__in=team_slugs)
     if deployments:
-        named = workloads.annotate(of_deployment=KT("labels__deployment"))
-        workloads = named.filter(of_deployment__in=deployments)
+        # SQLite cannot look for text among values: KT(…)__in is no JSON there.
+        workloads = workloads.filter(labels__deployment__in=list(deployments))
     facts = workloads.values_list("pk", "team__slug", "cluster__name", "labels")
     known = {pk: ((team, cluster), labels) for pk, team, cluster, labels in facts}
     tokens = F("prompt_tokens") + F("generation_tokens")

@@ -20,6 +20,7 @@ from fleet.costs.services import ledger, open_hours
 from fleet.models import (
     Cluster,
     LedgerDay,
+    LedgerMonth,
     LedgerRow,
     LedgerTeamDay,
     LedgerTeamHour,
@@ -35,10 +36,10 @@ from tests.fleet.costs.observed import G5, HOUR, see
 from tests.fleet.objects import START, pod
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("detector")]
-FIRST = datetime(2026, 11, 18, tzinfo=UTC)
+FIRST = datetime(2026, 10, 30, tzinfo=UTC)
 MICRO = Decimal("0.000001")
 
-hours = st.integers(0, 71).map(lambda n: FIRST + timedelta(hours=n))
+hours = st.integers(0, 35 * 24).map(lambda n: FIRST + timedelta(hours=n))
 labels = st.fixed_dictionaries(
     {},
     optional={
@@ -73,6 +74,7 @@ def assert_days_equal_rows() -> None:
     by_hour: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     by_day: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     by_labels: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+    by_month: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     for row in LedgerRow.objects.all():
         is_idle = row.kind == "idle" or (row.kind == "adjustment" and not row.namespace)
         who = (row.cluster_name, row.team_slug, is_idle, row.is_demo)
@@ -82,6 +84,7 @@ def assert_days_equal_rows() -> None:
             by_hour[row.hour, *who],
             by_day[row.hour.date(), *who],
             by_labels[row.hour.date(), *who, *of],
+            by_month[row.hour.date().replace(day=1), *who, *of],
         ):
             total[0] += row.gpu_milliseconds
             total[1] += int(row.cost_amount / MICRO)
@@ -91,18 +94,28 @@ def assert_days_equal_rows() -> None:
         (LedgerTeamHour, ("hour", *who_names), by_hour),
         (LedgerTeamDay, ("day", *who_names), by_day),
         (LedgerDay, ("day", *who_names, "model", "deployment", "revision"), by_labels),
+        (LedgerMonth, ("month", *who_names, "model", "deployment", "revision"), by_month),
     ):
         rows = model.objects.values_list(*keys, *ends)
         assert {tuple(row[:-2]): list(row[-2:]) for row in rows} == expected
 
 
 @settings(max_examples=25, deadline=None)
-@given(rows=ledger_rows, more=ledger_rows, start=hours, length=st.integers(1, 72))
+@given(
+    rows=ledger_rows,
+    more=ledger_rows,
+    start=hours,
+    length=st.integers(1, 36 * 24),
+    later=st.integers(1, 400),
+)
 def test_any_rows_and_any_period(
-    rows: list[Any], more: list[Any], start: datetime, length: int
+    rows: list[Any], more: list[Any], start: datetime, length: int, later: int
 ) -> None:
     end = start + timedelta(hours=length)
-    with transaction.atomic():
+    last = max((names["hour"] for names, _ in [*rows, *more]), default=FIRST)
+    # Months and days that are not over are read from their sums too.
+    now = last + timedelta(hours=later)
+    with time_machine.travel(now, tick=False), transaction.atomic():
         for batch in (rows, more):
             LedgerRow.objects.bulk_create(
                 LedgerRow(
