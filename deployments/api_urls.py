@@ -3,6 +3,7 @@
 from django.urls import URLPattern, path
 
 from deployments.advice.api import views as advice
+from deployments.alerts.api.views import urlpatterns as alerts
 from deployments.approvals.api import rules
 from deployments.callers.api.views import urlpatterns as callers
 from deployments.changes.api import emergency_reviews, plan_figures, requests
@@ -157,6 +158,7 @@ urlpatterns = [
     *changes,
     *_quality,
     *health,
+    *alerts,
     *targets,
     *pipelines,
     *registry,

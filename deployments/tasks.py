@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from deployments.advice.services import refresh as advice_refresh
+from deployments.alerts.services import sweep as alert_sweep
 from deployments.callers.services import keys as caller_keys
 from deployments.callers.services import usage as caller_usage
 from deployments.delivery.services import reconcile, serving_watch
@@ -92,6 +93,11 @@ def sweep_targets() -> None:
     for _ in range(_MAX_BATCHES):
         if target_counts.sweep() < target_counts.BATCH:
             return
+
+
+@shared_task(name="deployments.sweep_alerts", time_limit=300)
+def sweep_alerts() -> None:
+    alert_sweep.sweep()
 
 
 @shared_task(name="deployments.sweep_prometheus", time_limit=120)

@@ -4,6 +4,7 @@ from django.urls import URLPattern, path
 
 from deployments.advice.web import pages as advice
 from deployments.advice.web import what_if
+from deployments.alerts.web import pages as alerts
 from deployments.changes.web import canary, new_deployment
 from deployments.changes.web import requests as change_requests
 from deployments.delivery.web import drift
@@ -127,6 +128,9 @@ _deployments: list[URLPattern] = [
 _ITEM = "advice/<int:item_id>"
 
 _advice: list[URLPattern] = [
+    path("alerts", alerts.inbox, name="alerts"),
+    path("alerts/<int:alert_id>/silence", alerts.silence, name="silence-alert"),
+    path("alerts/<int:alert_id>/unsilence", alerts.unsilence, name="unsilence-alert"),
     path("advice", advice.advice_page, name="advice"),
     path(f"{_ITEM}/request", advice.request_change, name="request-advice"),
     path(f"{_ITEM}/snooze", advice.snooze, name="snooze-advice"),

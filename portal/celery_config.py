@@ -40,6 +40,7 @@ task_routes = {
     "deployments.sweep_caller_usage": {"queue": "telemetry"},
     "deployments.count_callers": {"queue": "telemetry"},
     "deployments.sweep_targets": {"queue": "telemetry"},
+    "deployments.sweep_alerts": {"queue": "telemetry"},
     # It waits for pods to answer.
     "deployments.sweep_health": {"queue": "notifications"},
     # It reads weeks of hours: not beside what a rollout waits for.
@@ -72,6 +73,7 @@ beat_schedule = {
     "sweep pipelines": _every("deployments.sweep_pipelines", 3),
     "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
     "sweep health": _every("deployments.sweep_health", 15),
+    "sweep alerts": _every("deployments.sweep_alerts", 60),
     "sweep targets": _every("deployments.sweep_targets", 15),
     "sweep advice": _every("deployments.sweep_advice", 900),
     "sweep prometheus": _every("deployments.sweep_prometheus", 3),

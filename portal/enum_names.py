@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from deployments.alerts.domain import catalogue
+from deployments.alerts.domain.signals import AlertState
 from deployments.approvals.domain.rules import RequiredRole
 from deployments.guards.domain.answers.answer_metrics import Kind as ObservationKind
 from deployments.guards.domain.evidence import Verdict
@@ -49,6 +51,8 @@ OVERRIDES: Final = {
     "PlanKind": "deployments.plans.domain.rollout_plan.PlanKind",
     "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],
     "PipelineNodeKind": [kind.value for kind in NodeKind],
+    "AlertState": [state.value for state in AlertState],
+    "AlertKind": list(catalogue.KINDS),
     "TargetMetric": [metric.value for metric in TargetMetric],
     "TargetState": [state.value for state in TargetState],
     "ScalingKind": list(SCALING_KINDS),

@@ -1,4 +1,5 @@
 from deployments.models.advice import AdviceItem
+from deployments.models.alerts import Alert
 from deployments.models.approvals import ApprovalRule
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.callers import CallerKey, Consumer
@@ -26,6 +27,7 @@ from deployments.models.targets import ServiceTarget, TargetCount
 
 __all__ = [
     "AdviceItem",
+    "Alert",
     "Alias",
     "AnswerDay",
     "Approval",

@@ -18,6 +18,7 @@ BROWSER: Final = None
 
 _READ: Final = """
     get advice
+    get alerts
     get approval-rules
     get changes
     get changes/{change_id}
@@ -141,6 +142,8 @@ _REQUEST: Final = """
     put pipelines/{pipeline_id}
 """
 _DECIDE: Final = """
+    post alerts/{alert_id}/silence
+    post alerts/{alert_id}/unsilence
     post changes/{change_id}/approve
     post changes/{change_id}/reject
     post deployments/{deployment_id}/callers

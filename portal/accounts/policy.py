@@ -32,6 +32,7 @@ class Action(StrEnum):
     EMERGENCY_OVERRIDE = "use or review an emergency override"
     PROMOTE = "promote a rollout"
     MANAGE_CALLERS = "create or revoke keys of callers"
+    SILENCE_ALERTS = "silence alerts"
     CHOOSE_LOAD_TESTS = "choose where load tests run"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
@@ -52,6 +53,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.EMERGENCY_OVERRIDE: frozenset({Role.LEAD, _ADMIN}),
     Action.PROMOTE: frozenset({Role.LEAD, _ADMIN}),
     Action.MANAGE_CALLERS: frozenset({Role.LEAD, _ADMIN}),
+    Action.SILENCE_ALERTS: frozenset({Role.LEAD, _ADMIN}),
     Action.CHOOSE_LOAD_TESTS: frozenset({Role.LEAD, _ADMIN}),
     Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
     Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
@@ -71,6 +73,7 @@ _SCOPES: dict[Action, Scope | None] = {
     Action.EMERGENCY_OVERRIDE: None,
     Action.PROMOTE: Scope.DECIDE,
     Action.MANAGE_CALLERS: Scope.DECIDE,
+    Action.SILENCE_ALERTS: Scope.DECIDE,
     Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
     Action.RELEASE_QUARANTINE: None,
     Action.MANAGE_MEMBERS: None,

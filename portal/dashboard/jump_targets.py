@@ -29,6 +29,7 @@ _PAGES = (
     ("Costs", "/costs", "circle-dollar-sign"),
     ("Advice", "/advice", "trending-down"),
     ("What-if", "/what-if", "trending-down"),
+    ("Alerts", "/alerts", "bell"),
     ("Audit", "/audit", "scroll-text"),
     ("Admin", "/admin", "settings"),
     ("Sign-in and sessions", "/account/security", "shield-check"),

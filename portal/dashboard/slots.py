@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deployments.alerts.selectors import alerts
 from deployments.changes.selectors import changes, emergency_reviews
 from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
-from portal.ui.slots import StatusLine, register_badge, register_status
+from portal.ui.slots import StatusLine, register_alert_count, register_badge, register_status
 
 
 def fill() -> None:
     register_badge("/approvals", _count_decisions)
+    register_alert_count(alerts.count_open)
     register_status(_cluster_lines)
 
 

@@ -34,6 +34,8 @@ BUDGET_REACHED: Final = Event(
     "budget.reached", "Monthly budget at 50, 80 or 100%, or forecast above it"
 )
 ADVICE_IDLE: Final = Event("advice.idle", "Deployment without requests for a week")
+ALERT_OPENED: Final = Event("alert.opened", "Alert opened")
+ALERT_ENDED: Final = Event("alert.ended", "Alert ended")
 # Sent to one channel only, by its test button.
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
@@ -51,6 +53,8 @@ CATALOGUE: Final = (
     DEPLOYMENT_HEALTH,
     BUDGET_REACHED,
     ADVICE_IDLE,
+    ALERT_OPENED,
+    ALERT_ENDED,
 )
 _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
 

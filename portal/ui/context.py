@@ -35,6 +35,8 @@ class Frame:
     team: Team | None
     # Target of the team switcher: the first page of the current section.
     section_path: str
+    # Of the bell: open ones of the user's teams.
+    alerts: int
     theme: str
     is_demo: bool
 
@@ -75,6 +77,7 @@ def _build(request: HttpRequest) -> Frame:
         teams=teams.visible(request),
         team=teams.current(request),
         section_path=next((entry.path for entry in entries if entry.is_current), "/"),
+        alerts=slots.alert_count(user) if isinstance(user, User) else 0,
         theme=theme_of(request),
         is_demo=settings.SLIPWAY_DEMO,
     )

@@ -17,12 +17,18 @@ class StatusLine:
 
 
 _badges: dict[str, Callable[[User], int]] = {}
+_alert_counts: list[Callable[[User], int]] = []
 _status_lines: list[Callable[[User], Sequence[StatusLine]]] = []
 
 
 def register_badge(path: str, count: Callable[[User], int]) -> None:
     """Show count(user) beside the rail entry with this path while it is not zero."""
     _badges[path] = count
+
+
+def register_alert_count(count: Callable[[User], int]) -> None:
+    """Show count(user) at the bell of every page."""
+    _alert_counts[:] = [count]
 
 
 def register_status(lines: Callable[[User], Sequence[StatusLine]]) -> None:
@@ -33,6 +39,10 @@ def register_status(lines: Callable[[User], Sequence[StatusLine]]) -> None:
 def badge_of(path: str, user: User) -> int:
     count = _badges.get(path)
     return count(user) if count else 0
+
+
+def alert_count(user: User) -> int:
+    return sum(count(user) for count in _alert_counts)
 
 
 def status_lines(user: User) -> list[StatusLine]:

@@ -9,6 +9,7 @@ import pytest
 
 from deployments.models import (
     AdviceItem,
+    Alert,
     Approval,
     ChangeRequest,
     Deployment,
@@ -24,6 +25,7 @@ from tests.deployments.world import World
 
 _TABLES = (
     AdviceItem,
+    Alert,
     Approval,
     ChangeRequest,
     Deployment,

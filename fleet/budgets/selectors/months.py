@@ -43,6 +43,17 @@ def list_alerts(team: Team) -> list[BudgetAlert]:
     return list(BudgetAlert.objects.filter(team=team, month=first_day(clock.now())))
 
 
+def crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
+    """Thresholds that were told this month, by team and the budget that they are of."""
+    rows = BudgetAlert.objects.filter(month=first_day(clock.now())).order_by()
+    crossed: dict[tuple[int, Decimal], set[str]] = defaultdict(set)
+    for team_id, budget_amount, threshold in rows.values_list(
+        "team_id", "budget_amount", "threshold"
+    ):
+        crossed[team_id, budget_amount].add(threshold)
+    return dict(crossed)
+
+
 def _spent_by_team(slugs: Collection[str], start: datetime, end: datetime) -> dict[str, Decimal]:
     """The estimate of unsealed hours included."""
     scope = Scope(slugs)

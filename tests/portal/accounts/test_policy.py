@@ -26,6 +26,7 @@ TABLE = {
     Action.EMERGENCY_OVERRIDE: "lead admin",
     Action.PROMOTE: "lead admin",
     Action.MANAGE_CALLERS: "lead admin",
+    Action.SILENCE_ALERTS: "lead admin",
     Action.CHOOSE_LOAD_TESTS: "lead admin",
     Action.RELEASE_QUARANTINE: "admin",
     Action.MANAGE_MEMBERS: "lead admin",
@@ -68,6 +69,7 @@ SCOPES = {
     Action.APPROVE: Scope.DECIDE,
     Action.PROMOTE: Scope.DECIDE,
     Action.MANAGE_CALLERS: Scope.DECIDE,
+    Action.SILENCE_ALERTS: Scope.DECIDE,
     Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
     Action.MOVE_PROTECTED_ALIAS: Scope.DECIDE,
 }

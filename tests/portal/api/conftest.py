@@ -23,6 +23,7 @@ from deployments.imports.services import imports
 from deployments.imports.services.imports import ImportDraft
 from deployments.models import (
     AdviceItem,
+    Alert,
     Alias,
     Deployment,
     EmergencyReview,
@@ -220,6 +221,16 @@ def fill(world: World) -> FullWorld:
         deployment_id=deployment.pk,
         draft=KeyDraft(name="billing", contact="ana@example.org"),
     )
+    alert = Alert.objects.create(
+        team=world.team,
+        kind="queue_depth",
+        key="deployment",
+        deployment=deployment,
+        subject="Queue of vision/detector",
+        message="Requests wait.",
+        path="/deployments/vision/detector",
+        opened_at=clock.now(),
+    )
     ServiceTarget.objects.create(
         deployment=deployment,
         metric="availability",
@@ -229,6 +240,7 @@ def fill(world: World) -> FullWorld:
         created_at=clock.now(),
     )
     names = {
+        "alert_id": alert.pk,
         "metric": "availability",
         "invitation_id": invited.row.pk,
         "provider_id": "lab",

@@ -76,6 +76,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "post advice/{item_id}/snooze": {"days": 7},
     "post advice/{item_id}/dismiss": {"reason": "tried"},
     "post prices": {"prices": []},
+    "post alerts/{alert_id}/silence": {"hours": 1, "reason": "tried"},
     "put deployments/{deployment_id}/targets/{metric}": {
         "objective_percent": "99",
         "window_days": 7,

@@ -16,6 +16,7 @@ READ_BY_EVERYONE: Final = _rows(
     EVERYONE,
     200,
     "get advice",
+    "get alerts",
     "get approval-rules",
     "get changes",
     "get clusters",
@@ -207,6 +208,8 @@ BY_LEADS: Final = (
     *_rows(LEADS, 204, "delete teams/{slug}/delegations/{delegation_id}"),
     *_rows(LEADS, 200, "put teams/{slug}/members/{username}", "put teams/{slug}/rollout-limit"),
     *_rows(LEADS, 200, "put teams/{slug}/load-tests"),
+    *_rows(LEADS, 200, "post alerts/{alert_id}/silence"),
+    *_rows(LEADS, 409, "post alerts/{alert_id}/unsilence"),
     *_rows(LEADS, 200, "get teams/{slug}/service-accounts"),
     *_rows(
         LEADS,

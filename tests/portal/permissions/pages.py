@@ -82,6 +82,7 @@ OF_EVERYONE: Final = tuple(
         "account/security",
         "account/tokens",
         "advice",
+        "alerts",
         "approvals",
         "costs",
         "costs.csv",
@@ -176,6 +177,9 @@ FORMS_OF_MEMBERS: Final = tuple(
 )
 DEPLOYMENTS: Final = (
     # No longer what it was: nothing of this deployment was measured.
+    Row("POST alerts/<int:alert_id>/silence", LEADS, ok=302, body={"hours": "1", **_WHY}),
+    # It is not silenced.
+    Row("POST alerts/<int:alert_id>/unsilence", LEADS, ok=302),
     Row("POST advice/<int:item_id>/request", MEMBERS, ok=409),
     Row("POST advice/<int:item_id>/snooze", MEMBERS, ok=302, body={"days": "7"}),
     Row("POST advice/<int:item_id>/dismiss", MEMBERS, ok=302, body=_WHY),

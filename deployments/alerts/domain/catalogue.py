@@ -1,0 +1,30 @@
+"""All kinds of alerts. A further kind is a module in kinds/, its line here and its facts in alerts/selectors/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from deployments.alerts.domain.kinds import (
+    answers,
+    budget,
+    cluster_unreachable,
+    gpu_memory,
+    idle_gpus,
+    queue_depth,
+    slo_burn,
+)
+from deployments.alerts.domain.signals import Kind
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.code: kind
+    for kind in (
+        slo_burn.KIND,
+        queue_depth.KIND,
+        gpu_memory.KIND,
+        idle_gpus.KIND,
+        cluster_unreachable.KIND,
+        budget.KIND,
+        answers.KIND,
+    )
+}

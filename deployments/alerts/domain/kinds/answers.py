@@ -1,0 +1,30 @@
+"""The answers of a deployment changed: golden requests fail, or a day is unlike those after the promotion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.alerts.domain.signals import Finding, Kind
+
+KIND: Final = Kind(
+    code="answers",
+    label="Answers changed",
+    advice="The tab Quality has the evidence; roll back if it began with a revision.",
+    # The event deployment.health tells it once.
+    is_told=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """Messages of what failed, and whether anything was judged at all."""
+
+    failed: tuple[str, ...]
+    is_judged: bool
+
+
+def decide(facts: AnswerFacts) -> Finding:
+    if facts.failed:
+        return Finding(is_firing=True, message=". ".join(facts.failed) + ".")
+    return Finding(is_firing=False if facts.is_judged else None)

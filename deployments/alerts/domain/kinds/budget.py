@@ -1,0 +1,29 @@
+"""A team's month reached its budget, or will."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from deployments.alerts.domain.signals import Finding, Kind
+
+KIND: Final = Kind(
+    code="budget",
+    label="Budget",
+    advice="The pages Costs and Advice show what to stop or make smaller.",
+    # The event budget.reached tells each threshold once.
+    is_told=False,
+)
+_URGENT: Final = (
+    ("100%", "This month's budget is spent."),
+    ("forecast", "At the current rate the month will cost more than its budget."),
+    ("80%", "80% of this month's budget is spent."),
+)
+
+
+def decide(crossed: Collection[str]) -> Finding:
+    """`crossed` are the thresholds of this month and budget that were told."""
+    for threshold, message in _URGENT:
+        if threshold in crossed:
+            return Finding(is_firing=True, message=message)
+    return Finding(is_firing=False)

@@ -1,0 +1,36 @@
+"""The stable revision came close to the memory of its GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.alerts.domain.signals import Finding, Kind
+
+KIND: Final = Kind(
+    code="gpu_memory",
+    label="GPU memory",
+    advice="Request a GPU with more memory, a smaller batch or fewer instances.",
+)
+OPENS_AT_PERCENT: Final = 95
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """`peak_mib` of this revision on a GPU of its own."""
+
+    peak_mib: int
+    gpu_mib: int
+
+
+def decide(facts: MemoryFacts | None) -> Finding:
+    """A peak never falls: the alert ends with the revision."""
+    if facts is None or facts.gpu_mib <= 0:
+        return Finding(None)
+    percent = 100 * facts.peak_mib / facts.gpu_mib
+    if percent < OPENS_AT_PERCENT:
+        return Finding(is_firing=False)
+    return Finding(
+        is_firing=True,
+        message=f"It has used {facts.peak_mib:,} of {facts.gpu_mib:,} MiB ({percent:.0f}%): a larger request may fail.",
+    )

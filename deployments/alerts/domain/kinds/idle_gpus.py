@@ -1,0 +1,43 @@
+"""A deployment keeps GPUs that did nothing for a day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from deployments.alerts.domain.signals import Finding, Kind
+
+KIND: Final = Kind(
+    code="idle_gpus",
+    label="Idle GPUs",
+    advice="Stop it, or request fewer replicas, office hours or scale to zero.",
+)
+HOURS: Final = 24
+OPENS_BELOW: Final = 0.01
+ENDS_AT: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class IdleFacts:
+    """`gpus` that it holds now. Of the last 24 hours, in how many it was read, and for what part of that a GPU
+    was busy.
+    """
+
+    gpus: float
+    known_hours: int
+    busy_share: float
+
+
+def decide(facts: IdleFacts | None) -> Finding:
+    if facts is None:
+        return Finding(None)
+    if facts.gpus <= 0 or facts.busy_share >= ENDS_AT:
+        return Finding(is_firing=False)
+    # An hour that was not read may have been busy.
+    if facts.known_hours < HOURS or facts.busy_share >= OPENS_BELOW:
+        return Finding(None)
+    held = "1 GPU" if facts.gpus == 1 else f"{facts.gpus:g} GPUs"
+    return Finding(
+        is_firing=True,
+        message=f"It holds {held}, busy {facts.busy_share:.1%} of the last 24 hours.",
+    )

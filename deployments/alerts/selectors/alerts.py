@@ -1,0 +1,56 @@
+"""Alerts of the teams that a person may see."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+
+from deployments.alerts.domain.signals import AlertState
+from deployments.models import Alert
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Actor
+from portal.core import clock
+from portal.core.errors import NotFound
+
+
+def state_of(row: Alert) -> AlertState:
+    if row.ended_at is not None:
+        return AlertState.ENDED
+    is_silenced = row.silenced_until is not None and row.silenced_until > clock.now()
+    return AlertState.SILENCED if is_silenced else AlertState.OPEN
+
+
+def list_visible_to(
+    actor: Actor, *, team_slug: str = "", state: str = "", kind: str = ""
+) -> QuerySet[Alert]:
+    """The newest first."""
+    rows = Alert.objects.filter(team__in=policy.visible_teams(actor))
+    if team_slug:
+        rows = rows.filter(team__slug=team_slug)
+    if kind:
+        rows = rows.filter(kind=kind)
+    if state:
+        rows = rows.filter(_in_state(AlertState(state)))
+    return rows.select_related("team", "deployment", "silenced_by")
+
+
+def get_visible(*, actor: Actor, alert_id: int) -> Alert:
+    row = list_visible_to(actor).filter(pk=alert_id).first()
+    if row is None:
+        raise NotFound(f"Alert {alert_id} does not exist, or you are not in its team.")
+    return row
+
+
+def count_open(user: User) -> int:
+    """For the bell of every page: open and not silenced."""
+    rows = Alert.objects.filter(_in_state(AlertState.OPEN), team__in=policy.visible_teams(user))
+    return rows.order_by().count()
+
+
+def _in_state(state: AlertState) -> Q:
+    if state == AlertState.ENDED:
+        return Q(ended_at__isnull=False)
+    silenced = Q(silenced_until__gt=clock.now())
+    # Not ~silenced: of a null that is unknown, not true.
+    loud = Q(silenced_until=None) | Q(silenced_until__lte=clock.now())
+    return Q(ended_at=None) & (silenced if state == AlertState.SILENCED else loud)
