@@ -98,6 +98,8 @@ def _resources(kind: Kind) -> list[JsonObject]:
     if kind is POD:
         resources.append(_sub(kind, "log", "Pod", ["get"]))
         resources.append(_sub(kind, "proxy", "PodProxyOptions", ["get", "create"]))
+        eviction = _sub(kind, "eviction", "Eviction", ["create"])
+        resources.append(eviction | {"group": "policy", "version": "v1"})
     return resources
 
 

@@ -9,14 +9,15 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One invalid field of a refused object."""
+    """One invalid field of a refused object, or without a field another reason of a refusal."""
 
     reason: str
     message: str
-    field: str
+    field: str = ""
 
     def as_json(self) -> JsonObject:
-        return {"reason": self.reason, "message": self.message, "field": self.field}
+        named = {"field": self.field} if self.field else {}
+        return {"reason": self.reason, "message": self.message, **named}
 
 
 class ApiError(Exception):
@@ -111,3 +112,10 @@ class Invalid(ApiError):
         self, message: str, *, details: JsonObject | None = None, causes: Sequence[Cause] = ()
     ) -> None:
         super().__init__(422, "Invalid", message, details=details, causes=causes)
+
+
+class TooManyRequests(ApiError):
+    def __init__(
+        self, message: str, *, details: JsonObject | None = None, causes: Sequence[Cause] = ()
+    ) -> None:
+        super().__init__(429, "TooManyRequests", message, details=details, causes=causes)

@@ -16,7 +16,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fleet.localcluster import discovery, event_forms, openapi, reads, reviews, scale, watch
+from fleet.localcluster import (
+    discovery,
+    event_forms,
+    evictions,
+    openapi,
+    reads,
+    reviews,
+    scale,
+    watch,
+)
 from fleet.localcluster import requests as parsing
 from fleet.localcluster.errors import ApiError, JsonObject, MethodNotAllowed, NotFound, Unauthorized
 from fleet.localcluster.kinds import POD
@@ -132,6 +141,8 @@ async def _handle(api: Api, request: Request, resource: Resource) -> Response:
         return await api.pods.log(request, resource)
     if resource.kind is POD and subresource == "proxy":
         return await api.pods.proxy(request, resource)
+    if resource.kind is POD and subresource == "eviction":
+        return await _evict(api, request, resource)
     if subresource == "finalize" and request.method == "PUT":
         resource = replace(resource, target=replace(resource.target, subresource=""))
     elif subresource == "scale" and resource.kind.has_scale:
@@ -242,6 +253,14 @@ async def _scale(api: Api, request: Request, resource: Resource) -> Response:
         raise MethodNotAllowed
     scaled = scale.with_scale(live, body)
     return _json(scale.scale_of(api.writer.update(target, scaled, _options(request)).obj))
+
+
+async def _evict(api: Api, request: Request, resource: Resource) -> Response:
+    if request.method != "POST":
+        raise MethodNotAllowed
+    body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
+    options = parsing.delete_options(_options(request), body.get("deleteOptions") or {})
+    return _json(evictions.evict(api.store, api.writer, resource.target, options), 201)
 
 
 _Verb = Callable[[Api, Request, Resource], Awaitable[Response]]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from fleet.localcluster.controllers.claims import Claims
 from fleet.localcluster.controllers.deployments import Deployments
+from fleet.localcluster.controllers.disruption import DisruptionBudgets
 from fleet.localcluster.controllers.garbage import Garbage
 from fleet.localcluster.controllers.graphs import InferenceGraphs
 from fleet.localcluster.controllers.jobs import Jobs
@@ -30,6 +31,7 @@ class ControllerManager:
             Jobs(store).reconcile,
             Claims(store).reconcile,
             Scheduler(store).reconcile,
+            DisruptionBudgets(store).reconcile,
         ]
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
 

@@ -38,7 +38,7 @@ def find_replica_set_faults(obj: JsonObject) -> Iterator[Cause]:
         yield invalid("spec.selector", selector, "empty selector is invalid")
     faults = list(find_selector_faults("spec.selector", selector))
     yield from faults
-    if not faults and not _matches(selector, labels):
+    if not faults and not is_selected(selector, labels):
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels, detail)
     yield from find_label_faults("spec.template.labels", labels)
@@ -73,7 +73,7 @@ def find_share_faults(field: str, amount: Any) -> Iterator[Cause]:
         yield invalid(field, amount, "must not be greater than 100%")
 
 
-def _matches(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:
+def is_selected(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:
     """No selector matches nothing, an empty one everything."""
     if selector is None:
         return False
