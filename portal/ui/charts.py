@@ -5,6 +5,7 @@ Colours are CSS variables: the SVG is drawn in the page, so both themes follow w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -74,6 +75,7 @@ def stacked_bars(
     """Bars over time, one colour per series in order of first appearance; "idle" is grey, on top."""
     names = _ordered([bar.series for bar in bars])
     colours = _colours(names)
+    digits = _digits(bars)
     values = [
         {
             "at": _iso(bar.at),
@@ -98,17 +100,17 @@ def stacked_bars(
                     "ticks": False,
                 },
             },
-            "y": {"field": "value", "type": "quantitative", "axis": _value_axis(unit)},
+            "y": {"field": "value", "type": "quantitative", "axis": _value_axis(unit, digits)},
             "color": _colour_scale(names, colours),
             "order": {"field": "order"},
             "tooltip": [
                 {"field": "at", "type": "temporal", "timeUnit": f"utc{time_unit}", "title": "UTC"},
                 {"field": "series", "title": "Series"},
-                {"field": "value", "title": unit, "format": ",.2f"},
+                {"field": "value", "title": unit, "format": f",.{digits}f"},
             ],
         },
     }
-    header, rows = _pivot([(bar.at, bar.series, f"{bar.value:,.2f}") for bar in bars], names)
+    header, rows = _pivot([(bar.at, bar.series, f"{bar.value:,.{digits}f}") for bar in bars], names)
     return Chart(label, spec, header, rows, _legend(names, colours))
 
 
@@ -157,7 +159,8 @@ def _line_layer(
         "mark": mark,
         "encoding": {
             "x": {"field": "at", "type": "temporal", "scale": {"type": "utc"}, "axis": axis},
-            "y": value | {"scale": _value_scale(points, threshold), "axis": _value_axis(unit)},
+            "y": value
+            | {"scale": _value_scale(points, threshold), "axis": _value_axis(unit, digits)},
             "color": _colour_scale(names, colours),
             "tooltip": [
                 {"field": "at", "type": "temporal", "format": f"{time_format}:%S", "title": "UTC"},
@@ -181,10 +184,19 @@ def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, 
     return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
 
 
-def _value_axis(unit: str) -> dict[str, Any]:
+def _digits(bars: Sequence[Bar]) -> int:
+    """After the point: 2, and more where the ticks of 2 would be equal, because all is a few cents."""
+    highest: defaultdict[datetime, Decimal] = defaultdict(Decimal)
+    for bar in bars:
+        highest[bar.at] += bar.value
+    most = max(highest.values(), default=Decimal(0))
+    return 2 if most == 0 or most >= Decimal("0.1") else 4
+
+
+def _value_axis(unit: str, digits: int = 2) -> dict[str, Any]:
     """Dollars are shown at each tick, other units once above the axis."""
     if unit == "$":
-        return {"title": None, "tickCount": 4, "format": "$,.2~f"}
+        return {"title": None, "tickCount": 4, "format": f"$,.{digits}~f"}
     above = {"titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": -24}
     return {"title": unit or None, "tickCount": 4, "titleY": -8} | above
 

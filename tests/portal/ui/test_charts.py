@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html import unescape
 
+import pytest
 import vl_convert
 from django.template import Context, Template
 
@@ -88,3 +89,14 @@ def test_a_limit_over_a_line_of_zeros_stays_in_sight() -> None:
         "domainMax": 1,
     }
     assert "domainMax" not in limited["layer"][0]["encoding"]["y"]["scale"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "axis", "cell"),
+    [("0.030001", "$,.4~f", "0.0300"), ("0.1", "$,.2~f", "0.10"), ("0", "$,.2~f", "0.00")],
+)
+def test_a_few_cents_are_told_apart(amount: str, axis: str, cell: str) -> None:
+    chart = stacked_bars(label="Cost", bars=[Bar(AT, "a", Decimal(amount))], unit="$")
+
+    assert chart.spec["encoding"]["y"]["axis"]["format"] == axis
+    assert list(chart.rows[0])[-1] == cell
