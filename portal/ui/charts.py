@@ -159,8 +159,7 @@ def _line_layer(
         "mark": mark,
         "encoding": {
             "x": {"field": "at", "type": "temporal", "scale": {"type": "utc"}, "axis": axis},
-            "y": value
-            | {"scale": _value_scale(points, threshold), "axis": _value_axis(unit, digits)},
+            "y": value | {"scale": _value_scale(points, threshold), "axis": _value_axis(unit)},
             "color": _colour_scale(names, colours),
             "tooltip": [
                 {"field": "at", "type": "temporal", "format": f"{time_format}:%S", "title": "UTC"},
