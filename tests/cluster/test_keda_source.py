@@ -14,6 +14,7 @@ from tests.cluster.go_toolchain import Go
 from tests.cluster.keda.artifact import KEDA
 
 _BUILDER = Path("pkg/scaling/scalers_builder.go")
+_ADAPTER = Path("cmd/adapter/main.go")
 _TYPE = re.compile(r'(?m)^\tcase "([^"]+)":$')
 
 
@@ -50,7 +51,7 @@ def test_every_file_is_published_as_it_is_or_one_of_our_stand_ins(
         for name in files - ours
         if narrowed.joinpath(name).read_bytes() != _of(published, name)
     }
-    assert differing == {_BUILDER}
+    assert differing == {_ADAPTER, _BUILDER}
 
 
 def _of(published: Path, name: Path) -> bytes:
@@ -58,18 +59,28 @@ def _of(published: Path, name: Path) -> bytes:
 
 
 def test_of_the_switch_over_triggers_only_cases_are_gone(narrowed: Path, published: Path) -> None:
-    before, after = (
-        (folder / _BUILDER).read_text().splitlines() for folder in (published, narrowed)
-    )
+    removed = _removed(_BUILDER, published, narrowed)
+
+    assert all(re.match(r'\t(case "|\treturn scalers\.New)', line) for line in removed)
+    assert set(_TYPE.findall((narrowed / _BUILDER).read_text())) == {
+        *("aws-sqs-queue", "cpu", "cron", "kafka", "memory", "prometheus"),
+        *("redis", "redis-cluster", "redis-sentinel"),
+        *("redis-streams", "redis-cluster-streams", "redis-sentinel-streams"),
+    }
+
+
+def test_of_the_adapter_only_the_server_of_its_own_metrics_is_not_started(
+    narrowed: Path, published: Path
+) -> None:
+    assert _removed(_ADAPTER, published, narrowed) == ["\tRunMetricsServer(ctx)"]
+
+
+def _removed(name: Path, published: Path, narrowed: Path) -> list[str]:
+    """Lines of a file that are gone; nothing else may differ."""
+    before, after = ((folder / name).read_text().splitlines() for folder in (published, narrowed))
     removed: list[str] = []
     for change, first, last, *_ in SequenceMatcher(None, before, after, False).get_opcodes():
         assert change in ("equal", "delete")
         if change == "delete":
             removed += before[first:last]
-
-    assert all(re.match(r'\t(case "|\treturn scalers\.New)', line) for line in removed)
-    assert set(_TYPE.findall("\n".join(after))) == {
-        *("aws-sqs-queue", "cpu", "cron", "kafka", "memory", "prometheus"),
-        *("redis", "redis-cluster", "redis-sentinel"),
-        *("redis-streams", "redis-cluster-streams", "redis-sentinel-streams"),
-    }
+    return removed

@@ -51,6 +51,9 @@ _LEFT_OUT = (
 )
 # A case of KEDA's switch over the types of triggers.
 _CASE = re.compile(r"(?m)^\tcase \"[^\"]+\":\n\t\treturn scalers\.(New\w+)\(.*\)\n")
+# The adapter's own metrics would listen on all addresses of the machine, and no option says where.
+_ADAPTER = Path("cmd/adapter/main.go")
+_METRICS_SERVER = "\tRunMetricsServer(ctx)\n"
 _CONSTRUCTOR = re.compile(r"(?m)^func (New\w+)\(")
 
 
@@ -106,6 +109,8 @@ def _narrow(source: Path, stand_ins: Path, target: Path) -> None:
             path.unlink()
     shutil.copytree(stand_ins, target, dirs_exist_ok=True)
     _drop_cases(target / "pkg" / "scaling" / "scalers_builder.go", scalers)
+    adapter = target / _ADAPTER
+    adapter.write_text(adapter.read_text().replace(_METRICS_SERVER, ""))
 
 
 def _drop_cases(builder: Path, scalers: Path) -> None:

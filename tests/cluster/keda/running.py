@@ -31,7 +31,7 @@ def running(
     _install(build, admin)
     kubeconfig = _kubeconfig(admin, folder)
     certificates = _certificates(folder)
-    operator_metrics, health, service, adapter_port, adapter_metrics = free_ports(5)
+    operator_metrics, health, service, adapter_port = free_ports(4)
     settings = {
         **environment,
         "WATCH_NAMESPACE": watched,
@@ -58,7 +58,6 @@ def running(
                 build.program("keda-adapter"),
                 "--bind-address=127.0.0.1",
                 f"--secure-port={adapter_port}",
-                f"--port={adapter_metrics}",
                 f"--metrics-service-address=127.0.0.1:{service}",
                 f"--cert-dir={certificates}",
                 f"--tls-cert-file={certificates / 'tls.crt'}",
