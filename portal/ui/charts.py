@@ -5,7 +5,6 @@ Colours are CSS variables: the SVG is drawn in the page, so both themes follow w
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -75,7 +74,9 @@ def stacked_bars(
     """Bars over time, one colour per series in order of first appearance; "idle" is grey, on top."""
     names = _ordered([bar.series for bar in bars])
     colours = _colours(names)
-    digits = _digits(bars)
+    # More than 2 where all is a few cents, so that ticks differ.
+    most = max((bar.value for bar in bars), default=Decimal(0))
+    digits = 4 if 0 < most < Decimal("0.1") else 2
     values = [
         {
             "at": _iso(bar.at),
@@ -181,15 +182,6 @@ def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, 
     """From zero, with a fixed maximum for lines of zeros. The limit is always visible."""
     is_flat = not threshold and not any(point.value for point in points)
     return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
-
-
-def _digits(bars: Sequence[Bar]) -> int:
-    """After the point: 2, and more where the ticks of 2 would be equal, because all is a few cents."""
-    highest: defaultdict[datetime, Decimal] = defaultdict(Decimal)
-    for bar in bars:
-        highest[bar.at] += bar.value
-    most = max(highest.values(), default=Decimal(0))
-    return 2 if most == 0 or most >= Decimal("0.1") else 4
 
 
 def _value_axis(unit: str, digits: int = 2) -> dict[str, Any]:
