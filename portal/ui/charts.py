@@ -86,21 +86,12 @@ def stacked_bars(
         }
         for bar in bars
     ]
+    axis = {"format": time_format, "title": None, "labelOverlap": True, "ticks": False}
     spec = _base(label) | {
         "data": {"values": values},
         "mark": {"type": "bar", "cornerRadius": 1, "width": {"band": 0.72}},
         "encoding": {
-            "x": {
-                "field": "at",
-                "type": "ordinal",
-                "timeUnit": f"utc{time_unit}",
-                "axis": {
-                    "format": time_format,
-                    "title": None,
-                    "labelOverlap": True,
-                    "ticks": False,
-                },
-            },
+            "x": {"field": "at", "type": "ordinal", "timeUnit": f"utc{time_unit}", "axis": axis},
             "y": {"field": "value", "type": "quantitative", "axis": _value_axis(unit, digits)},
             "color": _colour_scale(names, colours),
             "order": {"field": "order"},
