@@ -178,7 +178,9 @@ def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, 
 def _value_axis(unit: str, digits: int = 2) -> dict[str, Any]:
     """Dollars are shown at each tick, other units once above the axis."""
     if unit == "$":
-        return {"title": None, "tickCount": 4, "format": f"$,.{digits}~f"}
+        # The drawing measures labels in another font than the page's.
+        room = {"minExtent": 48} if digits > 2 else {}
+        return {"title": None, "tickCount": 4, "format": f"$,.{digits}~f"} | room
     above = {"titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": -24}
     return {"title": unit or None, "tickCount": 4, "titleY": -8} | above
 
