@@ -168,11 +168,11 @@ def _start_soak(snapshot: RolloutSnapshot, decision: Decision) -> None:
     """
     rollout, deployment = snapshot.rollout, snapshot.rollout.deployment
     transitions.mark(rollout, {"step_started_at": clock.now(), "phase_reason": decision.message})
-    revisions = {rollout.stable_revision, rollout.candidate_revision, rollout.compared_revision}
+    compared = (rollout.stable_revision, rollout.candidate_revision, rollout.compared_revision)
     poll.poll_soon(
         cluster_id=deployment.cluster_id,
         namespace=deployment.namespace,
-        names=[f"{deployment.name}-r{revision.number}" for revision in revisions],
+        names=[f"{deployment.name}-r{number}" for number in sorted({r.number for r in compared})],
     )
 
 
