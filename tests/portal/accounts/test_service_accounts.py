@@ -58,7 +58,9 @@ def make_account(lead: User, team: Team, **fields: Any) -> NewToken:
 
 def stored() -> str:
     tables = (User, Membership, ApiToken, AuditEvent)
-    return json.dumps([list(one._base_manager.values()) for one in tables], default=str)
+    return json.dumps(
+        [list(one._base_manager.order_by("pk").values()) for one in tables], default=str
+    )
 
 
 def test_a_lead_makes_an_account_that_uploads_and_requests(lead: User, team: Team) -> None:

@@ -107,7 +107,7 @@ def cosine_distance(first: Sequence[float], second: Sequence[float]) -> float:
 def _jensen_shannon(first: Counts, second: Counts) -> float:
     n, m = sum(first.values()), sum(second.values())
     divergence = 0.0
-    for name in set(first) | set(second):
+    for name in sorted({*first, *second}):
         p, q = first.get(name, 0) / n, second.get(name, 0) / m
         middle = (p + q) / 2
         divergence += sum(part / 2 * math.log2(part / middle) for part in (p, q) if part)
@@ -119,7 +119,7 @@ def _chi_square_p(first: Counts, second: Counts) -> float:
     least = min(n, m) / (n + m)
     cells: list[tuple[int, int]] = []
     rare = (0, 0)
-    for name in set(first) | set(second):
+    for name in sorted({*first, *second}):
         cell = (first.get(name, 0), second.get(name, 0))
         if sum(cell) * least < _LEAST_EXPECTED:
             rare = (rare[0] + cell[0], rare[1] + cell[1])
