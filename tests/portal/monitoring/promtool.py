@@ -58,8 +58,11 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def judge(folder: Path, rules: Mapping[str, Any], cases: Sequence[Case]) -> tuple[int, str]:
     """The exit status and what it printed."""
     (folder / "rules.yml").write_text(yaml.safe_dump(dict(rules)))
-    tests = {"rule_files": ["rules.yml"], "evaluation_interval": "1m"}
-    tests["tests"] = [case.to_json() for case in cases]  # type: ignore[assignment]  # JSON
+    tests = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": "1m",
+        "tests": [case.to_json() for case in cases],
+    }
     (folder / "tests.yml").write_text(yaml.safe_dump(tests))
     done = run("test", "rules", folder / "tests.yml")
     return done.returncode, done.stdout + done.stderr
