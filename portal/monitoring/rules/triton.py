@@ -7,50 +7,33 @@ from typing import Final
 from deployments.alerts.domain.kinds import queue_depth
 from portal.monitoring import promql
 from portal.monitoring.promql import by_deployment
+from portal.monitoring.rules import any_server
+from portal.monitoring.rules.any_server import WHAT, WINDOW
 from portal.monitoring.rules.rule import AlertRule, Group, Severity
 
 _WHERE: Final = "{" + promql.pods_of() + "}"
-_WINDOW: Final = "5m"
-_ERROR_RATIO: Final = 0.05
-# Fewer failures in five minutes are no reason to act.
-_LEAST_FAILURES: Final = 5
 _QUEUE_SHARE: Final = 0.5
 _QUEUE_SECONDS: Final = 0.1
-_WHAT: Final = "{{ $labels.namespace }}/{{ $labels.deployment }} {{ $labels.revision }}"
 
 
 def _rate(metric: str) -> str:
-    return by_deployment("sum", f"rate({metric}{_WHERE}[{_WINDOW}])")
+    return by_deployment("sum", f"rate({metric}{_WHERE}[{WINDOW}])")
 
 
 def _errors() -> AlertRule:
-    failed, served = (
-        _rate("nv_inference_request_failure"),
-        _rate("nv_inference_request_success"),
-    )
-    count = by_deployment("sum", f"increase(nv_inference_request_failure{_WHERE}[{_WINDOW}])")
-    return AlertRule(
-        name="SlipwayTritonErrors",
-        expr=f"{failed} / ({failed} + {served}) > {_ERROR_RATIO} and {count} >= {_LEAST_FAILURES}",
-        hold="5m",
-        severity=Severity.WARNING,
-        summary=f"{_WHAT} answers with errors",
-        description="{{ $value | humanizePercentage }} of its requests failed in 5 minutes.",
-        advice="Abort a running canary or roll back; the log of the pod has Triton's message.",
+    increase = f"increase(nv_inference_request_failure{_WHERE}[{WINDOW}])"
+    return any_server.errors(
+        alert="SlipwayTritonErrors",
+        server="Triton",
+        failed=_rate("nv_inference_request_failure"),
+        served=_rate("nv_inference_request_success"),
+        count=by_deployment("sum", increase),
     )
 
 
 def _queue() -> AlertRule:
-    pending = f"sum by (cluster, namespace, pod) (nv_inference_pending_request_count{_WHERE})"
-    return AlertRule(
-        name="SlipwayTritonQueue",
-        expr=f"{by_deployment('min', pending)} >= {queue_depth.OPENS_AT}",
-        hold="5m",
-        severity=Severity.WARNING,
-        summary=f"{_WHAT} has a queue in every replica",
-        description="At least {{ $value }} requests wait in each replica.",
-        advice=queue_depth.KIND.advice,
-    )
+    waiting = f"nv_inference_pending_request_count{_WHERE}"
+    return any_server.queue(alert="SlipwayTritonQueue", waiting=waiting)
 
 
 def _queue_time() -> AlertRule:
@@ -63,7 +46,7 @@ def _queue_time() -> AlertRule:
         expr=f"{queue} / ({whole} > 0) > {_QUEUE_SHARE} and {mean}",
         hold="10m",
         severity=Severity.WARNING,
-        summary=f"{_WHAT} lets requests wait longer than it works on them",
+        summary=f"{WHAT} lets requests wait longer than it works on them",
         description="Requests spend {{ $value | humanizePercentage }} of their time in the queue, more than 0.1 s each.",
         advice=queue_depth.KIND.advice,
     )
