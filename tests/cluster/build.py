@@ -188,7 +188,7 @@ def cached(artifact: Artifact) -> Build | None:
 def _build_once(cache: Path, artifact: Artifact, go: Go, ends_at: float) -> Build:
     """Of two runs at once, one builds and the other waits for it."""
     folder = _place(cache, artifact, go)
-    with _locked(cache / f"{artifact.name}.lock"):
+    with locked(cache / f"{artifact.name}.lock"):
         if folder.is_dir():
             return Build(artifact, folder, 0.0)
         go_toolchain.require_modules(go)
@@ -206,7 +206,7 @@ def _place(cache: Path, artifact: Artifact, go: Go) -> Path:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

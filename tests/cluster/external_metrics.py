@@ -1,7 +1,6 @@
 """The external metrics API of the test cluster, answered from a real Prometheus.
 
-What an HPA asks for there is, with prometheus-adapter, a series and labels of it; with KEDA it is the
-name of a trigger, whose query KEDA runs.
+What an HPA asks for there is, with prometheus-adapter, a series and labels of it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -38,31 +36,17 @@ _RESOURCES = {
 }
 
 
-@dataclass
-class ExternalMetrics:
-    """`queries` are those of KEDA's triggers by name; any other name is a series."""
-
-    read: Callable[[str], float | None]
-    queries: dict[str, str] = field(default_factory=dict)
-
-    def value(self, namespace: str, name: str, labels: Mapping[str, str]) -> float | None:
-        if name in self.queries:
-            return self.read(self.queries[name])
-        matchers = "".join(f',{label}="{value}"' for label, value in labels.items())
-        return self.read(f'sum({name}{{namespace="{namespace}"{matchers}}})')
+Read = Callable[[str], float | None]
 
 
 @contextmanager
-def serving(
-    admin: Kubectl, folder: Path, read: Callable[[str], float | None]
-) -> Iterator[ExternalMetrics]:
-    """A server of this process answers for the group."""
-    metrics = ExternalMetrics(read)
-    server = _server(metrics, folder)
+def serving(admin: Kubectl, folder: Path, read: Read) -> Iterator[None]:
+    """A server of this process answers for the group with what `read` says of a query."""
+    server = _server(read, folder)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         with registered(admin, server.server_port):
-            yield metrics
+            yield
     finally:
         server.shutdown()
         server.server_close()
@@ -79,13 +63,13 @@ def registered(admin: Kubectl, port: int) -> Iterator[None]:
         admin.run("delete", "apiservice", f"{_VERSION}.{_GROUP}", "--ignore-not-found")
 
 
-def _server(metrics: ExternalMetrics, folder: Path) -> ThreadingHTTPServer:
+def _server(read: Read, folder: Path) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             address = urlsplit(self.path)
-            answer = _answer(metrics, address.path, parse_qs(address.query))
+            answer = _answer(read, address.path, parse_qs(address.query))
             body = json.dumps(answer or {}).encode()
             self.send_response(200 if answer else 404)
             self.send_header("Content-Type", "application/json")
@@ -104,9 +88,7 @@ def _server(metrics: ExternalMetrics, folder: Path) -> ThreadingHTTPServer:
     return server
 
 
-def _answer(
-    metrics: ExternalMetrics, path: str, query: Mapping[str, list[str]]
-) -> dict[str, Any] | None:
+def _answer(read: Read, path: str, query: Mapping[str, list[str]]) -> dict[str, Any] | None:
     if path == _ROOT:
         return _RESOURCES
     parts = path.removeprefix(f"{_ROOT}/namespaces/").split("/")
@@ -115,7 +97,8 @@ def _answer(
     namespace, name = parts
     selector = query.get("labelSelector", [""])[0]
     labels = dict(pair.split("=", 1) for pair in selector.split(",") if pair)
-    value = metrics.value(namespace, name, labels)
+    matchers = "".join(f',{label}="{value}"' for label, value in labels.items())
+    value = read(f'sum({name}{{namespace="{namespace}"{matchers}}})')
     item = {
         "metricName": name,
         "metricLabels": labels,

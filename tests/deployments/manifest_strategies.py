@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
 from deployments.spec.domain import serving_spec
-from deployments.spec.domain.engines import COPYING_ENGINES
+from deployments.spec.domain.engines import COPYING_ENGINES, WITHOUT_QUEUE_METRICS
 from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from deployments.spec.domain.serving_spec import (
     Batching,
@@ -80,7 +80,7 @@ def _scalings(draw: st.DrawFn, engine: str, nodes: int, *, is_slice: bool) -> Sc
     kind: Any = draw(st.sampled_from(kinds))
     wakes = False
     made: dict[str, Any] = {"cooldown_seconds": draw(st.sampled_from([0, 300, 7200]))}
-    has_queue_metric = engine != serving_spec.KSERVE_TENSORRT_LLM
+    has_queue_metric = engine not in WITHOUT_QUEUE_METRICS
     if kind == serving_spec.HPA:
         metrics = ["cpu", "memory", *(["queue"] if has_queue_metric else [])]
         made["metric"] = draw(st.sampled_from(metrics))

@@ -74,6 +74,14 @@ def _first_token_of(spec: ServingSpec) -> str:
     return f"{_server_of(spec).first_token[0]}_bucket"
 
 
+def _rate(spec: ServingSpec, series: str, where: str) -> str:
+    """Of a counter, whatever the server's release calls it."""
+    rate = f"rate({series}{where}[{_WINDOW}])"
+    if spec.engine != serving_spec.KSERVE_TENSORRT_LLM:
+        return rate
+    return f"{rate} or rate({language.LATER_TENSORRT_LLM}{series}{where}[{_WINDOW}])"
+
+
 def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     """Empty where the number is fixed, or KServe or Knative scales."""
     kind = served.spec.scaling.kind
@@ -206,7 +214,7 @@ def _query(context: ManifestContext, served: ServedRevision, metric: str) -> str
         named = " or ".join(f"{name}{where}" for name in _server_of(served.spec).cache_usage)
         return _or_zero(f"100 * avg(max by (pod) ({named}))")
     if metric == "first-token":
-        rate = f"rate({_first_token_of(served.spec)}{where}[{_WINDOW}])"
+        rate = _rate(served.spec, _first_token_of(served.spec), where)
         return _or_zero(f"1000 * histogram_quantile(0.95, sum by (le) ({rate}))")
     if metric == "queue":
         return f"sum({_queue_of(served.spec)}{where})"
@@ -216,8 +224,8 @@ def _query(context: ManifestContext, served: ServedRevision, metric: str) -> str
         if served.spec.llm is None
         else (f"{latency}_sum", f"{latency}_count", "* 1000")
     )
-    mean = f"sum(rate({total}{where}[{_WINDOW}])) / sum(rate({count}{where}[{_WINDOW}]))"
-    return _or_zero(f"{mean} {per_ms}")
+    spent, answers = (_rate(served.spec, series, where) for series in (total, count))
+    return _or_zero(f"sum({spent}) / sum({answers}) {per_ms}")
 
 
 def _gpu_memory(context: ManifestContext, served: ServedRevision) -> str:

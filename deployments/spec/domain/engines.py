@@ -39,5 +39,8 @@ COPYING_ENGINES: Final = (KSERVE_VLLM, KSERVE_SGLANG, LLM_SERVICE)
 KSERVE_ENGINES: Final = (KSERVE_TRITON, KSERVE_VLLM, KSERVE_SGLANG, KSERVE_TENSORRT_LLM)
 # Plain Deployments, which the portal scales and guards itself.
 PLAIN_ENGINES: Final = (TRITON, TRITON_VLLM)
+# Report neither waiting requests nor their KV cache: TensorRT-LLM 1.2, and Triton's vLLM backend, whose metrics are
+# counters and histograms (triton-inference-server/vllm_backend, src/utils/metrics.py).
+WITHOUT_QUEUE_METRICS: Final = (KSERVE_TENSORRT_LLM, TRITON_VLLM)
 # With Triton's own metrics.
 TRITON_ENGINES: Final = (*ONNX_ENGINES, TRITON_VLLM)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, model_validator
 
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs
-from deployments.spec.domain.engines import KSERVE_TENSORRT_LLM, Engine
+from deployments.spec.domain.engines import WITHOUT_QUEUE_METRICS, Engine
 from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from portal.core.definitions import Definition, Rejected, setting
 
@@ -224,6 +224,5 @@ class Scaling(Definition):
 
     def _default_metric(self, kind: ScalingKind, engine: Engine) -> Metric:
         if kind == KEDA and not (self.office_hours or self.job_queues):
-            # It does not count waiting requests.
-            return "first-token" if engine == KSERVE_TENSORRT_LLM else "queue"
+            return "first-token" if engine in WITHOUT_QUEUE_METRICS else "queue"
         return "cpu" if kind == HPA else "concurrency" if kind == KNATIVE else ""

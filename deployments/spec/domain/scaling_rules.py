@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deployments.spec.domain.engines import KSERVE_ENGINES, KSERVE_TENSORRT_LLM, LLM_SERVICE
+from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE, WITHOUT_QUEUE_METRICS
 from deployments.spec.domain.scaling import (
     AUTOMATIC,
     DEFAULT_TARGETS,
@@ -91,8 +91,9 @@ def _scaling_of_engine(spec: ServingSpec) -> Iterator[Rule]:
         )
     yield (
         "scaling.metric",
-        spec.engine != KSERVE_TENSORRT_LLM or spec.scaling.metric not in ("queue", "kv-cache"),
-        "TensorRT-LLM counts neither waiting requests nor its KV cache. Use first-token, latency or gpu.",
+        spec.engine not in WITHOUT_QUEUE_METRICS
+        or spec.scaling.metric not in ("queue", "kv-cache"),
+        f"{spec.engine} reports neither waiting requests nor its KV cache. Use first-token, latency or gpu.",
     )
     if spec.engine == LLM_SERVICE:
         yield (

@@ -1,4 +1,4 @@
-"""Triggers on the metrics of a language model's own server. tests/cluster/test_autoscaling.py moves them."""
+"""Triggers on the metrics of a language model's own server. tests/cluster/test_keda_prometheus.py moves them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,23 @@ _WHERE = '{namespace="vision",pod=~"detector-r1-.+"}'
             "kserve-tensorrt-llm",
             "",
             "((1000 * histogram_quantile(0.95, sum by (le) "
-            "(rate(time_to_first_token_seconds_bucket{0}[2m])))) > 0) or vector(0)",
+            "(rate(time_to_first_token_seconds_bucket{0}[2m]) or "
+            "rate(trtllm_time_to_first_token_seconds_bucket{0}[2m])))) > 0) or vector(0)",
             "time_to_first_token_seconds_bucket",
+        ),
+        (
+            "triton-vllm",
+            "",
+            "((1000 * histogram_quantile(0.95, sum by (le) "
+            "(rate(vllm:time_to_first_token_seconds_bucket{0}[2m])))) > 0) or vector(0)",
+            "vllm:time_to_first_token_seconds_bucket",
+        ),
+        (
+            "triton-vllm",
+            "latency",
+            "((sum(rate(vllm:e2e_request_latency_seconds_sum{0}[2m])) / "
+            "sum(rate(vllm:e2e_request_latency_seconds_count{0}[2m])) * 1000) > 0) or vector(0)",
+            "vllm:e2e_request_latency_seconds_count",
         ),
     ],
 )

@@ -13,6 +13,7 @@ _GOOD = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 _VLLM = {"engine": "kserve-vllm", "instance_type": "g5.xlarge"}
 _SGLANG = {"engine": "kserve-sglang", "instance_type": "g5.xlarge"}
 _TENSORRT_LLM = {"engine": "kserve-tensorrt-llm", "instance_type": "g5.xlarge"}
+_TRITON_VLLM = {"engine": "triton-vllm", "instance_type": "g5.xlarge"}
 _HOURS = {"timezone": "Europe/Berlin", "start": "08:00", "end": "18:00"}
 
 
@@ -231,7 +232,8 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
         ({**_TENSORRT_LLM, "gpus": 2, "llm": {"data_parallel": 2}}, "llm.data_parallel"),
         ({**_TENSORRT_LLM, "llm": {"artifact": "pvc://w/m", "nodes": 2}}, "llm.nodes"),
         *(
-            ({**_TENSORRT_LLM, "max_replicas": 2, "scaling": scaling}, "scaling.metric")
+            ({**engine, "max_replicas": 2, "scaling": scaling}, "scaling.metric")
+            for engine in (_TENSORRT_LLM, _TRITON_VLLM)
             for scaling in (
                 {"kind": "keda", "metric": "queue"},
                 {"kind": "keda", "metric": "kv-cache"},
