@@ -1,7 +1,8 @@
 """Names that Kubernetes and KServe accept, checked before the cluster does.
 
 A revision's workload is `{deployment}-r{n}`; KServe makes the Service `{deployment}-r{n}-predictor`
-and the host label `{deployment}-r{n}-{namespace}`, and each must fit a DNS label.
+and, with its default `domainTemplate`, the host label `{deployment}-r{n}-predictor-{namespace}`
+(`GenerateDomainName` of KServe 0.20); each must fit a DNS label.
 """
 
 from __future__ import annotations
@@ -26,9 +27,7 @@ def workload_name(deployment: str, number: int) -> str:
 def longest_name(namespace: str) -> int:
     """How long a deployment's name may be in this namespace."""
     suffix = len(f"-r{_HIGHEST_REVISION}")
-    for_service = LONGEST_LABEL - suffix - len("-predictor")
-    for_host = LONGEST_LABEL - suffix - len(f"-{namespace}")
-    return min(LONGEST_NAME, for_service, for_host)
+    return min(LONGEST_NAME, LONGEST_LABEL - suffix - len(f"-predictor-{namespace}"))
 
 
 def problem_with(name: str, *, namespace: str) -> str:
@@ -39,7 +38,7 @@ def problem_with(name: str, *, namespace: str) -> str:
     if len(name) > longest:
         return (
             f"'{name}' has {len(name)} characters. Shorten it to {longest}: Kubernetes allows "
-            f"63 for {name}-r1-predictor and for {name}-r1-{namespace}."
+            f"63 for {name}-r1-predictor-{namespace}, the name of a host that KServe makes."
         )
     if _NAME.fullmatch(name) is None:
         fixed = _fix(name, longest)

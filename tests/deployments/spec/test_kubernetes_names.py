@@ -41,5 +41,15 @@ def test_whatever_is_accepted_makes_only_legal_names(name: str, namespace: str) 
 
     workload = kubernetes_names.workload_name(name, 9999)
 
-    for made in (workload, f"{workload}-predictor", f"{workload}-{namespace}"):
+    for made in (workload, f"{workload}-predictor", f"{workload}-predictor-{namespace}"):
         assert _LABEL.fullmatch(made), made
+
+
+def test_a_name_that_fills_the_host_of_kserve_is_taken_and_a_longer_one_names_that_host() -> None:
+    namespace = "n" * 32
+
+    assert kubernetes_names.problem_with("x" * 14, namespace=namespace) == ""
+    assert kubernetes_names.problem_with("x" * 15, namespace=namespace) == (
+        f"'{'x' * 15}' has 15 characters. Shorten it to 14: Kubernetes allows 63 for "
+        f"{'x' * 15}-r1-predictor-{namespace}, the name of a host that KServe makes."
+    )
