@@ -34,15 +34,13 @@ def spec_scaled_by(
     return ServingSpec.from_json(data)
 
 
-_IMAGES = {
-    "vllm_image": "vllm/vllm-openai:v0.11.0",
-    "sglang_image": "lmsysorg/sglang:v0.5.6",
-    "tensorrt_llm_image": "nvcr.io/nvidia/tensorrt-llm/release:1.2.0",
-}
-
-
 def revision_with(context: ManifestContext, spec: ServingSpec) -> list[Manifest]:
-    context = replace(context, **_IMAGES)
+    context = replace(
+        context,
+        vllm_image="vllm/vllm-openai:v0.11.0",
+        sglang_image="lmsysorg/sglang:v0.5.6",
+        tensorrt_llm_image="nvcr.io/nvidia/tensorrt-llm/release:1.2.0",
+    )
     one = replace(served(spec.engine), spec=spec)
     return [*revision.shared(context, one), *revision.own(context, one)]
 

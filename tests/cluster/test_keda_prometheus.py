@@ -34,8 +34,10 @@ def _is_offered(engine: str, scaling: Mapping[str, Any]) -> bool:
 
 
 def test_the_table_has_every_trigger_that_the_form_offers() -> None:
-    metrics = [{"metric": metric} for kind, metric in DEFAULT_TARGETS if kind == KEDA]
-    limits = [{"metric": "gpu", limit: 50} for limit in _LIMITS]
+    metrics: list[dict[str, Any]] = [
+        {"metric": metric} for kind, metric in DEFAULT_TARGETS if kind == KEDA
+    ]
+    limits: list[dict[str, Any]] = [{"metric": "gpu", limit: 50} for limit in _LIMITS]
     offered = {
         (engine, _watched(scaling))
         for engine in ENGINES
