@@ -102,7 +102,7 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 # Roles from claims are read at sign-in, so a session must not outlive a working day by much.
 SESSION_COOKIE_AGE = env.integer("SLIPWAY_SESSION_HOURS", 12) * 3600
-# A session that nobody used for so long ends; 0: it lasts as long as the hours above.
+# Minutes without use after which a session ends; 0: only the hours above end it.
 SLIPWAY_SESSION_IDLE_MINUTES = env.integer("SLIPWAY_SESSION_IDLE_MINUTES", 120)
 # Of leads and platform admins who sign in with a password.
 SLIPWAY_REQUIRE_SECOND_FACTOR = env.flag("SLIPWAY_REQUIRE_SECOND_FACTOR", default=False)

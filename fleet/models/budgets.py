@@ -6,7 +6,7 @@ from django.db import models
 
 
 class BudgetAlert(models.Model):
-    """A team's month crossed a threshold of its budget; told once for each budget."""
+    """A team's month crossed a threshold of its budget; notified once for each budget."""
 
     team = models.ForeignKey("accounts.Team", on_delete=models.CASCADE, related_name="+")
     # Its first day, UTC.

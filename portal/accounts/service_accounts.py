@@ -29,7 +29,7 @@ CREATED: Final = register("service_account.created", "created the service accoun
 ROTATED: Final = register("service_account.rotated", "rotated the token of the service account")
 REVOKED: Final = register("service_account.revoked", "revoked the service account")
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,30}[a-z0-9])?")
-# Hours for which the old token works beside the new one.
+# Hours for which the old token keeps working after the new one is made.
 OVERLAPS: Final = (0, 1, 24, 168)
 
 

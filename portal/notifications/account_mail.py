@@ -1,4 +1,4 @@
-"""Send the links of accounts by e-mail. The token is computed anew: no row or message of the broker has it."""
+"""Send the links of accounts by e-mail. The token is computed at sending: no row or message of the broker has it."""
 
 from __future__ import annotations
 

@@ -38,6 +38,8 @@ def wait_for(
             return value
         left = deadline - time.monotonic()
         if left <= 0:
-            raise WaitTimedOut(f"After {seconds:g} s: {describe(value)}. It goes on; wait again.")
+            raise WaitTimedOut(
+                f"After {seconds:g} s: {describe(value)}. It is still in progress; wait again."
+            )
         sleep(min(pause, left))
         pause = min(pause * 1.3, _LONGEST_PAUSE_SECONDS)

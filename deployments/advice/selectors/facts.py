@@ -147,7 +147,7 @@ def _advise(
     stable: Revision, spec: ServingSpec, cluster: ClusterInfo, offered: Sequence[GpuShare]
 ) -> Advice | None:
     load = Load(
-        instances=spec.instances_per_gpu, most_replicas=spec.max_replicas, packed=spec.packed
+        instances=spec.instances_per_gpu, max_replicas=spec.max_replicas, packed=spec.packed
     )
     same_capacity = capacity.for_capacity(offered, spec.placement.capacity)
     try:

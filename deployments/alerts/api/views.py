@@ -79,7 +79,7 @@ SilenceView = action(
     tags=TAGS,
     body=SilenceSerializer,
     shown_by=AlertSerializer,
-    description="Leads only. It is told to nobody until then; one of the same subject that opens anew is silent too.",
+    description="Leads only. It notifies nobody until then; an alert of the same subject that opens meanwhile is silent too.",
 )
 UnsilenceView = action(
     silences.unsilence, operation_id="unsilence_alert", tags=TAGS, shown_by=AlertSerializer

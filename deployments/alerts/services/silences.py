@@ -22,7 +22,7 @@ _LONGEST_REASON: Final = 500
 
 
 def silence(*, actor: User, alert_id: int, hours: int, reason: str) -> Alert:
-    """It leaves the bell and is told to nobody until then; one that opens anew meanwhile is silent too."""
+    """It leaves the bell and notifies nobody until then; an alert of the same subject that opens meanwhile is silent too."""
     row = alerts.get_visible(actor=actor, alert_id=alert_id)
     policy.require(actor, Action.SILENCE_ALERTS, row.team)
     problems = {}

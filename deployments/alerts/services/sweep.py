@@ -1,7 +1,7 @@
 """Open and end alerts, and tell teams about both.
 
 Each effect is one compare-and-swap, so repeated and concurrent runs, and a worker that dies between two effects, open an
-alert once, end it once, and tell each once: the notification is queued in the transaction that marks it as told.
+alert once, end it once, and notify each once: the notification is queued in the transaction that records it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def sweep() -> None:
 
 
 def _open(signal: Signal, at: datetime) -> None:
-    """A silence of the same subject goes on."""
+    """Keep a silence of the same subject."""
     last = Alert.objects.filter(
         team=signal.team, kind=signal.kind, key=signal.key, silenced_until__gt=at
     ).first()
@@ -76,7 +76,7 @@ def _end(row: Alert, at: datetime) -> None:
 
 
 def tell(at: datetime) -> None:
-    """One that is silenced is told after the silence, if it is still open then."""
+    """Notify a silenced alert after its silence, if it is still open then."""
     told_here = [code for code, kind in catalogue.KINDS.items() if kind.is_told]
     loud = Q(silenced_until=None) | Q(silenced_until__lte=at)
     rows = Alert.objects.filter(loud, ended_at=None, told_at=None, kind__in=told_here)

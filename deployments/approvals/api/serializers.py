@@ -22,7 +22,7 @@ class RequiredApprovalSerializer(Serializer):
     needed = serializers.IntegerField(source="requirement.needed")
     given = serializers.IntegerField()
     missing = serializers.IntegerField()
-    words = serializers.CharField(source="description")
+    description = serializers.CharField()
 
 
 class EmergencyReviewSerializer(Serializer):

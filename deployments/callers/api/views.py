@@ -1,4 +1,4 @@
-"""Keys of callers by REST. A key is in the answer to its making, and nowhere else."""
+"""Keys of callers by REST. A key is in the response that creates it, and nowhere else."""
 
 from __future__ import annotations
 

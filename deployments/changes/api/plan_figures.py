@@ -26,7 +26,9 @@ class StepFigureSerializer(Serializer):
         allow_null=True,
         help_text="null: depends on requests, and the request rate is not known or zero",
     )
-    waits_for = serializers.CharField(allow_blank=True, help_text="what the step waits for longest")
+    waiting_for = serializers.CharField(
+        allow_blank=True, help_text="what the step waits for longest"
+    )
     replicas = serializers.IntegerField(
         help_text="of the candidate, by the step's share of requests"
     )
@@ -37,7 +39,7 @@ class StepFigureSerializer(Serializer):
         help_text="how many times stable's errors the step finds, by the traffic of the last day; "
         "null: not even a hundred times, or not known",
     )
-    found_seconds = serializers.IntegerField(
+    detection_seconds = serializers.IntegerField(
         source="detection.seconds", default=None, allow_null=True, help_text="how soon"
     )
 

@@ -106,7 +106,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
         "max_replicas, scaling and network; empty otherwise"
     )
     required_approvals = serializers.SerializerMethodField()
-    approval_words = serializers.SerializerMethodField(help_text="approvals given and missing")
+    approval_status = serializers.SerializerMethodField(help_text="approvals given and missing")
     approvals = ApprovalSerializer(many=True)
     emergency_review = EmergencyReviewSerializer(default=None, allow_null=True)
     decided = serializers.DictField(
@@ -114,7 +114,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
         "metadata, names, and how the approvals stood; empty until then"
     )
 
-    def get_approval_words(self, change: ChangeRequest) -> str:
+    def get_approval_status(self, change: ChangeRequest) -> str:
         return approval_selectors.status_of(change).description
 
     @extend_schema_field(RequiredApprovalSerializer(many=True))
@@ -143,7 +143,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "scale",
             "evidence_hash",
             "required_approvals",
-            "approval_words",
+            "approval_status",
             "approvals",
             "emergency_review",
             "decided",

@@ -38,7 +38,7 @@ class StepFigure:
 
     weight: int
     seconds: int | None
-    waits_for: str
+    waiting_for: str
     replicas: int = 1
     detection: Detection | None = None
 

@@ -83,7 +83,7 @@ def advice_of(
     load = Load(
         requests_per_second=_number(data.get("requests_per_second", "")),
         instances=_number(data.get("instances_per_gpu", "")) or 1,
-        most_replicas=_number(data.get("max_replicas", "")) or 1,
+        max_replicas=_number(data.get("max_replicas", "")) or 1,
         language=language,
         packed=_packed(data),
     )

@@ -26,13 +26,13 @@ class EditSerializer(Serializer):
     kind = serializers.CharField()
     name = serializers.CharField()
     path = serializers.CharField(help_text="Empty when the object was deleted.")
-    wanted = serializers.CharField(source="desired")
+    desired = serializers.CharField()
     live = serializers.CharField(help_text="Empty when the field was removed.")
     by = serializers.CharField(
         help_text="The field manager; empty when the cluster does not report one."
     )
     at = serializers.CharField()
-    words = serializers.CharField(source="description")
+    description = serializers.CharField()
 
 
 class DriftPolicySerializer(Serializer):
@@ -41,10 +41,10 @@ class DriftPolicySerializer(Serializer):
 
 class DriftSerializer(DriftPolicySerializer):
     outcome = choice_of(Outcome, source="drift.outcome", allow_blank=True)
-    found_at = serializers.DateTimeField(source="drift.found_at", allow_null=True)
-    heals = serializers.IntegerField(source="drift.reverts")
+    detected_at = serializers.DateTimeField(source="drift.detected_at", allow_null=True)
+    reverts = serializers.IntegerField(source="drift.reverts")
     edits = EditSerializer(source="drift.edits", many=True)
-    is_heal_wanted = serializers.BooleanField(source="is_revert_requested")
+    is_revert_requested = serializers.BooleanField()
     is_adoptable = serializers.BooleanField()
     not_adoptable = EditSerializer(many=True)
 

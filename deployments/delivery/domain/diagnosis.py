@@ -78,7 +78,7 @@ _CASES: Final[Sequence[_Case]] = (
         "context too long",
         r"max seq len .* larger than the maximum number of tokens that can be stored in KV cache|"
         r"KV cache .* larger than the available KV cache memory",
-        "the context does not fit beside the weights: lower max_model_len, or take more GPU memory",
+        "the context does not fit in GPU memory with the weights: lower max_model_len, or take more GPU memory",
     ),
     _case(
         "image not found",

@@ -25,9 +25,9 @@ class Outcome(StrEnum):
     """The values are those of the REST API."""
 
     NONE = ""
-    REVERTED = "healed"
+    REVERTED = "reverted"
     # Awaits a decision: re-apply or adopt.
-    PENDING = "held"
+    PENDING = "pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Drift:
 
     outcome: Outcome = Outcome.NONE
     edits: tuple[Edit, ...] = ()
-    found_at: datetime | None = None
+    detected_at: datetime | None = None
     since: datetime | None = None
     reverts: int = 0
 
@@ -67,7 +67,7 @@ class Drift:
         return cls(
             outcome=Outcome(data["outcome"]),
             edits=tuple(Edit(**edit) for edit in data["edits"]),
-            found_at=parse_time(data["found_at"]),
+            detected_at=parse_time(data["detected_at"]),
             since=parse_time(data["since"]),
             reverts=data["reverts"],
         )
@@ -78,7 +78,7 @@ class Drift:
         return {
             "outcome": self.outcome.value,
             "edits": [edit.to_json() for edit in self.edits[:_MAX_STORED_EDITS]],
-            "found_at": self.found_at.isoformat() if self.found_at else None,
+            "detected_at": self.detected_at.isoformat() if self.detected_at else None,
             "since": self.since.isoformat() if self.since else None,
             "reverts": self.reverts,
         }

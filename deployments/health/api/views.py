@@ -75,8 +75,8 @@ class HealthView(APIView):
         operation_id="get_health",
         tags=TAGS,
         responses={200: HealthSerializer, 404: PROBLEM},
-        description="The stable revision beside its 7-day baseline, its golden requests every 15 minutes, "
-        "and each day's answers beside those after its promotion.",
+        description="The stable revision compared with its 7-day baseline, its golden requests every 15 minutes, "
+        "and each day's answers compared with those after its promotion.",
     )
     def get(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)

@@ -22,7 +22,7 @@ class SourceChanged(SourceRefused):
 
 
 class SourceUnavailable(SourceError):
-    """A passing fault: the import goes on by itself, `retry_after` seconds from now or later."""
+    """A transient fault: the import retries, `retry_after` seconds from now or later."""
 
     def __init__(self, message: str, *, retry_after: float = 0) -> None:
         super().__init__(message)

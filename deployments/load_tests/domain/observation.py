@@ -1,4 +1,4 @@
-"""How a load test stands, from its Job, its pod and the events of the Job.
+"""The state of a load test, from its Job, its pod and the events of the Job.
 
 What the cluster does to the pod is never a verdict about the model. The result comes from a pod that ran the
 model's code, so it is read as untrusted.

@@ -67,13 +67,13 @@ class PipelineObservedSerializer(Serializer):
     generation = serializers.IntegerField(source="observed_generation")
     at = serializers.DateTimeField(source="observed_at", allow_null=True)
     conditions = serializers.SerializerMethodField()
-    healed = serializers.SerializerMethodField(help_text="the last drift that was reverted")
+    reverted = serializers.SerializerMethodField(help_text="the last drift that was reverted")
 
     @extend_schema_field(PipelineConditionSerializer(many=True))
     def get_conditions(self, row: Pipeline) -> list[dict[str, str]]:
         return list(row.observed.get("conditions", []))
 
-    def get_healed(self, row: Pipeline) -> str:
+    def get_reverted(self, row: Pipeline) -> str:
         return str(row.observed.get("reverted", ""))
 
 
@@ -127,7 +127,7 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     kind = choice_of(PipelineChangeKind)
     state = choice_of(ChangeState)
     requester = serializers.CharField(source="requester.username")
-    wanted = serializers.SerializerMethodField(help_text="null for a retirement")
+    desired = serializers.SerializerMethodField(help_text="null for a retirement")
     evidence_hash = serializers.CharField(max_length=64)
     approvals = PipelineApprovalSerializer(many=True)
     required_approvals = serializers.SerializerMethodField()
@@ -144,7 +144,7 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "state_reason",
             "requester",
             "comment",
-            "wanted",
+            "desired",
             "required_approvals",
             "approvals",
             "evidence_hash",
@@ -154,7 +154,7 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
         ]
 
     @extend_schema_field(PipelineSpecSerializer(allow_null=True))
-    def get_wanted(self, row: ChangeRequest) -> dict[str, Any] | None:
+    def get_desired(self, row: ChangeRequest) -> dict[str, Any] | None:
         return _body_of(row.pipeline_spec)
 
     @extend_schema_field(RequiredApprovalSerializer(many=True))

@@ -121,7 +121,7 @@ def _context_of(user: User, pipeline: Pipeline) -> dict[str, Any]:
         ],
         "can_request": is_live and policy.is_allowed(user, Action.REQUEST_CHANGE, pipeline),
         "is_simple": spec is None or len(spec.nodes) == 1,
-        "may_stop": is_running
+        "can_stop": is_running
         and policy.is_allowed(user, Action.STOP, pipeline)
         # A stop that needs approval is a request too, and waits for the open one.
         and not (open_items and stopping.needs_approval(pipeline)),

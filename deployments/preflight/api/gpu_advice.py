@@ -58,7 +58,7 @@ class SizingRequestSerializer(Serializer):
     instances = serializers.IntegerField(
         default=1, min_value=1, max_value=64, help_text="copies of the model on each GPU"
     )
-    most_replicas = serializers.IntegerField(default=1, min_value=1, max_value=100)
+    max_replicas = serializers.IntegerField(default=1, min_value=1, max_value=100)
     language_model = LanguageModelSerializer(required=False)
     packed = PackedSerializer(
         many=True, required=False, help_text="additional models of multi-model serving"
@@ -68,12 +68,12 @@ class SizingRequestSerializer(Serializer):
 class TermSerializer(Serializer):
     name = serializers.CharField()
     mib = serializers.IntegerField()
-    words = serializers.CharField(source="detail")
+    detail = serializers.CharField()
 
 
 class RefusalSerializer(Serializer):
-    why = serializers.CharField(source="reason", help_text="a reason code, for example quota")
-    words = serializers.CharField(source="message")
+    reason = serializers.CharField(help_text="a reason code, for example quota")
+    message = serializers.CharField()
     is_final = serializers.BooleanField(help_text="false: it can still be requested")
 
 
@@ -90,7 +90,7 @@ class ChoiceSerializer(Serializer):
     usd_per_month = serializers.SerializerMethodField(help_text="null: unknown")
     free_replicas = serializers.IntegerField(source="offer.free_replicas", allow_null=True)
     is_recommended = serializers.BooleanField()
-    words = serializers.CharField(source="explanation")
+    explanation = serializers.CharField()
     refusals = RefusalSerializer(many=True)
 
     @extend_schema_field(serializers.CharField(allow_null=True))
@@ -100,9 +100,9 @@ class ChoiceSerializer(Serializer):
 
 class SizingSerializer(Serializer):
     needed_mib = serializers.SerializerMethodField(help_text="on one GPU, upper bound")
-    least_mib = serializers.SerializerMethodField(help_text="lower bound")
+    min_mib = serializers.SerializerMethodField(help_text="lower bound")
     is_measured = serializers.BooleanField(source="need.is_measured")
-    words = serializers.CharField(source="need.basis")
+    basis = serializers.CharField(source="need.basis")
     terms = TermSerializer(source="need.terms", many=True)
     ranked = ChoiceSerializer(many=True)
     rejected = ChoiceSerializer(many=True)
@@ -110,7 +110,7 @@ class SizingSerializer(Serializer):
     def get_needed_mib(self, advice: Advice) -> int:
         return advice.need.mib_on(1)
 
-    def get_least_mib(self, advice: Advice) -> int:
+    def get_min_mib(self, advice: Advice) -> int:
         return advice.need.min_mib_on(1)
 
 
@@ -130,7 +130,7 @@ class SizingView(APIView):
         load = Load(
             requests_per_second=body.get("requests_per_second"),
             instances=body["instances"],
-            most_replicas=body["most_replicas"],
+            max_replicas=body["max_replicas"],
             language=_language(body.get("language_model")),
             packed=_packed(body.get("packed", [])),
         )

@@ -69,7 +69,7 @@ class ChangePreflightSerializer(Serializer):
         return None if preflight.cost is None else preflight.cost.to_json()
 
 
-class TurnedCheckSerializer(Serializer):
+class ChangedCheckSerializer(Serializer):
     name = serializers.CharField()
     was = serializers.BooleanField(
         allow_null=True, help_text="at the request; null: unknown, or no check then"
@@ -82,6 +82,6 @@ class RecheckSerializer(Serializer):
     can_approve = serializers.BooleanField(help_text="false: an approval would be refused")
     at = serializers.DateTimeField()
     checks = PreflightCheckSerializer(many=True)
-    turned = TurnedCheckSerializer(
-        many=True, source="changed", help_text="checks whose result changed since the request"
+    changed = ChangedCheckSerializer(
+        many=True, help_text="checks whose result changed since the request"
     )

@@ -43,7 +43,7 @@ class Load:
 
     requests_per_second: int | None = None
     instances: int = 1
-    most_replicas: int = 1
+    max_replicas: int = 1
     language: LanguageModel | None = None
     # Additional models in the same processes.
     packed: tuple[Packed, ...] = ()
@@ -114,7 +114,7 @@ def _demand(version: ModelVersion, load: Load) -> Demand:
     return Demand(
         requests_per_second=load.requests_per_second,
         busy_us=busy,
-        most_replicas=load.most_replicas,
+        max_replicas=load.max_replicas,
     )
 
 

@@ -74,9 +74,7 @@ class DifferenceSerializer(Serializer):
     beyond = serializers.IntegerField(help_text="elements beyond tolerance")
     largest_absolute = serializers.FloatField(allow_null=True)
     largest_relative = serializers.FloatField(allow_null=True)
-    first_words = serializers.CharField(
-        source="mismatch", help_text="the first mismatch; empty if none"
-    )
+    mismatch = serializers.CharField(help_text="the first mismatch; empty if none")
     is_within = serializers.BooleanField()
 
 
@@ -84,20 +82,18 @@ class AnswerSerializer(Serializer):
     name = serializers.CharField()
     number = serializers.IntegerField()
     verdict = choice_of(Verdict)
-    words = serializers.CharField(source="message")
+    message = serializers.CharField()
     against_expected = DifferenceSerializer(many=True)
     against_stable = DifferenceSerializer(many=True)
-    stable_words = serializers.CharField(
-        source="stable_message", help_text="why stable was not compared"
-    )
+    stable_message = serializers.CharField(help_text="why stable was not compared")
     checked_at = serializers.DateTimeField(allow_null=True)
 
 
 class BeforeTrafficSerializer(Serializer):
     verdict = choice_of(Verdict)
-    words = serializers.CharField(source="message")
+    message = serializers.CharField()
     signature_verdict = choice_of(Verdict)
-    signature_words = serializers.CharField(source="signature_message")
+    signature_message = serializers.CharField()
     checked_at = serializers.DateTimeField(allow_null=True)
     rows = AnswerSerializer(many=True)
 

@@ -205,7 +205,7 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
     signature = serializers.SerializerMethodField()
     load_test = serializers.SerializerMethodField()
     config_pbtxt = serializers.CharField()
-    vram_least_mib = serializers.SerializerMethodField()
+    vram_min_mib = serializers.SerializerMethodField()
 
     @extend_schema_field(OriginSerializer(allow_null=True))
     def get_origin(self, version: ModelVersion) -> Any:
@@ -216,7 +216,7 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
     def get_aliases(self, version: ModelVersion) -> list[str]:
         return versions.list_alias_names(version)
 
-    def get_vram_least_mib(self, version: ModelVersion) -> int | None:
+    def get_vram_min_mib(self, version: ModelVersion) -> int | None:
         """Lower bound of the estimate; null without an estimate."""
         return measurements.min_vram_mib(version)
 

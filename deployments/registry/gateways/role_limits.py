@@ -1,4 +1,4 @@
-"""What the portal's own AWS role must not be able to do to the bucket, asked of IAM."""
+"""What the portal's own AWS role must not be able to do to the bucket, simulated by IAM."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[st
         "archive_form": ReasonForm(),
         "declare_form": DeclareForm(initial=DeclareForm.initial_of_declared(declared)),
         "can_declare": declarations.can_declare(user, version),
-        "vram_least_mib": measurements.min_vram_mib(version),
+        "vram_min_mib": measurements.min_vram_mib(version),
         "release_form": ReleaseForm(),
         "scan": verdicts.from_json(version.scan),
         "release": releases.from_json(version.release),

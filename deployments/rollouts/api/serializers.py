@@ -18,7 +18,7 @@ class GuardSerializer(Serializer):
     verdict = serializers.CharField(
         help_text="pass, fail, not enough data, not known, not comparable"
     )
-    words = serializers.CharField(source="message")
+    message = serializers.CharField()
     # DRF takes declared fields off the class, so this one does not hide Field.source.
     source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]  # see above
     statistic = serializers.CharField(help_text="result of the sequential test")
@@ -73,8 +73,8 @@ class RolloutSerializer(Serializer):
     )
     evidence_hash = serializers.CharField()
     evidence_at = serializers.DateTimeField(allow_null=True)
-    may_promote = serializers.BooleanField()
-    may_stop = serializers.BooleanField()
+    can_promote = serializers.BooleanField()
+    can_stop = serializers.BooleanField()
     is_final = serializers.BooleanField()
 
 

@@ -73,9 +73,9 @@ class RolloutView:
     warming: str
     evidence_hash: str
     evidence_at: datetime | None
-    may_promote: bool
-    may_promote_reason: str
-    may_stop: bool
+    can_promote: bool
+    can_promote_reason: str
+    can_stop: bool
     is_final: bool
 
     @property
@@ -150,7 +150,7 @@ def list_promotable_for(actor: Actor) -> list[Rollout]:
     return [
         rollout
         for rollout in rows
-        if observation_of(rollout).is_promotable and may_promote(actor, rollout)[0]
+        if observation_of(rollout).is_promotable and can_promote(actor, rollout)[0]
     ]
 
 
@@ -173,7 +173,7 @@ def evidence_of(rollout: Rollout) -> tuple[GuardResult, ...]:
     return evidence.read(rollout.evidence)
 
 
-def may_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
+def can_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
     try:
         policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
     except (Forbidden, NotFound) as refusal:
@@ -186,7 +186,7 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
     progress = snapshot.progress
     soak_left_seconds = _soak_left(snapshot.progress)
     is_final = not ROLLOUT[RolloutPhase(rollout.phase)]
-    may, why_not = may_promote(actor, rollout)
+    may, why_not = can_promote(actor, rollout)
     split = observed.split
     return RolloutView(
         rollout=rollout,
@@ -212,9 +212,9 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
         warming="" if is_final else observed.warming,
         evidence_hash=rollout.evidence_hash,
         evidence_at=rollout.evidence_at,
-        may_promote=may,
-        may_promote_reason=why_not,
-        may_stop=not is_final and policy.is_allowed(actor, Action.STOP, rollout),
+        can_promote=may,
+        can_promote_reason=why_not,
+        can_stop=not is_final and policy.is_allowed(actor, Action.STOP, rollout),
         is_final=is_final,
     )
 

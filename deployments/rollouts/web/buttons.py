@@ -20,7 +20,7 @@ class RolloutButtons:
 
     url: str
     evidence_hash: str
-    may_promote: bool
+    can_promote: bool
     next_text: str
     no_promotion: str
     can_pause: bool
@@ -33,18 +33,18 @@ class RolloutButtons:
 
 def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
     """None when there is nothing that this person could do about it."""
-    if view.is_final or not (view.may_promote or view.may_stop):
+    if view.is_final or not (view.can_promote or view.can_stop):
         return None
     phase, deployment = RolloutPhase(rollout.phase), rollout.deployment
     return RolloutButtons(
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         evidence_hash=view.evidence_hash,
-        may_promote=view.may_promote and bool(view.steps) and not view.is_watched,
+        can_promote=view.can_promote and bool(view.steps) and not view.is_watched,
         next_text=view.next_text,
         no_promotion=activity.why_no_promotion(rollout, view),
-        can_pause=view.may_stop and phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
-        can_unpause=view.may_stop and phase == RolloutPhase.PAUSED,
-        can_abort=view.may_stop and phase != RolloutPhase.ABORTING,
-        can_finish=view.may_promote and view.is_watched,
+        can_pause=view.can_stop and phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
+        can_unpause=view.can_stop and phase == RolloutPhase.PAUSED,
+        can_abort=view.can_stop and phase != RolloutPhase.ABORTING,
+        can_finish=view.can_promote and view.is_watched,
         is_watched=view.is_watched,
     )

@@ -85,7 +85,7 @@ class Demand:
 
     requests_per_second: int | None = None
     busy_us: int | None = None
-    most_replicas: int = 1
+    max_replicas: int = 1
 
     @property
     def replicas(self) -> int:
@@ -199,7 +199,7 @@ def _too_small(choice: Choice, need: Need) -> tuple[RejectionReason, str]:
 
 def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal]:
     refusals = []
-    gpus = choice.offer.gpus * max(choice.replicas, demand.most_replicas)
+    gpus = choice.offer.gpus * max(choice.replicas, demand.max_replicas)
     quota_left = limits.quota_left_gpus
     if quota_left is not None and gpus > quota_left:
         plural = "s" if gpus != 1 else ""

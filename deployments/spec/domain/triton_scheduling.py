@@ -104,7 +104,7 @@ class Sequence(Definition):
         int,
         setting(
             "Idle time",
-            "A sequence without requests for so long ends.",
+            "A sequence ends after this long without requests.",
             unit="µs",
             ge=1,
             le=_MAX_US,

@@ -99,7 +99,7 @@ class TargetView(APIView):
         parameters=[_METRIC],
         request=TargetDraftSerializer,
         responses={200: TargetSerializer, **REFUSALS},
-        description="Create or change the target of this metric. Another limit counts anew.",
+        description="Create or change the target of this metric. A changed limit is counted again.",
     )
     def put(self, request: Request, deployment_id: int, metric: str) -> Response:
         actor = actor_of(request)

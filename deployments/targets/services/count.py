@@ -23,7 +23,7 @@ from portal.core.leases import Lease
 
 BATCH: Final = 100
 EVERY: Final = timedelta(seconds=60)
-# Minutes are summed up anew for so long after they ended.
+# Minutes are summed again until this long after they ended.
 _LOOK_BACK: Final = timedelta(minutes=5)
 # The longest burn rate needs 6 hours of minutes; whole hours, because hours are summed up from them.
 _KEEP_MINUTES: Final = timedelta(hours=7)

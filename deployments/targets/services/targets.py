@@ -32,7 +32,7 @@ class TargetDraft:
 
 
 def set_target(*, actor: User, deployment_id: int, draft: TargetDraft) -> ServiceTarget:
-    """Create or change the one target of this metric. Another limit counts anew from the telemetry that is kept;
+    """Create or change the one target of this metric. A changed limit is counted again from the telemetry that is kept;
     another objective or window applies to what was counted.
     """
     deployment = _changeable(actor, deployment_id)

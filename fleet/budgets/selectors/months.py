@@ -44,7 +44,7 @@ def list_alerts(team: Team) -> list[BudgetAlert]:
 
 
 def crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
-    """Thresholds that were told this month, by team and the budget that they are of."""
+    """Thresholds that were notified this month, by team and the budget that they are of."""
     rows = BudgetAlert.objects.filter(month=first_day(clock.now())).order_by()
     crossed: dict[tuple[int, Decimal], set[str]] = defaultdict(set)
     for team_id, budget_amount, threshold in rows.values_list(

@@ -40,7 +40,7 @@ class DrainPreviewSerializer(Serializer):
         source="preview.budgets",
         many=True,
         allow_null=True,
-        help_text="null: the cluster could not be asked, see problem",
+        help_text="null: the cluster did not respond, see problem",
     )
     usd_per_hour_amount = dollars(
         allow_null=True, help_text="saved once the node is removed, not by draining it"

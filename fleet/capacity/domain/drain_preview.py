@@ -82,7 +82,7 @@ class BudgetVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DrainPreview:
-    """`budgets` None: the cluster could not be asked."""
+    """`budgets` None: the cluster did not respond."""
 
     pods: tuple[MovedPod, ...]
     budgets: tuple[BudgetVerdict, ...] | None

@@ -31,7 +31,7 @@ class Sharing:
     mode: str
     replicas: int
     slices: tuple[tuple[str, int], ...]
-    # What the MIG manager was told, and how far it is; empty where there is none.
+    # The MIG layout requested of the MIG manager and its progress; empty without one.
     mig_config: str
     mig_state: str
 

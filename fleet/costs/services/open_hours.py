@@ -21,7 +21,7 @@ _RENEWED_AFTER = timedelta(minutes=1)
 
 
 def renew() -> int:
-    """Estimate the unsealed hours of large clusters anew; return the number of clusters."""
+    """Update the estimate of the unsealed hours of large clusters; return the number of clusters."""
     now = clock.now()
     existing = Count("nodes", filter=Q(nodes__gone_at=None, nodes__gpu_count__gt=0))
     large = Cluster.objects.annotate(count=existing).filter(count__gt=MANY_NODES)

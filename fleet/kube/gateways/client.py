@@ -1,4 +1,4 @@
-"""The one door to Kubernetes clusters: objects, watches, logs and the pod proxy."""
+"""The only client of Kubernetes API servers: objects, watches, logs and the pod proxy."""
 
 from __future__ import annotations
 

@@ -16,5 +16,5 @@ def problem_of(*, cluster_id: int, now: datetime) -> str:
     if row.problem:
         return row.problem
     if row.read_at is None or now - row.read_at > LONGEST_GAP:
-        return "The gateway was not read lately"
+        return "The gateway was not read recently"
     return ""

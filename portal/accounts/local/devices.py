@@ -1,4 +1,4 @@
-"""A browser in words, from its User-Agent header. A hint for its owner and nothing else: anyone can send any."""
+"""Describe a browser by its User-Agent header. A hint for its owner and nothing else: anyone can send any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passwords of local accounts: changed by their owner, or chosen anew by a link."""
+"""Passwords of local accounts: changed by their owner, or set by a link."""
 
 from __future__ import annotations
 

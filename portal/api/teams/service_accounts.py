@@ -46,7 +46,7 @@ class RotationSerializer(Serializer):
     overlap_hours = serializers.ChoiceField(
         choices=service_accounts.OVERLAPS,
         default=24,
-        help_text="how long the old token works beside the new one",
+        help_text="how long the old token keeps working after the new one is made",
     )
 
 

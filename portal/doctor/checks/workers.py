@@ -24,14 +24,16 @@ _WATCH_LATE: Final = timedelta(minutes=2)
 
 @check(_AREA, "Queues", fix=_BROKER)
 def queues() -> Iterator[Line]:
-    """A queue is well when beat's heartbeat came through it lately: then beat lives and a worker keeps up."""
+    """A queue is well when beat's heartbeat came through it recently: then beat lives and a worker keeps up."""
     workers = _workers()
     lates = {queue: _late(queue) for queue in celery_config.QUEUES}
     with connect() as client:
         waiting = {queue: int(client.llen(queue)) for queue in celery_config.QUEUES}
     if all(lates.values()) and any(workers.values()):
         yield failed(
-            "Beat", "no queue got a heartbeat lately", "Start `celery -A portal.celery beat`, once."
+            "Beat",
+            "no queue got a heartbeat recently",
+            "Start `celery -A portal.celery beat`, once.",
         )
     elif not all(lates.values()):
         yield ok("Beat", "its heartbeats arrive")

@@ -83,7 +83,7 @@ def test_the_whole_way_by_rest(world: World) -> None:
     assert (
         shown_rollout["phase"],
         shown_rollout["observed_weight"],
-        shown_rollout["may_promote"],
+        shown_rollout["can_promote"],
     ) == ("running", 20, True)
     done = lead.post(
         f"/api/v1/rollouts/{rollout_id}/promote",

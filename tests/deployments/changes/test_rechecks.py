@@ -182,7 +182,7 @@ def test_the_api_gives_the_same_list(
     body = signed_in(world.lead).get(f"/api/v1/changes/{change.pk}/checks").json()
 
     assert body["can_approve"] is False
-    assert [(one["name"], one["was"], one["now"]["ok"]) for one in body["turned"]] == [
+    assert [(one["name"], one["was"], one["now"]["ok"]) for one in body["changed"]] == [
         ("Artifact", True, False)
     ]
     assert all(

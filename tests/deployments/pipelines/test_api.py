@@ -39,7 +39,7 @@ def test_a_pipeline_from_request_to_retirement(world: World) -> None:
     assert response.status_code == 201
     change = response.json()
     assert (change["kind"], change["state"], change["pipeline"]) == ("create", "submitted", "both")
-    assert [approval["words"] for approval in change["required_approvals"]] == [
+    assert [approval["description"] for approval in change["required_approvals"]] == [
         "0 of 1 approval by a lead or platform admin"
     ]
     decide = f"/api/v1/pipeline-changes/{change['id']}"

@@ -88,7 +88,7 @@ def test_the_api_overrides_checks_and_requests_a_stop(world: World) -> None:
     body = {"evidence_hash": stop["evidence_hash"], "reason": REASON}
     done = lead.post(f"{address}/approve-in-emergency", body, format="json")
 
-    assert (stop["kind"], stop["wanted"]) == ("stop", None)
+    assert (stop["kind"], stop["desired"]) == ("stop", None)
     assert lead.get(f"{address}/checks").json()["can_approve"] is True
     assert (done.status_code, done.json()["state"]) == (200, "approved")
     assert lead.get(f"/api/v1/changes/{stop['id']}").status_code == 404

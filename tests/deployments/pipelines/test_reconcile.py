@@ -81,7 +81,7 @@ def test_a_change_keeps_the_address_and_a_retirement_removes_it(world: World) ->
     assert request_change(world).pipeline.pk != pipeline.pk
 
 
-def test_a_deployment_in_a_pipeline_is_not_retired_but_may_stop(world: World) -> None:
+def test_a_deployment_in_a_pipeline_is_not_retired_but_can_stop(world: World) -> None:
     pipeline = serving(world)
     deployment = Deployment.objects.get(name="classifier")
     with refused(world, Conflict, "in_a_pipeline"):

@@ -107,10 +107,10 @@ def test_time_and_dollars_of_a_plan_are_known_before_a_request(world: World) -> 
         {
             "weight": 5,
             "seconds": 7200,
-            "waits_for": "soak",
+            "waiting_for": "soak",
             "replicas": 1,
             "smallest_regression": None,
-            "found_seconds": None,
+            "detection_seconds": None,
         }
     ]
     assert answer_body["watch_seconds"] == 3600

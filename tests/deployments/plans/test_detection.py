@@ -127,7 +127,7 @@ def test_the_last_day_is_what_was_read_of_all_revisions(world: World) -> None:
     assert [step["smallest_regression"] for step in steps] == [
         found.times if found else None for found in expected
     ]
-    assert [step["found_seconds"] for step in steps] == [
+    assert [step["detection_seconds"] for step in steps] == [
         found.seconds if found else None for found in expected
     ]
     assert steps[1]["smallest_regression"] is not None

@@ -235,4 +235,4 @@ def test_the_api_takes_a_declaration_and_returns_it(
     assert stored["signature"]["max_batch_size"] == 16
     assert stored["signature"]["batching"].startswith("up to 16, as declared")
     assert stored["signature"]["largest_inputs"] == "x 16 x 4"
-    assert stored["vram_least_mib"] <= stored["vram_estimate_mib"]
+    assert stored["vram_min_mib"] <= stored["vram_estimate_mib"]

@@ -53,7 +53,7 @@ def test_without_a_triton_at_hand_it_is_not_tried(verified: Upload) -> None:
     assert step(version) == {
         "name": "Load test",
         "ok": None,
-        "detail": "not tried: no Triton at hand",
+        "detail": "not tried: no Triton available",
     }
     assert results.of_signature(version.signature) is None
 

@@ -20,7 +20,7 @@ MEANINGS = {
     REFUSED: "the portal refused; the message names the field and the fix",
     NOT_LOGGED_IN: "no address or token, or the token was refused",
     UNREACHABLE: "the portal or the model's server did not answer, also after retries",
-    TIMED_OUT: "it goes on; wait again",
+    TIMED_OUT: "it is still in progress; wait again",
     INTERRUPTED: "Ctrl-C; an upload can be resumed",
 }
 

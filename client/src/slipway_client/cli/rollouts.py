@@ -83,7 +83,7 @@ def _lines(rollout: Rollout) -> list[str]:
     for guard in rollout.guards:
         mark = formatting.mark(_VERDICTS.get(guard.verdict))
         values = f"{guard.candidate or '-'} (stable {guard.stable or '-'}, limit {guard.limit})"
-        lines.append(f"  {mark} {guard.guard}: {values} {guard.words}".rstrip())
+        lines.append(f"  {mark} {guard.guard}: {values} {guard.message}".rstrip())
     if rollout.is_promotable:
         lines.append(f"  Can be promoted to {rollout.next_weight}%: slipway promote")
     elif rollout.promotable_reason != rollout.phase_reason:

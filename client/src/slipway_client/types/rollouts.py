@@ -15,7 +15,7 @@ class Guard(Answer):
     candidate: str
     limit: str
     verdict: str
-    words: str
+    message: str
     is_dry_run: bool
 
 
@@ -49,8 +49,8 @@ class Rollout(Answer):
     promotable_reason: str
     watch_until: datetime | None
     evidence_hash: str
-    may_promote: bool
-    may_stop: bool
+    can_promote: bool
+    can_stop: bool
     is_final: bool
 
 

@@ -11,7 +11,7 @@ from deployments.alerts.domain.signals import Finding, Kind
 KIND: Final = Kind(
     code="cluster_unreachable",
     label="Cluster unreachable",
-    advice="Traffic goes on as it was last set. A platform admin tests the connection under Admin, Clusters.",
+    advice="Traffic keeps its last weights. A platform admin tests the connection under Admin, Clusters.",
 )
 AFTER: Final = timedelta(minutes=5)
 

@@ -34,7 +34,7 @@ class Runner(Protocol):
         """Take the next step: the result, or why there is none yet."""
 
     def remove(self, run: LoadTestRun) -> bool:
-        """Remove the Job. False if the cluster has to be asked again."""
+        """Remove the Job. False if the cluster has to be queried again."""
 
 
 _runners: list[Runner] = []

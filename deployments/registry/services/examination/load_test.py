@@ -83,7 +83,7 @@ def _reason_not_to_try(kind: Format, objects: Sequence[ServingObject]) -> str:
     if not kind.is_for_triton:
         return f"it is served by {' or '.join(kind.engines)}, which do not run here"
     if not gateway.is_available():
-        return "no Triton at hand"
+        return "no Triton available"
     limit_mib = settings.SLIPWAY_LOAD_TEST_MAX_MIB
     size_mib = -(-sum(item.size_bytes for item in objects) // _MIB)
     if size_mib > limit_mib:
