@@ -137,6 +137,4 @@ def test_an_aborted_candidate_gets_no_request_and_is_removed(
 def _wait_for_revisions(delivered: Delivered, name: str, numbers: list[int]) -> None:
     """A server that deletes dependents first keeps an object for a moment."""
     expected = {"Deployment": numbers, "Service": numbers}
-    wait_until(
-        lambda: _revisions(delivered, name) == expected, lambda: _revisions(delivered, name)
-    )
+    wait_until(lambda: _revisions(delivered, name) == expected, lambda: _revisions(delivered, name))
