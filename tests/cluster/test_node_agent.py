@@ -14,8 +14,8 @@ import pytest
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import objects
 from fleet.localcluster.controllers.nodes import SIMULATED
+from tests.cluster.agents import Agents, agents
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.test_journey import Agents, agents
 from tests.cluster.waiting import wait_until
 
 __all__ = ["agents"]
