@@ -1,16 +1,18 @@
-"""The whole way of a model on a real control plane: it is uploaded and examined, real KServe makes its
-pods, real Triton answers HTTP and gRPC through real Envoy, a canary is promoted, and nothing is left when
-the deployment is retired.
+"""The whole way of a model on a real control plane: it is uploaded and examined, real KServe or the
+Deployment controller makes its pods, real Triton answers HTTP and gRPC through real Envoy, a canary is
+promoted, and nothing is left when the deployment is retired.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from django.test import Client
 
 from deployments.delivery.services import live_objects
-from deployments.spec.domain.serving_spec import KSERVE_TRITON, ServingSpec
+from deployments.spec.domain.engines import KSERVE_TRITON, ONNX_ENGINES, Engine
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.models import Cluster
 from tests.cluster.agents import Agents, agents, served_cluster
 from tests.cluster.kubectl import Kubectl
@@ -20,6 +22,7 @@ from tests.contract import adder
 __all__ = ["agents", "served_cluster"]
 
 
+@pytest.mark.parametrize("engine", ONNX_ENGINES)
 def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
     served_cluster: Cluster,
     agents: Agents,
@@ -27,17 +30,19 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
     admin: Kubectl,
     client: Client,
     journey: Callable[[str], None],
+    engine: Engine,
 ) -> None:
     scene = Scene(served_cluster, agents, namespace, admin, client)
     one, two = (scene.upload("adder", number) for number in (1, 2))
-    spec = ServingSpec(engine=KSERVE_TRITON, instance_type="g5.xlarge", cpu="1", memory="2Gi")
+    spec = ServingSpec(engine=engine, instance_type="g5.xlarge", cpu="1", memory="2Gi")
 
     url = scene.deploy(one, "adder", spec)
 
     scene.until(lambda: adder.answers(url, 5)[2.0] == 5)
     scene.until(lambda: adder.grpc_answers(url, 5)[2.0] == 5)
     (pod,) = scene.pods()
-    assert pod["metadata"]["labels"]["serving.kserve.io/inferenceservice"]
+    is_of_kserve = "serving.kserve.io/inferenceservice" in pod["metadata"]["labels"]
+    assert is_of_kserve is (engine == KSERVE_TRITON)
     scene.read_pods()
     log = live_objects.read_log(
         actor=scene.member,
@@ -59,6 +64,6 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
 
     scene.retire(url, "/v2/health/ready")
     journey(
-        "kserve-triton: uploaded, examined, approved, served by Triton through Envoy over HTTP and gRPC, "
+        f"{engine}: uploaded, examined, approved, served by Triton through Envoy over HTTP and gRPC, "
         "canary promoted, retired"
     )
