@@ -28,6 +28,7 @@ urlpatterns: list[URLPattern] = [
         drain.DrainPreviewView.as_view(),
         name="node-drain-preview",
     ),
+    path("nodes/<int:node_id>/starts", node_views.NodeStartsView.as_view(), name="node-starts"),
     path("nodes/<int:node_id>/hours", node_views.NodeHoursView.as_view(), name="node-hours"),
     path(
         "nodes/<int:node_id>/utilisation",

@@ -2,16 +2,18 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 import httpx
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from fleet.localcluster.errors import ApiError, BadRequest, NotFound
 from fleet.localcluster.kinds import POD
-from fleet.localcluster.requests import Resource, is_true
+from fleet.localcluster.logs import LogLine, LogReader, read_options
+from fleet.localcluster.requests import Resource
 from fleet.localcluster.store import Store
 from fleet.localcluster.watch import Hub
 
@@ -43,9 +45,8 @@ class PodAccess(Protocol):
         name: str,
         *,
         container: str | None = None,
-        tail_lines: int | None = None,
         is_previous: bool = False,
-    ) -> str: ...
+    ) -> Sequence[LogLine]: ...
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]: ...
 
@@ -59,9 +60,8 @@ class NoPods:
         name: str,
         *,
         container: str | None = None,
-        tail_lines: int | None = None,
         is_previous: bool = False,
-    ) -> str:
+    ) -> Sequence[LogLine]:
         raise _not_running(namespace, name)
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
@@ -79,52 +79,42 @@ class PodEndpoints:
         self._access = access
 
     async def log(self, request: Request, resource: Resource) -> Response:
-        query = request.query_params
         namespace, name = str(resource.target.namespace), str(resource.target.name)
         self._store.get(POD, namespace, name)
-        tail = query.get("tailLines", "")
-        if tail and not tail.isdigit():
-            raise BadRequest(f"tailLines: not a number: {tail}")
-        lines = int(tail) if tail else None
+        query = request.query_params
+        options = read_options(query, pod=name, now=datetime.now(UTC))
         container = query.get("container")
 
-        def read(tail_lines: int | None) -> str:
+        def read() -> Sequence[LogLine]:
             return self._access.pod_log(
-                namespace,
-                name,
-                container=container,
-                tail_lines=tail_lines,
-                is_previous=is_true(query.get("previous")),
+                namespace, name, container=container, is_previous=options.is_previous
             )
 
-        if not is_true(query.get("follow")):
-            return PlainTextResponse(await asyncio.to_thread(read, lines))
-        whole = await asyncio.to_thread(read, None)
-        start = whole if lines is None else "".join(whole.splitlines(keepends=True)[-lines:])
-        if lines == 0:
-            start = ""
-        followed = self._follow(request, resource, read, start, len(whole))
+        lines = await asyncio.to_thread(read)
+        reader = LogReader(options)
+        start = reader.next(lines, is_last=not options.is_followed)
+        if not options.is_followed:
+            return Response(start, media_type="text/plain")
+        followed = self._follow(request, resource, read, reader, start)
         return StreamingResponse(followed, media_type="text/plain")
 
     async def _follow(
         self,
         request: Request,
         resource: Resource,
-        read: Callable[[int | None], str],
-        start: str,
-        sent: int,
-    ) -> AsyncIterator[str]:
+        read: Callable[[], Sequence[LogLine]],
+        reader: LogReader,
+        start: bytes,
+    ) -> AsyncIterator[bytes]:
         yield start
-        while not self._hub.is_closed and not await request.is_disconnected():
+        while not (self._hub.is_closed or reader.is_full or await request.is_disconnected()):
             # Read before the log, so that the last lines of an ended pod are not lost.
             has_ended = self._has_ended(resource)
             try:
-                whole = await asyncio.to_thread(read, None)
+                lines = await asyncio.to_thread(read)
             except ApiError:
                 return
-            if len(whole) > sent:
-                yield whole[sent:]
-                sent = len(whole)
+            yield reader.next(lines, is_last=has_ended)
             if has_ended:
                 return
             await asyncio.sleep(_FOLLOW_SECONDS)

@@ -57,6 +57,7 @@ _READ: Final = """
     get nodes
     get nodes/{node_id}
     get nodes/{node_id}/hours
+    get nodes/{node_id}/starts
     get nodes/{node_id}/utilisation
     get pipeline-changes
     get pipeline-changes/{pipeline_change_id}

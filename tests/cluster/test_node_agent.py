@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import pytest
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import objects
 from fleet.localcluster.controllers.nodes import SIMULATED
+from tests.cluster.agents import Agents, agents
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.test_journey import Agents, agents
 from tests.cluster.waiting import wait_until
 
 __all__ = ["agents"]
@@ -114,6 +115,17 @@ def test_the_log_of_a_pod_is_read_through_the_api_server(
     wait_until(lambda: _STARTED in log(), lambda: log() + agents.log.read_text()[-2000:])
     assert len(log().splitlines()) == 5
     assert admin.run("logs", _POD, where, "--tail=5") == log()
+    assert admin.run("logs", _POD, where, "--tail=5", "--limit-bytes=20") == log()[:20]
+    dated = admin.run("logs", _POD, where, "--timestamps").splitlines()
+    assert [line.partition(" ")[2] for line in dated[-5:]] == log().splitlines()
+    times = [datetime.fromisoformat(line.partition(" ")[0]) for line in dated]
+    created = admin.get("pod", _POD, where)["metadata"]["creationTimestamp"]
+    assert times == sorted(times)
+    assert datetime.fromisoformat(created) <= times[0]
+    assert times[-1] <= datetime.now(UTC)
+    assert admin.run("logs", _POD, where, "--since=1h") == admin.run("logs", _POD, where)
+    later = (times[-1] + timedelta(seconds=1)).isoformat()
+    assert _STARTED not in admin.run("logs", _POD, where, f"--since-time={later}")
     with pytest.raises(
         AssertionError, match=f'previous terminated container "triton" in pod "{_POD}"'
     ):

@@ -29,7 +29,8 @@ class Delivered:
     namespace: str
 
     def deployed(self, name: str, **changed: Any) -> Deployment:
-        draft = self.world.draft(name, Environment.STAGING, engine="triton", **changed)
+        values = {"engine": "triton", **changed}
+        draft = self.world.draft(name, Environment.STAGING, **values)
         change = requests.request_deploy(actor=self.world.member, draft=draft)
         self.world.approved(change)
         return self.reconcile_now(deployment_of(change))

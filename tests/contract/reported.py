@@ -38,9 +38,11 @@ def node(somebody: Kubectl, delivered: Delivered) -> Iterator[str]:
         yield made
 
 
-def pods_of(delivered: Delivered) -> list[dict[str, Any]]:
+def pods_of(delivered: Delivered, workload: str = "") -> list[dict[str, Any]]:
+    """Of one workload, or of the whole namespace."""
     client = clients.client_for(delivered.world.cluster_id)
-    return client.list_all(resource_types.POD, namespace=delivered.namespace).items
+    pods = client.list_all(resource_types.POD, namespace=delivered.namespace).items
+    return [pod for pod in pods if pod["metadata"]["name"].startswith(workload)]
 
 
 def bound_pod(delivered: Delivered, somebody: Kubectl, workload: str, node: str = "") -> str:
@@ -56,11 +58,11 @@ def bound_pod(delivered: Delivered, somebody: Kubectl, workload: str, node: str 
         somebody.apply([{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}])
 
     def is_there() -> bool:
-        pods = pods_of(delivered)
+        pods = pods_of(delivered, workload)
         return bool(pods) and pods[0]["spec"].get("nodeName", "") == node
 
     wait_until(is_there, lambda: pods_of(delivered))
-    return str(pods_of(delivered)[0]["metadata"]["name"])
+    return str(pods_of(delivered, workload)[0]["metadata"]["name"])
 
 
 def report(delivered: Delivered, somebody: Kubectl, pod: str, status: dict[str, Any]) -> None:
@@ -77,8 +79,15 @@ def container_status(state: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def make_ready(delivered: Delivered, somebody: Kubectl, node: str, deployment: Deployment) -> None:
     """Its one pod is ready and the gateway follows its route; so its request is done."""
-    name = f"{deployment.name}-r1"
-    where = f"--namespace={delivered.namespace}"
+    make_pod_ready(delivered, somebody, node, f"{deployment.name}-r1")
+    delivered.reconcile_now(deployment)
+    accept_route(delivered, somebody, deployment.name)
+    delivered.reconcile_now(deployment)
+    assert deployment.state == "ready", deployment.state_reason
+
+
+def make_pod_ready(delivered: Delivered, somebody: Kubectl, node: str, workload: str) -> None:
+    """The one pod of the workload, on the node."""
     now = "2026-01-01T00:00:00Z"
     conditions = [
         {"type": kind, "status": "True", "lastTransitionTime": now}
@@ -86,21 +95,29 @@ def make_ready(delivered: Delivered, somebody: Kubectl, node: str, deployment: D
     ]
     running = container_status({"running": {"startedAt": now}}, ready=True, started=True)
     status = {**running, "phase": "Running", "conditions": conditions}
-    report(delivered, somebody, bound_pod(delivered, somebody, name, node), status)
+    report(delivered, somebody, bound_pod(delivered, somebody, workload, node), status)
     if named_cluster() is None:
         counts = dict.fromkeys(
             ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas"), 1
         )
         available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}
         status = {**counts, "observedGeneration": 1, "conditions": [available]}
-        somebody.patch("deployment", name, where, _STATUS, patch={"status": status})
-    delivered.reconcile_now(deployment)
-    _accept_route(delivered, somebody, deployment.name)
-    delivered.reconcile_now(deployment)
-    assert deployment.state == "ready", deployment.state_reason
+        where = f"--namespace={delivered.namespace}"
+        somebody.patch("deployment", workload, where, _STATUS, patch={"status": status})
+    wait_until(
+        lambda: _is_available(delivered, workload),
+        lambda: delivered.get("apps/v1", "Deployment", workload),
+    )
 
 
-def _accept_route(delivered: Delivered, somebody: Kubectl, name: str) -> None:
+def _is_available(delivered: Delivered, workload: str) -> bool:
+    live = delivered.get("apps/v1", "Deployment", workload)
+    conditions = live.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
+
+
+def accept_route(delivered: Delivered, somebody: Kubectl, name: str) -> None:
+    """As a gateway does that follows the route as it is now."""
     route = delivered.get("gateway.networking.k8s.io/v1", "HTTPRoute", name)
     condition = {
         "status": "True",

@@ -30,10 +30,6 @@ _PULL = {
 _CRASH = {
     "waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}
 }
-_DENIED = (
-    'pods "waits-r1-5d8" is forbidden: exceeded quota: none, requested: count/pods=1,pods=1, used: '
-    "count/pods=0,pods=0, limited: count/pods=0,pods=0"
-)
 _ENDED = {
     "terminated": {
         "exitCode": 1,
@@ -87,34 +83,3 @@ def test_a_pod_without_a_node_is_named_with_the_schedulers_message(
     delivered.reconcile_now(deployment)
 
     assert deployment.state_reason == f"waiting for a node: {message}"
-
-
-def test_pods_that_a_quota_refuses_are_named(delivered: Delivered, somebody: Kubectl) -> None:
-    where = f"--namespace={delivered.namespace}"
-    if named_cluster() is not None:
-        somebody.run("create", "quota", "none", where, "--hard=count/pods=0,pods=0")
-        wait_until(
-            lambda: "used" in somebody.get("quota", "none", where).get("status", {}),
-            lambda: somebody.get("quota", where),
-        )
-    deployment = delivered.deployed("waits")
-    if named_cluster() is None:
-        # As the ReplicaSet controller of a real server writes it.
-        failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
-        status = {"conditions": [{**failure, "message": _DENIED}]}
-        subresource = "--subresource=status"
-        somebody.patch("deployment", "waits-r1", where, subresource, patch={"status": status})
-
-    def failures() -> list[Any]:
-        live = delivered.get("apps/v1", "Deployment", "waits-r1")
-        conditions = live.get("status", {}).get("conditions", [])
-        return [item for item in conditions if item["type"] == "ReplicaFailure"]
-
-    wait_until(lambda: bool(failures()), failures)
-    delivered.reconcile_now(deployment)
-
-    (failure,) = failures()
-    assert "exceeded quota: none, requested: count/pods=1,pods=1" in failure["message"]
-    assert deployment.state_reason == (
-        "the namespace's quota is used up: free some, or have it raised: " + failure["message"]
-    )

@@ -48,7 +48,7 @@ def send(world: World, name: str, success: int, failure: int = 0, latency_us: in
         uid=name,
         defaults={
             "workload": workload,
-            "namespace": "vision",
+            "namespace": workload.namespace,
             "name": name,
             "created_at": at,
             "ready_at": at - timedelta(hours=1),

@@ -12,14 +12,6 @@ from fleet.observation.domain import pod_start
 from portal.core import definitions
 from portal.ui import formats
 
-_STEPS = {
-    pod_start.NODE: "Node",
-    pod_start.IMAGE: "Image",
-    pod_start.DOWNLOAD: "Download",
-    pod_start.COMPARE: "Digests",
-    pod_start.LOAD: "Load",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class StartRow:
@@ -54,5 +46,7 @@ def _row(usual: UsualStart) -> StartRow:
         instance_type=usual.instance_type,
         starts=usual.starts,
         duration=formats.duration(usual.seconds),
-        steps=tuple((label, formats.duration(usual.steps[step])) for step, label in _STEPS.items()),
+        steps=tuple(
+            (label, formats.duration(usual.steps[step])) for step, label in pod_start.LABELS.items()
+        ),
     )

@@ -85,6 +85,27 @@ class NodeHoursSerializer(Serializer):
     )
 
 
+class StartsSerializer(Serializer):
+    starts = serializers.IntegerField(
+        source="count", help_text="how many were measured, at most 20"
+    )
+    seconds = serializers.IntegerField(help_text="median from the pod's node until it is ready")
+    steps = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="median seconds: image (and start of containers), download, compare (digests), load",
+    )
+
+
+class RevisionStartsSerializer(Serializer):
+    team_slug = serializers.CharField()
+    deployment = serializers.CharField()
+    workload_name = serializers.CharField()
+    here = StartsSerializer()
+    elsewhere = StartsSerializer(
+        allow_null=True, help_text="null: it never started on another node of the type"
+    )
+
+
 class HoursQuerySerializer(Serializer):
     older_than = serializers.DateTimeField(
         required=False, help_text="only hours that began before; default: now"

@@ -11,10 +11,11 @@ from fleet.capacity.api.node_serializers import (
     HoursQuerySerializer,
     NodeDetailsSerializer,
     NodeHoursSerializer,
+    RevisionStartsSerializer,
     UseQuerySerializer,
     UseSerializer,
 )
-from fleet.capacity.selectors import node_details, node_history
+from fleet.capacity.selectors import node_details, node_history, node_starts
 from fleet.costs.domain.results import Step
 from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.api.requests import actor_of, read_query
@@ -53,6 +54,20 @@ class NodeHoursView(APIView):
             end=query.get("older_than", hour_of(clock.now()) + HOUR),
         )
         return Response(NodeHoursSerializer(page).data)
+
+
+class NodeStartsView(APIView):
+    @extend_schema(
+        operation_id="node_starts",
+        tags=["fleet"],
+        description="How long pods of each revision took to start on the node, beside the same revision "
+        "on other nodes of its type in the cluster. Revisions of other teams are left out.",
+        responses=RevisionStartsSerializer(many=True),
+    )
+    def get(self, request: Request, node_id: int) -> Response:
+        node = node_details.get_node(node_id)
+        rows = node_starts.starts_on(actor=actor_of(request), node=node)
+        return Response(RevisionStartsSerializer(rows, many=True).data)
 
 
 class NodeUseView(APIView):

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET
 from fleet.capacity.domain.node_history import Line
 from fleet.capacity.selectors import node_details, node_history
 from fleet.capacity.selectors.node_history import NodePeriod
-from fleet.capacity.web import board
+from fleet.capacity.web import board, node_starts
 from fleet.costs.domain.results import Step
 from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts.models import User
@@ -77,6 +77,7 @@ def node_page(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
         "more_totals": max(0, len(period.lines) - _TOTALS),
         "cost_chart": _cost_chart(period),
         "use_chart": _use_chart(period),
+        "starts": node_starts.rows_of(user, details.node),
         "hours": [(hour, _rows(hour.lines)) for hour in page.hours],
         "newest_page": with_query(request, older_than=None) if older_than else "",
         "older_page": with_query(request, older_than=older) if older else "",

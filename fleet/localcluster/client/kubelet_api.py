@@ -5,7 +5,8 @@ import itertools
 import select
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,10 +19,10 @@ from fleet.localcluster.controllers.local_pods import LocalPods
 from fleet.localcluster.controllers.processes import LOCALHOST
 from fleet.localcluster.errors import ApiError, BadRequest, NotFound
 from fleet.localcluster.kinds import POD
+from fleet.localcluster.logs import OPTIONS, LogLine, LogReader, read_options
 
 # Of the certificates that API servers present to kubelets.
 _GROUPS = frozenset({"system:masters", "kubeadm:cluster-admins"})
-_OPTIONS = frozenset({"follow", "previous", "tailLines"})
 _FOLLOW_SECONDS = 0.3
 _TIMEOUT_SECONDS = 30
 
@@ -89,10 +90,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         for part in parts:
-            self.wfile.write(part.encode())
+            self.wfile.write(part)
             self.wfile.flush()
 
-    def _log_parts(self) -> Iterator[str]:
+    def _log_parts(self) -> Iterator[bytes]:
         """Raises ApiError before the first part."""
         if not _groups_of(self.connection) & _GROUPS:
             raise ApiError(HTTPStatus.FORBIDDEN, "Forbidden", "only the API server reads logs")
@@ -101,45 +102,43 @@ class _Handler(BaseHTTPRequestHandler):
         if len(parts) != 5 or parts[1] != "containerLogs":
             raise NotFound(f"{address.path} is not served by this node agent")
         query = {name: values[-1] for name, values in parse_qs(address.query).items()}
-        unknown = query.keys() - _OPTIONS
+        unknown = query.keys() - OPTIONS
         if unknown:
             raise BadRequest(f"not supported by this node agent: {', '.join(sorted(unknown))}")
         return self._read(parts[2], parts[3], parts[4], query)
 
     def _read(
         self, namespace: str, name: str, container: str, query: dict[str, str]
-    ) -> Iterator[str]:
-        tail = query.get("tailLines", "")
-        if tail and not tail.isdigit():
-            raise BadRequest(f"tailLines: not a number: {tail}")
-        is_previous = query.get("previous") == "true"
+    ) -> Iterator[bytes]:
+        options = read_options(query, pod=name, now=datetime.now(UTC))
 
-        def read() -> str:
+        def read() -> Sequence[LogLine]:
             return self.server.pods.pod_log(
-                namespace, name, container=container, is_previous=is_previous
+                namespace, name, container=container, is_previous=options.is_previous
             )
 
-        whole = read()
-        start = _tail(whole, int(tail)) if tail else whole
-        if query.get("follow") != "true":
+        reader = LogReader(options)
+        start = reader.next(read(), is_last=not options.is_followed)
+        if not options.is_followed:
             return iter([start])
         has_ended = functools.partial(self._has_ended, namespace, name)
-        return itertools.chain([start], self._follow(read, len(whole), has_ended))
+        return itertools.chain([start], self._follow(read, reader, has_ended))
 
     def _follow(
-        self, read: Callable[[], str], sent: int, has_ended: Callable[[], bool]
-    ) -> Iterator[str]:
+        self,
+        read: Callable[[], Sequence[LogLine]],
+        reader: LogReader,
+        has_ended: Callable[[], bool],
+    ) -> Iterator[bytes]:
         is_last = False
-        while not (is_last or self._has_left()):
+        while not (is_last or reader.is_full or self._has_left()):
             # Before the log, so that the last lines of an ended pod are not lost.
             is_last = has_ended()
             try:
-                whole = read()
+                lines = read()
             except ApiError:
                 return
-            if len(whole) > sent:
-                yield whole[sent:]
-                sent = len(whole)
+            yield reader.next(lines, is_last=is_last)
 
     def _has_left(self) -> bool:
         """Waits a moment. A client sends nothing more, so what can be read is its end."""
@@ -169,7 +168,3 @@ def _groups_of(connection: ssl.SSLSocket) -> frozenset[str]:
     return frozenset(
         value for part in subject for name, value in part if name == "organizationName"
     )
-
-
-def _tail(text: str, lines: int) -> str:
-    return "".join(text.splitlines(keepends=True)[-lines:]) if lines else ""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fleet.localcluster.client.cluster_api import ClusterApi
+from fleet.localcluster.controllers import log_times
 from fleet.localcluster.controllers.pod_runner import (
     PODS_DIRECTORY,
     PORT_ANNOTATION,
@@ -11,6 +12,7 @@ from fleet.localcluster.controllers.pod_runner import (
 from fleet.localcluster.controllers.processes import LOCALHOST
 from fleet.localcluster.errors import BadRequest, JsonObject, NotFound
 from fleet.localcluster.kinds import POD
+from fleet.localcluster.logs import LogLine
 
 
 class LocalPods:
@@ -34,16 +36,13 @@ class LocalPods:
         name: str,
         *,
         container: str | None = None,
-        tail_lines: int | None = None,
         is_previous: bool = False,
-    ) -> str:
+    ) -> list[LogLine]:
         """The log of a container since its last start, or of the run before that."""
         pod = self._pod(namespace, name)
-        path = self._log_path(pod, _container_name(pod, container), is_previous=is_previous)
-        lines = path.read_text(errors="replace").splitlines(keepends=True)
-        if tail_lines is None:
-            return "".join(lines)
-        return "".join(lines[-tail_lines:] if tail_lines else [])
+        return log_times.read_lines(
+            self._log_path(pod, _container_name(pod, container), is_previous=is_previous)
+        )
 
     def _log_path(self, pod: JsonObject, container: str, *, is_previous: bool) -> Path:
         ending = ".previous.log" if is_previous else ".log"

@@ -16,6 +16,7 @@ from fleet.localcluster.controllers import (
     volumes,
 )
 from fleet.localcluster.controllers.initializer import Initializer
+from fleet.localcluster.controllers.log_times import LogTimes
 from fleet.localcluster.controllers.program_container import ProgramContainer
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.controllers.triton_container import TritonContainer
@@ -75,6 +76,7 @@ class PodRunner:
             )
             for item in spec["containers"]
         ]
+        self._log_times = LogTimes(directory)
         self._terminating_since: float | None = None
         self._has_sent_sigterm = False
         self._restore_restarts(pod)
@@ -93,6 +95,7 @@ class PodRunner:
 
     def step(self, read_settings: Callable[[], S3Settings]) -> None:
         """Take the next step; `read_settings` is called when a download starts."""
+        self._log_times.note()
         for initializer in self._initializers:
             initializer.step(read_settings)
             if not initializer.is_done:
@@ -117,6 +120,7 @@ class PodRunner:
 
     def step_termination(self, grace_seconds: float) -> bool:
         """Drain, SIGTERM, wait for the grace period, SIGKILL; True once nothing runs."""
+        self._log_times.note()
         now = monotonic()
         if self._terminating_since is None:
             self._terminating_since = now

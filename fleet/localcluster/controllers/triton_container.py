@@ -11,6 +11,7 @@ from time import monotonic
 from fleet.localcluster.controllers import (
     answer_check,
     container_env,
+    log_times,
     own_servers,
     processes,
     triton,
@@ -90,7 +91,7 @@ class TritonContainer:
     def _start(self) -> None:
         self._clean_up()
         if self.log.exists():
-            self.log.replace(self.log.with_suffix(".previous.log"))
+            log_times.keep_as(self.log, self.log.with_suffix(".previous.log"))
         try:
             launch, environment = self._plan(), self._environment()
         except (triton.BadArguments, container_env.MissingReference) as error:

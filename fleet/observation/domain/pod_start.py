@@ -12,7 +12,14 @@ IMAGE: Final = "image"
 DOWNLOAD: Final = "download"
 COMPARE: Final = "compare"
 LOAD: Final = "load"
-STEPS: Final = (NODE, IMAGE, DOWNLOAD, COMPARE, LOAD)
+LABELS: Final[Mapping[str, str]] = {
+    NODE: "Node",
+    IMAGE: "Image",
+    DOWNLOAD: "Download",
+    COMPARE: "Digests",
+    LOAD: "Load",
+}
+STEPS: Final = tuple(LABELS)
 # The init containers that the portal and KServe write.
 _INIT_STEPS: Final = {"storage-initializer": DOWNLOAD, "digest-check": COMPARE}
 Json = Mapping[str, Any]

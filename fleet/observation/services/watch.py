@@ -95,7 +95,10 @@ class ClusterWatch:
         wait = _FIRST_WAIT_SECONDS
         while not self._stopping.is_set():
             try:
-                for _ in self._stream(clients.client_for(self.cluster_id), kind):
+                client = clients.client_for(self.cluster_id)
+                # A stream lives for hours: without this each one would hold a session of the database.
+                connection.close()
+                for _ in self._stream(client, kind):
                     wait = _FIRST_WAIT_SECONDS
             except WatchExpired:
                 logger.info("watch: cluster %s lists %s again", self.cluster_id, kind.plural)

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import connection
 
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.kube.services import clients
@@ -142,6 +143,22 @@ def test_the_deletion_of_a_dependent_object_is_heard_within_a_second(
 
     assert deleted == ["7"]
     assert seconds < 1
+
+
+def test_streams_hold_no_session_of_the_database(watch: ClusterWatch) -> None:
+    """A cluster has a stream for each of eight kinds; one writer makes rows of all of them."""
+    assert watch.cluster_id
+
+    def sessions() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND pid <> pg_backend_pid()"
+            )
+            (count,) = cursor.fetchone()
+        return int(count)
+
+    within(5, lambda: sessions() == 1)
 
 
 def test_what_was_missed_while_nobody_watched_is_found_by_the_next_watch(

@@ -36,6 +36,7 @@ READ_BY_EVERYONE: Final = _rows(
     "get nodes",
     "get nodes/{node_id}",
     "get nodes/{node_id}/hours",
+    "get nodes/{node_id}/starts",
     "get nodes/{node_id}/utilisation",
     "get pipeline-changes",
     "get pipelines",

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from starlette.applications import Starlette
 from fleet.localcluster import bootstrap
 from fleet.localcluster.errors import NotFound
 from fleet.localcluster.kinds import POD
+from fleet.localcluster.logs import LogLine
 from fleet.localcluster.server import build_app
 from fleet.localcluster.store import Store
 from fleet.localcluster.watch import Hub
 
 _PODS = "/api/v1/namespaces/default/pods"
+_AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 class _Echo(BaseHTTPRequestHandler):
@@ -46,11 +49,9 @@ class _Pods:
         name: str,
         *,
         container: str | None = None,
-        tail_lines: int | None = None,
         is_previous: bool = False,
-    ) -> str:
-        lines = self.log.splitlines(keepends=True)
-        return "".join(lines if tail_lines is None else lines[-tail_lines:])
+    ) -> list[LogLine]:
+        return [LogLine(_AT, line) for line in self.log.splitlines(keepends=True)]
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
         if port != 8080:
@@ -102,7 +103,46 @@ def client(store: Store) -> Iterator[Caller]:
 def test_log_is_complete_or_limited_to_its_last_lines(client: Caller) -> None:
     assert client.get(f"{_PODS}/p/log").text == "one\ntwo\nthree\n"
     assert client.get(f"{_PODS}/p/log?tailLines=1").text == "three\n"
-    assert client.get(f"{_PODS}/p/log?tailLines=x").status_code == 400
+    assert client.get(f"{_PODS}/p/log?tailLines=0").text == ""
+    assert client.get(f"{_PODS}/p/log?limitBytes=6").text == "one\ntw"
+    assert client.get(f"{_PODS}/p/log?tailLines=1&timestamps=true").text == (
+        "2026-01-02T03:04:05.678901000Z three\n"
+    )
+    assert client.get(f"{_PODS}/p/log?sinceTime=2026-01-02T03:04:06Z").text == ""
+    assert client.get(f"{_PODS}/p/log?sinceTime=2026-01-02T03:04:05Z").text == "one\ntwo\nthree\n"
+    assert client.get(f"{_PODS}/p/log?sinceSeconds=60").text == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "message"),
+    [
+        ("tailLines=x", 400, "tailLines: not a number: x"),
+        ("sinceTime=yesterday", 400, "sinceTime: not a time: yesterday"),
+        (
+            "tailLines=-1",
+            422,
+            'PodLogOptions "p" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
+        ),
+        (
+            "limitBytes=0&sinceSeconds=0",
+            422,
+            'PodLogOptions "p" is invalid: [limitBytes: Invalid value: 0: must be greater than 0, '
+            "sinceSeconds: Invalid value: 0: must be greater than 0]",
+        ),
+        (
+            "sinceSeconds=1&sinceTime=2026-01-02T03:04:05Z",
+            422,
+            'PodLogOptions "p" is invalid: : Forbidden: at most one of `sinceTime` or `sinceSeconds` may be '
+            "specified",
+        ),
+    ],
+)
+def test_options_that_select_nothing_are_refused(
+    client: Caller, query: str, status: int, message: str
+) -> None:
+    answer = client.get(f"{_PODS}/p/log?{query}")
+
+    assert (answer.status_code, answer.json()["message"]) == (status, message)
 
 
 def test_followed_log_ends_with_its_pod(client: Caller) -> None:

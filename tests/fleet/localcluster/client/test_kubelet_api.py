@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,6 +63,21 @@ def test_a_log_is_read_whole_or_from_its_end(kubelet: Kubelet) -> None:
     assert kubelet.get(_LOG) == (200, "loading\nready\nserving\n")
     assert kubelet.get(f"{_LOG}?tailLines=2") == (200, "ready\nserving\n")
     assert kubelet.get(f"{_LOG}?tailLines=0") == (200, "")
+    assert kubelet.get(f"{_LOG}?tailLines=2&limitBytes=7") == (200, "ready\ns")
+
+
+def test_lines_have_the_times_at_which_their_log_grew(kubelet: Kubelet) -> None:
+    (kubelet.folder / "triton.log.times").write_text("8 1767323045.5\n14 1767323046\n")
+    log = kubelet.folder / "triton.log"
+    os.utime(log, (1767323047, 1767323047))
+
+    loading, ready, serving = "02T03:04:05.500000", "02T03:04:06.000000", "02T03:04:07.000000"
+    assert kubelet.get(f"{_LOG}?timestamps=true") == (
+        200,
+        f"2026-01-{loading}000Z loading\n2026-01-{ready}000Z ready\n2026-01-{serving}000Z serving\n",
+    )
+    assert kubelet.get(f"{_LOG}?sinceTime=2026-01-02T03:04:06Z") == (200, "ready\nserving\n")
+    assert kubelet.get(f"{_LOG}?sinceSeconds=60") == (200, "")
 
 
 def test_the_run_before_has_a_log_of_its_own(kubelet: Kubelet) -> None:
@@ -80,9 +96,11 @@ def test_a_followed_log_goes_on_until_the_pod_ends(kubelet: Kubelet) -> None:
         with (kubelet.folder / "triton.log").open("a") as file:
             file.write("draining\n")
         assert next(lines) == "draining"
+        with (kubelet.folder / "triton.log").open("a") as file:
+            file.write("end")
         pod = kubelet.store.get(POD, "vision", "one")
         with (kubelet.folder / "triton.log").open("a") as file:
-            file.write("ended\n")
+            file.write("ed\n")
         kubelet.store.replace_status(POD, {**pod, "status": {"phase": "Succeeded"}})
 
         assert list(lines) == ["ended"]
@@ -104,7 +122,7 @@ def test_a_followed_log_goes_on_until_the_pod_ends(kubelet: Kubelet) -> None:
             "container ../triton is not valid for pod one",
         ),
         (f"{_LOG}?tailLines=many", 400, "tailLines: not a number: many"),
-        (f"{_LOG}?timestamps=true", 400, "not supported by this node agent: timestamps"),
+        (f"{_LOG}?stream=Stdout", 400, "not supported by this node agent: stream"),
         (
             "/exec/vision/one/triton",
             404,

@@ -161,4 +161,4 @@ def metrics(cluster: Running, number: int) -> dict[str, float]:
 
 def logs(cluster: Running, number: int, container: str) -> str:
     (pod,) = cluster.pods(f"chat-r{number}")
-    return cluster.local_pods.pod_log("vision", pod["metadata"]["name"], container=container)
+    return cluster.log_of(pod, container)

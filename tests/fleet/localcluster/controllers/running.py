@@ -42,6 +42,10 @@ class Running:
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.gateway_port}{path}"
 
+    def log_of(self, pod: dict[str, Any], container: str | None = None) -> str:
+        lines = self.local_pods.pod_log("vision", pod["metadata"]["name"], container=container)
+        return "".join(line.text for line in lines)
+
     def delete(self, name: str) -> None:
         self.store.delete(INFERENCE_SERVICE, "vision", name)
         wait_for(f"pods of {name} are gone", lambda: not self.pods(name))

@@ -112,7 +112,7 @@ def test_a_killed_triton_restarts_with_its_files(cluster: Running) -> None:
     # The request above and the readiness check.
     assert 'nv_inference_request_success{model="magika",version="1"} 2' in metrics
     assert "nv_inference_request_summary_us" not in metrics
-    assert "--model-repository" not in cluster.local_pods.pod_log("vision", pod["metadata"]["name"])
+    assert "--model-repository" not in cluster.log_of(pod)
     cluster.delete("phoenix")
 
 
@@ -160,7 +160,7 @@ def test_model_that_refuses_the_guessed_size_of_the_check_becomes_ready(cluster:
     )
 
     assert answer_of(response) == [15.0, 20.0]
-    assert "guess was refused" in cluster.local_pods.pod_log("vision", pod["metadata"]["name"])
+    assert "guess was refused" in cluster.log_of(pod)
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
     cluster.delete("lengths")
 

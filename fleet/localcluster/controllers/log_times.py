@@ -1,0 +1,76 @@
+"""When the lines of containers' logs were written, as the node agent noticed it: the processes write to
+their logs themselves.
+
+Beside `NAME.log` lies `NAME.log.times`, with a line for each time the log had grown: its size, and the
+seconds since 1970.
+"""
+
+import io
+import os
+from bisect import bisect_right
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fleet.localcluster.logs import LogLine
+
+_ENDING = ".times"
+
+
+class LogTimes:
+    """Of the logs of one pod."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._sizes: dict[Path, int] = {}
+
+    def note(self) -> None:
+        """What was written since the call before has the time of its log's last change."""
+        for log in self._directory.glob("*.log"):
+            status = log.stat()
+            times = _times_of(log)
+            if log not in self._sizes:
+                sizes = [size for size, _ in _noted(times)]
+                self._sizes[log] = sizes[-1] if sizes else 0
+            if status.st_size == self._sizes[log]:
+                continue
+            # A log that became shorter is another one.
+            mode = "a" if status.st_size > self._sizes[log] else "w"
+            with times.open(mode) as file:
+                file.write(f"{status.st_size} {status.st_mtime:.6f}\n")
+            self._sizes[log] = status.st_size
+
+
+def keep_as(log: Path, kept: Path) -> None:
+    """Move the log, with its times."""
+    log.replace(kept)
+    times = _times_of(log)
+    if times.exists():
+        times.replace(_times_of(kept))
+
+
+def read_lines(log: Path) -> list[LogLine]:
+    with log.open("rb") as file:
+        data = file.read()
+        changed_at = os.fstat(file.fileno()).st_mtime
+    noted = _noted(_times_of(log))
+    sizes = [size for size, _ in noted]
+    lines: list[LogLine] = []
+    start = 0
+    for line in io.BytesIO(data):
+        index = bisect_right(sizes, start)
+        seconds = noted[index][1] if index < len(noted) else changed_at
+        lines.append(LogLine(datetime.fromtimestamp(seconds, UTC), line.decode(errors="replace")))
+        start += len(line)
+    return lines
+
+
+def _times_of(log: Path) -> Path:
+    return log.with_name(log.name + _ENDING)
+
+
+def _noted(times: Path) -> list[tuple[int, float]]:
+    """A last line that was cut off by a crash is left out."""
+    if not times.exists():
+        return []
+    rows = [row.split() for row in times.read_text().splitlines(keepends=True) if row[-1] == "\n"]
+    return [(int(size), float(seconds)) for size, seconds in rows]
