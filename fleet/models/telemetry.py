@@ -28,6 +28,8 @@ class Counters(models.Model):
     later_tokens = models.BigIntegerField(default=0)
     later_token_us = models.BigIntegerField(default=0)
     preemptions = models.BigIntegerField(default=0)
+    # Neither served nor failed: the client left before the end.
+    request_aborted = models.BigIntegerField(default=0)
 
     class Meta:
         abstract = True

@@ -15,6 +15,7 @@ from tests.benchmarks.result import Result
 _NOT_BENCHMARKS = {
     *(
         "__main__",
+        "blocks_twin",
         "lanes_twin",
         "mlflow_server",
         "percentile_streams",

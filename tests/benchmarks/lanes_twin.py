@@ -7,7 +7,7 @@ same reading.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,54 +15,27 @@ from numpy.typing import NDArray
 
 from deployments.guards.domain import counter_verdicts, sequential_tests
 from deployments.guards.domain import limits as guard_limits
-from deployments.guards.domain.betting import blocks, e_process, rates
-from deployments.guards.domain.betting.blocks import BlockLengths, Slot
+from deployments.guards.domain.betting import e_process, rates
+from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
+from deployments.guards.domain.betting.slots import SLOT_SECONDS
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import Side, StepTests
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from tests.benchmarks.blocks_twin import (
+    Flags,
+    Floats,
+    Ints,
+    Streams,
+    lengths_at,
+    product_lengths,
+)
 
 ALPHA = 0.01
 TESTS = 2
-HOUR = 3600 // blocks.SLOT_SECONDS
 ERRORS, _, LATENCY = guard_limits.DEFAULTS
 _RATIO = ERRORS.max_ratio or 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Streams:
-    """Rows are rollouts, columns readings of 5 s; milliseconds are sums over successes. The first
-    HOUR readings of stable are those before the rollout; `starts` are the readings at which steps
-    begin, counted from then.
-    """
-
-    starts: Sequence[int]
-    stable_n: Ints
-    stable_failed: Ints
-    stable_ms: Floats
-    candidate_n: Ints
-    candidate_failed: Ints
-    candidate_ms: Floats
-
-    @property
-    def rollouts(self) -> int:
-        return int(self.candidate_n.shape[0])
-
-    @property
-    def readings(self) -> int:
-        return int(self.candidate_n.shape[1])
-
-    def stable(self, t: int) -> tuple[Ints, Ints, Floats]:
-        at = HOUR + t
-        return self.stable_n[:, at], self.stable_failed[:, at], self.stable_ms[:, at]
-
-    def candidate(self, t: int) -> tuple[Ints, Ints, Floats]:
-        return self.candidate_n[:, t], self.candidate_failed[:, t], self.candidate_ms[:, t]
 
 
 class _Capital:
@@ -113,7 +86,7 @@ class ErrorTest:
 
     def read(self, n_c: Ints, x_c: Ints, n_s: Ints, x_s: Ints, lengths: Floats) -> None:
         self._block += np.stack([n_c, x_c, n_s, x_s])
-        self._seconds += blocks.SLOT_SECONDS
+        self._seconds += SLOT_SECONDS
         self._close(self._seconds >= 0.9 * lengths)
         limit = rates.RateLimit(None, _RATIO, None)
         self._fast_ratio.bet(x_c, x_c + x_s, _chance(limit.gross_ratio, n_c, n_s))
@@ -152,7 +125,7 @@ class LatencyTest:
         added = np.stack([np.asarray(column, float) for column in timed])
         self._block += added
         self._now += added
-        self._seconds += blocks.SLOT_SECONDS
+        self._seconds += SLOT_SECONDS
         self._close(self._seconds >= 0.9 * lengths)
         is_closed, mine, base = _means(self._now)
         limit = np.maximum(_most(base) * 2, base + 20.0)
@@ -203,6 +176,7 @@ def aborts(
         if t in streams.starts:
             errors.cut()
             latency.cut()
+        if streams.chooses(t):
             of_errors, of_means = lengths_at(streams, t)
         n_c, x_c, ms_c = streams.candidate(t)
         n_s, x_s, ms_s = streams.stable(t)
@@ -215,68 +189,6 @@ def aborts(
     return aborted
 
 
-def lengths_at(streams: Streams, t: int) -> tuple[Floats, Floats]:
-    """`blocks.choose` of each rollout for one pod, by the hour before reading `t`."""
-    n, x, ms = (
-        part[:, t : t + HOUR].astype(float)
-        for part in (streams.stable_n, streams.stable_failed, streams.stable_ms)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return _error_lengths(n, x), _mean_lengths(n - x, ms)
-
-
-def _sums(values: Floats, seconds: float) -> Floats:
-    size = round(seconds / blocks.SLOT_SECONDS)
-    whole = values.shape[1] // size * size
-    sums: Floats = values[:, :whole].reshape(len(values), -1, size).sum(axis=2)
-    return sums
-
-
-def _memory(values: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Lag-1 autocorrelation over the blocks that have a value, and how many those are."""
-    result, counts = np.zeros(len(values)), np.isfinite(values).sum(axis=1).astype(float)
-    for row, series in enumerate(values):
-        known = series[np.isfinite(series)]
-        if len(known):
-            off = known - known.mean()
-            total = (off**2).sum()
-            result[row] = (off[:-1] * off[1:]).sum() / total if total else 0.0
-    return result, counts
-
-
-def _shortest(figure_of: dict[int, Floats], is_calm: Flags) -> Floats:
-    lengths = np.full(len(is_calm), float(blocks.LENGTHS[-1]))
-    for seconds in reversed(blocks.LENGTHS):
-        lag, count = _memory(figure_of[seconds])
-        is_short = (count >= 12) & (lag < 2 / np.sqrt(np.maximum(count, 1)))
-        lengths = np.where(is_short, float(seconds), lengths)
-    return np.where(is_calm, 0.0, lengths)
-
-
-def _error_lengths(n: Floats, x: Floats) -> Floats:
-    figures = {s: _sums(x, s) / _sums(n, s) for s in (5, *blocks.LENGTHS)}
-    is_calm = x.sum(axis=1) >= 50
-    for seconds in (5, 30):
-        lag, count = _memory(figures[seconds])
-        n_b, x_b = _sums(n, seconds), _sums(x, seconds)
-        rate = (x.sum(axis=1) / n.sum(axis=1))[:, None]
-        terms = np.where(n_b > 0, (x_b - rate * n_b) ** 2 / (n_b * rate * (1 - rate)), 0.0)
-        dispersion = terms.sum(axis=1) / (count - 1)
-        is_calm &= (lag < 2 / np.sqrt(count)) & (dispersion < 1 + 2.5 * np.sqrt(2 / count))
-    return _shortest(figures, is_calm)
-
-
-def _mean_lengths(timed: Floats, ms: Floats) -> Floats:
-    figures = {}
-    for seconds in (5, *blocks.LENGTHS):
-        figures[seconds] = np.log(_sums(ms, seconds) / _sums(timed, seconds))
-    is_calm = np.ones(len(ms), bool)
-    for seconds in (5, 30):
-        lag, count = _memory(figures[seconds])
-        is_calm &= (count >= 12) & (lag < 2 / np.sqrt(np.maximum(count, 1)))
-    return _shortest(figures, is_calm)
-
-
 def aborts_in_product(streams: Streams, row: int, *, payoff: Payoff = Payoff.CAPPED) -> int:
     """The same of one rollout by the code that judges rollouts."""
     limits = (ERRORS, LATENCY)
@@ -284,24 +196,15 @@ def aborts_in_product(streams: Streams, row: int, *, payoff: Payoff = Payoff.CAP
     procedure, tests = Procedure(limits, payoff), StepTests()
     for t in range(streams.readings):
         if t in streams.starts:
-            tests = sequential_tests.next_step(tests, procedure, product_lengths(streams, row, t))
+            tests = sequential_tests.next_step(tests, procedure, BlockLengths())
+        if streams.chooses(t):
+            tests = replace(tests, lengths=product_lengths(streams, row, t))
         interval = Side(_reading(streams.stable(t), row), _reading(streams.candidate(t), row))
         tests = sequential_tests.advance(tests, interval, procedure=procedure)
         by = Judging(tests=tests, alpha=alpha, is_strict=False, min_requests=0)
         if any(counter_verdicts.is_worse(limit, by) for limit in limits):
             return t
     return -1
-
-
-def product_lengths(streams: Streams, row: int, t: int) -> BlockLengths:
-    hour = slice(t, t + HOUR)
-    columns = (streams.stable_n, streams.stable_failed, streams.stable_ms)
-    n, x, ms = (column[row, hour] for column in columns)
-    slots = [
-        Slot(int(a), int(b), int(a - b), round(float(c) * 1000))
-        for a, b, c in zip(n, x, ms, strict=True)
-    ]
-    return blocks.choose([slots])
 
 
 def _reading(columns: tuple[Ints, Ints, Floats], row: int) -> Sums:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tests.benchmarks.lanes_twin import ERRORS, HOUR, Flags, Ints, Streams
+from tests.benchmarks.blocks_twin import PAST, Flags, Ints, Streams
+from tests.benchmarks.lanes_twin import ERRORS
 
 _MINUTE = 12
 # One side of 98%.
@@ -35,7 +36,7 @@ def mann_whitney(streams: Streams) -> Ints:
     """Ten values of each side, compared at the end of every ten minutes."""
     sides = []
     for n, failed in (
-        (streams.stable_n[:, HOUR:], streams.stable_failed[:, HOUR:]),
+        (streams.stable_n[:, PAST:], streams.stable_failed[:, PAST:]),
         (streams.candidate_n, streams.candidate_failed),
     ):
         rates = _windows(failed, _MINUTE) / np.maximum(_windows(n, _MINUTE), 1)

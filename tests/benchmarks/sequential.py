@@ -4,7 +4,7 @@ Simulated rollouts, read every five seconds, requests and failures independent:
 1. equal revisions, and a candidate exactly at its limits, which is the worst that is allowed;
 2. 2, 3, 5 and 9 times the failures, all failing, 40% slower, and bad from the second step on.
 
-The block length of each rollout comes from a simulated hour of stable before it. The tests run in
+The block length of each rollout comes from two simulated hours of stable before it. The tests run in
 arrays; the first rollouts of each world go through the product's own code too, and both must abort
 at the same reading. Beside them the rules of other tools on the same streams (`rules`).
 
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.benchmarks import lanes_twin, rules, worlds
-from tests.benchmarks.lanes_twin import ALPHA, Ints
+from tests.benchmarks.blocks_twin import Ints
+from tests.benchmarks.lanes_twin import ALPHA
 from tests.benchmarks.result import Result
 from tests.benchmarks.worlds import World
 
@@ -65,6 +66,9 @@ BAD = (
     Bad(World("40% slower, 100/s, times vary 20%", slower=1.4, shape=25.0), 120, True),
     Bad(World("40% slower, 100/s, exponential", slower=1.4), 700, True),
     Bad(World("3 times slower, 100/s", slower=3.0), 75, True),
+    # Times need no hour of history; with none at all blocks are short after the first six minutes.
+    Bad(World("40% slower, 20%, after 6 min", slower=1.4, shape=25.0, known=72), 120, True),
+    Bad(World("40% slower, 20%, no history", slower=1.4, shape=25.0, known=0), 480, True),
 )
 
 

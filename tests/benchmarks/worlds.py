@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.benchmarks.lanes_twin import HOUR, Floats, Streams
+from tests.benchmarks.blocks_twin import PAST, Floats, Streams
 
 BASE_MS = 20.0
 WEIGHTS = (0.05, 0.25, 0.50)
 Random = np.random.Generator
-# Factors of (stable, candidate), each of shape (rollouts, HOUR + readings).
+# Factors of (stable, candidate), each of shape (rollouts, PAST + readings).
 Factors = Callable[[Random, tuple[int, int]], tuple[Floats, Floats]]
 
 
@@ -77,7 +77,7 @@ def shared_ramp(to: float, *, begins: float, ends: float) -> Factors:
     """From 1 to `to` between two parts of the rollout."""
 
     def factors(random: Random, shape: tuple[int, int]) -> tuple[Floats, Floats]:
-        part = (np.arange(shape[1]) - HOUR) / (shape[1] - HOUR)
+        part = (np.arange(shape[1]) - PAST) / (shape[1] - PAST)
         rise = np.clip((part - begins) / max(ends - begins, 1e-9), 0, 1)
         both = np.broadcast_to(1 + (to - 1) * rise, shape).copy()
         return both, both
@@ -100,17 +100,19 @@ class World:
     weights: Sequence[float] = WEIGHTS
     # Shape of the gamma distribution of a request's time; below 1 has a heavier tail.
     shape: float = 1.0
+    # Readings of stable before the rollout that were read.
+    known: int = PAST
 
 
 def simulate(world: World, *, rollouts: int, seed: int) -> Streams:
     random = np.random.default_rng(seed)
     step = world.step_minutes * 12
     readings = step * len(world.weights)
-    shape = (rollouts, HOUR + readings)
+    shape = (rollouts, PAST + readings)
     one = np.ones(shape)
     fails = world.failing(random, shape) if world.failing else (one, one)
     slows = world.slow(random, shape) if world.slow else (one, one)
-    weights = np.concatenate([np.zeros(HOUR), np.repeat(np.asarray(world.weights), step)])
+    weights = np.concatenate([np.zeros(PAST), np.repeat(np.asarray(world.weights), step)])
     total = random.poisson(world.per_second * 5, shape)
     candidate = random.binomial(total, weights)
     stable = total - candidate
@@ -130,7 +132,8 @@ def simulate(world: World, *, rollouts: int, seed: int) -> Streams:
         stable_n=stable,
         stable_failed=stable_failed,
         stable_ms=times[0],
-        candidate_n=candidate[:, HOUR:],
-        candidate_failed=failed[:, HOUR:],
-        candidate_ms=times[1][:, HOUR:],
+        candidate_n=candidate[:, PAST:],
+        candidate_failed=failed[:, PAST:],
+        candidate_ms=times[1][:, PAST:],
+        known=world.known,
     )

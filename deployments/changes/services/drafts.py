@@ -13,6 +13,7 @@ from deployments import rejections
 from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import approvals, guard_checks, submit
 from deployments.changes.services.submit import ChangeSpec
+from deployments.guards.domain import limits
 from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
 from deployments.models import Deployment, ModelVersion, Revision
@@ -22,6 +23,7 @@ from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import starts, versions
 from deployments.spec.domain import default_scaling, replicas
+from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
@@ -79,7 +81,7 @@ def canary(
     deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
     version = versions.get_version(actor=actor, version_id=version_id)
     with rejections.as_invalid():
-        checked = rollout_plan.check(plan or {}, list(steps))
+        checked = rollout_plan.check(_with_default_guards(deployment, plan or {}), list(steps))
         percent = auto_promotion.percent_of(deployment.team_id)
         auto_promotion_limit.require_within(checked.steps, percent, team=deployment.team.slug)
     stable = submit.stable_of(deployment)
@@ -108,6 +110,13 @@ def canary(
         plan=_with_warm_up(checked, stable),
     )
     return ChangeDraft(deployment, requested)
+
+
+def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A language model is judged by its own figures, unless the plan states its guards."""
+    if "guards" in plan or submit.stable_of(deployment).spec.get("engine") not in LLM_ENGINES:
+        return plan
+    return {**plan, "guards": [limit.to_json() for limit in limits.DEFAULTS_OF_TOKENS]}
 
 
 def _require_baseline_possible(

@@ -24,6 +24,7 @@ from deployments.plans.web import plan_form
 from deployments.plans.web.plan_form import PlanForm
 from deployments.registry.selectors import versions
 from deployments.serving.selectors import deployments
+from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.states import ChangeKind
 from portal.accounts.models import User
 from portal.ui.access import keeps_input, people_only
@@ -41,7 +42,8 @@ def request_canary(request: HttpRequest, user: User, team: str, name: str) -> Ht
     form = PlanForm(
         request.POST or None,
         versions=_offered(user, deployment),
-        initial=_initial(request, templates),
+        has_tokens=_has_tokens(deployment),
+        initial=_initial(request, deployment, templates),
     )
     is_preview = target_of(request) == _SIDE
     if request.method == "POST" and not is_preview:
@@ -99,10 +101,20 @@ def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
     return list(ready.exclude(pk=stable.version_id))
 
 
-def _initial(request: HttpRequest, templates: list[RolloutTemplate]) -> dict[str, Any]:
+def _has_tokens(deployment: Deployment) -> bool:
+    stable = deployment.stable_revision
+    return stable is not None and stable.spec.get("engine") in LLM_ENGINES
+
+
+def _initial(
+    request: HttpRequest, deployment: Deployment, templates: list[RolloutTemplate]
+) -> dict[str, Any]:
     chosen = _chosen(request, templates)
+    default = (
+        plan_form.DEFAULT_PLAN_OF_TOKENS if _has_tokens(deployment) else plan_form.DEFAULT_PLAN
+    )
     return {
-        **plan_form.initial_of(plans.plan_of(chosen) if chosen else plan_form.DEFAULT_PLAN),
+        **plan_form.initial_of(plans.plan_of(chosen) if chosen else default),
         "version": request.GET.get("version", ""),
         "keep_as": chosen.name if chosen else "",
     }

@@ -10,10 +10,12 @@ from deployments.guards.domain.families.counters import CounterKind
 from deployments.guards.domain.families.percentiles import PercentileKind
 from deployments.guards.domain.families.protocol import GuardKind
 from deployments.guards.domain.kinds import (
+    aborted_requests,
     cost_per_1000,
     error_rate,
     gpu_memory,
     gpu_utilisation,
+    inter_token_latency,
     latency_mean,
     latency_p95,
     latency_p99,
@@ -21,6 +23,8 @@ from deployments.guards.domain.kinds import (
     promql,
     queue_time,
     throughput_per_gpu,
+    time_to_first_token,
+    tokens_per_second,
 )
 
 _Kind = TypeVar("_Kind", bound=GuardKind)
@@ -33,6 +37,10 @@ KINDS: Final[tuple[GuardKind, ...]] = (
     gpu_memory.KIND,
     throughput_per_gpu.KIND,
     cost_per_1000.KIND,
+    time_to_first_token.KIND,
+    inter_token_latency.KIND,
+    tokens_per_second.KIND,
+    aborted_requests.KIND,
     latency_p95.KIND,
     latency_p99.KIND,
     promql.KIND,

@@ -89,6 +89,8 @@ class _Findings:
         verdict, message = (
             self._measured(test) if isinstance(test, Measured) else judging.verdict_of(self)
         )
+        if unknown := self._describe_no_tokens():
+            verdict, message = Verdict.NOT_KNOWN, unknown
         return GuardResult(
             guard=kind.label,
             stable=kind.format(self.base),
@@ -100,6 +102,17 @@ class _Findings:
             source=kind.source,
             statistic="" if isinstance(test, Measured) else self._statistic(),
         )
+
+    def _describe_no_tokens(self) -> str:
+        """Why the servers will never count what this guard is made of; empty where they do."""
+        kind, total = self.limit.kind, self.by.tests.total
+        if not kind.is_of_tokens or self.by.unknown or not self.by.n:
+            return ""
+        if not total.candidate.has_tokens:
+            return "its server counts no tokens: this guard is one of language models"
+        facts = (self.by.stable, self.by.candidate)
+        is_missing = kind.fact and None in (getattr(each, kind.fact) for each in facts)
+        return kind.missing_fact if is_missing else ""
 
     def _measured(self, test: Measured) -> tuple[Verdict, str]:
         """One reading is enough: what is measured is a fact, not a sample."""
@@ -139,8 +152,8 @@ class _Findings:
     def describe_observed(self) -> str:
         test = self.limit.kind.test
         if isinstance(test, Rate):
-            mine = self.by.tests.total.candidate
-            return f"{mine.failure:,} of {mine.requests:,} {self.by.what} {test.event}"
+            mine = test.count(self.by.tests.total.candidate)
+            return f"{mine.events:,} of {mine.requests:,} {self.by.what} {test.event}"
         names = (sequential_tests.ratio_test, sequential_tests.max_test)
         claims = [self.by.tests.of(name(self.limit.metric)) for name in names]
         claim = max(claims, key=lambda claim: claim.trials)
@@ -194,20 +207,20 @@ class _Findings:
         return f"; \N{MULTIPLICATION SIGN}{times:.2g} or worse would have shown by now"
 
     def _smallest_regression(self) -> float | None:
-        tests, alpha = self.by.tests, self.by.alpha
-        if not self.limit.kind.is_rate:
+        tests, alpha, test = self.by.tests, self.by.alpha, self.limit.kind.test
+        if not isinstance(test, Rate):
             return power.smallest_slowdown(
                 ratio=self.limit.max_ratio or 1.0,
                 block_count=tests.of(sequential_tests.ratio_test(self.limit.metric)).trials,
                 spread=tests.lengths.spread or 0.0,
                 level=alpha,
             )
-        stable, mine = tests.total.stable, tests.total.candidate
+        stable, mine = test.count(tests.total.stable), test.count(tests.total.candidate)
         if not tests.seconds or not mine.requests:
             return None
         total = stable.requests + mine.requests
         # Where nothing failed yet, the rate may be as high as one failure in the next request.
-        base = max(stable.failure, 1) / max(stable.requests, 1)
+        base = max(stable.events, 1) / max(stable.requests, 1)
         traffic = power.Traffic(total / tests.seconds, mine.requests / total, min(base, 0.5))
         setting = power.Setting(
             sequential_tests.rate_limit(self.limit), alpha, tests.lengths.errors
@@ -222,8 +235,8 @@ class _Findings:
             f"always-valid p {self._p:.2g}, aborts at {by.alpha:.2g}; "
             f"{by.tests.lengths.describe(seconds)}"
         )
-        if not limit.kind.is_rate or not by.n:
+        if not isinstance(limit.kind.test, Rate) or not by.n:
             return text
-        failures = by.tests.total.candidate.failure
-        bound = e_process.upper_bound(failures=failures, requests=by.n, alpha=0.01)
+        mine = limit.kind.test.count(by.tests.total.candidate)
+        bound = e_process.upper_bound(failures=mine.events, requests=mine.requests, alpha=0.01)
         return f"{text}; the rate is below {bound:.2%} (99% confidence at any time)"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Increases of Triton's counters over all pods of one revision."""
+    """Increases of the server's counters over all pods of one revision."""
 
     success: int = 0
     failure: int = 0
@@ -20,6 +20,13 @@ class Sums:
     observed_ms: int = 0
     # Of the successes, those whose time is not in the sums of times.
     untimed: int = 0
+    # Of language models. An aborted request is neither a success nor a failure: its client left.
+    aborted: int = 0
+    tokens: int = 0
+    first_tokens: int = 0
+    first_token_us: int = 0
+    later_tokens: int = 0
+    later_token_us: int = 0
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(*(getattr(self, n) + getattr(other, n) for n in _NAMES))
@@ -41,8 +48,19 @@ class Sums:
         """Busy GPU milliseconds of one inference."""
         return self.busy_ms / self.inferences if self.inferences and self.busy_ms else None
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the server counts what language models do: each names other tokens."""
+        return bool(self.tokens or self.first_tokens or self.aborted)
+
+    @property
+    def token_us(self) -> int:
+        """What requests spent until each of their tokens."""
+        return self.first_token_us + self.later_token_us
+
     def to_json(self) -> dict[str, int]:
-        return asdict(self)
+        """Without zeros: most servers are no language models."""
+        return {name: value for name, value in asdict(self).items() if value}
 
 
 _NAMES = tuple(field.name for field in fields(Sums))
@@ -57,6 +75,8 @@ class Facts:
 
     gpu_memory_gib: float | None = None
     usd_per_gpu_hour: float | None = None
+    # 1 where its server counts requests whose clients left.
+    aborts_counted: float | None = None
 
 
 NO_SUMS: Final = Sums()

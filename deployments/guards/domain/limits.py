@@ -43,7 +43,7 @@ class GuardLimit(BaseModel):
         validate_default=True,
         ge=0,
         description="max_ratio is ignored below this value; null: for error_rate the lower of 0.005 "
-        "and twice stable's, for times 2 ms",
+        "and twice stable's, for times 2 ms, for inter_token_latency 1 ms",
     )
     dry_run: StrictBool = Field(
         title="Dry run",
@@ -113,4 +113,10 @@ DEFAULTS: Final[tuple[GuardLimit, ...]] = tuple(
     GuardLimit(metric=kind.name, max_ratio=kind.default_ratio)
     for kind in catalogue.counter_kinds()
     if kind.default_ratio is not None
+)
+# How long a whole answer of a language model takes is mostly how long the answer is.
+DEFAULTS_OF_TOKENS: Final[tuple[GuardLimit, ...]] = tuple(
+    GuardLimit(metric=kind.name, max_ratio=kind.default_ratio_of_tokens)
+    for kind in catalogue.counter_kinds()
+    if kind.default_ratio_of_tokens is not None
 )

@@ -114,13 +114,18 @@ def next_step(
     two scrapes long at least, but where stable is calm.
     """
     closed = _close_block(tests, guards, payoff)
-    return replace(
+    after = replace(
         closed,
         stable={},
         candidate={},
         claims={name: claim.next_step() for name, claim in closed.claims.items()},
-        block_seconds=CALM if block_seconds == CALM else max(_LEAST_SECONDS, block_seconds),
     )
+    return with_blocks(after, block_seconds)
+
+
+def with_blocks(tests: PercentileTests, block_seconds: float) -> PercentileTests:
+    least = CALM if block_seconds == CALM else max(_LEAST_SECONDS, block_seconds)
+    return replace(tests, block_seconds=least)
 
 
 def begin(tests: PercentileTests, before: Counts) -> PercentileTests:

@@ -97,6 +97,13 @@ def next_step(
     return State(source=state.source, tests=tests, gateway=gateway)
 
 
+def with_lengths(state: State, lengths: BlockLengths) -> State:
+    """The state with blocks of a step that were chosen anew, once more was known of stable."""
+    gateway = replace(state.gateway, tests=replace(state.gateway.tests, lengths=lengths))
+    tests = percentile_tests.with_blocks(state.tests, lengths.means)
+    return replace(state, tests=tests, gateway=gateway)
+
+
 def histogram_queries(state: State, sides: Sides) -> list[str]:
     """Queries for stable and candidate, for each possible source, in the order of
     `take_histograms`.

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deployments.guards.domain.betting import blocks, e_process, rates
+from deployments.guards.domain.betting import e_process, rates
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim, Trial
-from deployments.guards.domain.betting.rates import RateLimit
+from deployments.guards.domain.betting.rates import Pair, RateLimit
+from deployments.guards.domain.betting.slots import SLOT_SECONDS
 from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
-from deployments.guards.domain.families.counters import Mean
+from deployments.guards.domain.families.counters import Mean, Rate
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.step_tests import OpenBlock, Side, StepTests
@@ -41,6 +42,10 @@ class Procedure:
     stable: Facts = NO_FACTS
     candidate: Facts = NO_FACTS
 
+    def has_facts(self, name: str) -> bool:
+        """Whether it is known of both sides; nothing is needed without a name."""
+        return not name or None not in (getattr(self.stable, name), getattr(self.candidate, name))
+
 
 def max_test(metric: str) -> str:
     return f"{metric}.max"
@@ -65,7 +70,7 @@ def advance(
     interval: Side,
     *,
     procedure: Procedure,
-    seconds: float = blocks.SLOT_SECONDS,
+    seconds: float = SLOT_SECONDS,
     is_within_step: bool = True,
     uncut: Side | None = None,
     load: LoadDifference = LoadDifference.NONE,
@@ -116,11 +121,8 @@ def _bet_blocks(
     errors = waiting.get(_ERRORS)
     if errors and (is_cut or errors.seconds >= _COMPLETE * lengths.errors):
         del waiting[_ERRORS]
-        for limit in procedure.limits:
-            if limit.kind.is_rate:
-                rates.bet_block(
-                    claims, limit.metric, rate_limit(limit), errors.side.failures, procedure.payoff
-                )
+        for limit, pair in _pairs(errors.side, procedure):
+            rates.bet_block(claims, limit.metric, rate_limit(limit), pair, procedure.payoff)
     for name, is_alone in ((_MEANS, False), (_ALONE, True)):
         block = waiting.get(name)
         is_long = block and (is_cut or block.seconds >= _COMPLETE * lengths.means)
@@ -137,9 +139,8 @@ def _bet_readings(
     claims: dict[str, Claim], waiting: dict[str, OpenBlock], procedure: Procedure, interval: Side
 ) -> Claimed:
     """The fast lane, by this reading; of means by the last few until they have enough requests."""
-    for limit in procedure.limits:
-        if limit.kind.is_rate:
-            rates.bet_reading(claims, limit.metric, rate_limit(limit), interval.failures)
+    for limit, pair in _pairs(interval, procedure):
+        rates.bet_reading(claims, limit.metric, rate_limit(limit), pair)
     for name, is_alone in ((_MEANS_NOW, False), (_IDLE_NOW, False), (_ALONE_NOW, True)):
         block = waiting.get(name)
         if block and _has_means(block.side, is_alone=is_alone):
@@ -148,6 +149,15 @@ def _bet_readings(
             for key, is_worse in _signs(block.side, judged, is_alone=is_alone, is_gross=True):
                 claims[key] = claims.get(key, Claim()).bet_reading(_sign(is_worse=is_worse))
     return claims, waiting
+
+
+def _pairs(side: Side, procedure: Procedure) -> list[tuple[GuardLimit, Pair]]:
+    """What happened to how many requests, by limit, where both servers count it."""
+    return [
+        (limit, side.pair(limit.kind.test.count))
+        for limit in procedure.limits
+        if isinstance(limit.kind.test, Rate) and procedure.has_facts(limit.kind.fact)
+    ]
 
 
 def _without_throughput(procedure: Procedure) -> Procedure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,12 +24,8 @@ class Side:
     def __add__(self, other: Side) -> Side:
         return Side(self.stable + other.stable, self.candidate + other.candidate)
 
-    @property
-    def failures(self) -> Pair:
-        return Pair(
-            Count(self.stable.requests, self.stable.failure),
-            Count(self.candidate.requests, self.candidate.failure),
-        )
+    def pair(self, count: Callable[[Sums], Count]) -> Pair:
+        return Pair(count(self.stable), count(self.candidate))
 
     def to_json(self) -> dict[str, Any]:
         return {"stable": self.stable.to_json(), "candidate": self.candidate.to_json()}

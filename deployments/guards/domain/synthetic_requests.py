@@ -31,7 +31,7 @@ def without(sums: Sums, owed: int) -> tuple[Sums, int]:
         return sums, left
     kept = sums.success - taken
     if taken > _MOST_MIXED * sums.success:
-        return Sums(success=kept, failure=sums.failure, untimed=kept), left
+        return Sums(kept, sums.failure, untimed=kept, aborted=sums.aborted), left
     share = kept / sums.success
     return replace(
         sums,
@@ -40,4 +40,9 @@ def without(sums: Sums, owed: int) -> tuple[Sums, int]:
         duration_us=round(sums.duration_us * share),
         queue_us=round(sums.queue_us * share),
         busy_ms=round(sums.busy_ms * share),
+        tokens=round(sums.tokens * share),
+        first_tokens=round(sums.first_tokens * share),
+        first_token_us=round(sums.first_token_us * share),
+        later_tokens=round(sums.later_tokens * share),
+        later_token_us=round(sums.later_token_us * share),
     ), left

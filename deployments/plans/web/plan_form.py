@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Final, cast
 
 from django import forms
 
+from deployments.guards.domain import limits
+from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.promql import PLACEHOLDERS
 from deployments.models import ModelVersion
 from deployments.plans.domain.rollout_plan import (
@@ -29,6 +31,9 @@ DEFAULT_PLAN: Final = RolloutPlan(
         Step(weight=weight, soak_seconds=soak, min_requests=requests)
         for weight, soak, requests in ((5, 600, 100), (25, 900, 500), (50, 900, 1000), (100, 0, 0))
     )
+)
+DEFAULT_PLAN_OF_TOKENS: Final = DEFAULT_PLAN.model_copy(
+    update={"guards": PlanGuards(limits.DEFAULTS_OF_TOKENS)}
 )
 KINDS: Final = (
     (PlanKind.CANARY.value, "Canary", "traffic moves in steps"),
@@ -85,7 +90,13 @@ class PlanForm(CommentForm):
     )
     keep_as = forms.CharField(label="Save as template", required=False, max_length=60)
 
-    def __init__(self, *args: Any, versions: Sequence[ModelVersion], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        versions: Sequence[ModelVersion],
+        has_tokens: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         offered = [(str(version.pk), _version_label(version)) for version in versions]
         cast("forms.ChoiceField", self.fields["version"]).choices = offered
@@ -101,7 +112,8 @@ class PlanForm(CommentForm):
         data, initial = (self.data, {}) if self.is_bound else (None, self.initial)
         self.steps = StepFormSet(data, prefix="steps", initial=initial.get("steps"))
         self.queries = QueryFormSet(data, prefix="queries", initial=initial.get("queries"))
-        self.guards = plan_rows.guard_forms(data, initial.get("guards", {}))
+        guards = initial.get("guards", {})
+        self.guards = plan_rows.guard_forms(data, guards, has_tokens=has_tokens)
         self.quality = QualityForm(data, prefix="quality", initial=initial.get("quality"))
 
     def is_valid(self) -> bool:

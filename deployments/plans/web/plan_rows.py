@@ -170,13 +170,26 @@ class QualityForm(forms.Form):
         return {name: limit for name, limit in limits.items() if limit != QUALITY[name].default}
 
 
-def guard_forms(data: Any, initial: Mapping[str, Any]) -> list[GuardForm]:
-    """One for each guard, but queries: a plan may have several of them, in rows of their own."""
+def guard_forms(
+    data: Any, initial: Mapping[str, Any], *, has_tokens: bool = True
+) -> list[GuardForm]:
+    """One for each guard, but queries: a plan may have several of them, in rows of their own. Guards on
+    tokens only where they can be measured, or where the plan already has them.
+    """
     kinds: list[CounterKind | PercentileKind] = [
-        *catalogue.counter_kinds(),
+        *(
+            kind
+            for kind in catalogue.counter_kinds()
+            if has_tokens or not kind.is_of_tokens or _has_limit(kind.name, data, initial)
+        ),
         *catalogue.percentile_kinds(),
     ]
     return [GuardForm(data, kind=kind, initial=initial.get(kind.name)) for kind in kinds]
+
+
+def _has_limit(name: str, data: Any, initial: Mapping[str, Any]) -> bool:
+    typed = data and any(data.get(f"{name}-{limit}") for limit in ("max", "max_ratio"))
+    return bool(typed or name in initial)
 
 
 def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ from deployments.rollouts.services import gpu_facts, warm_ups
 from deployments.serving.selectors import block_lengths as history
 from deployments.serving.selectors import synthetic_requests
 from fleet.telemetry.selectors import requests
-from fleet.telemetry.selectors.requests import RequestCounts
+from fleet.telemetry.selectors.request_counts import RequestCounts
 
 _TICK: Final = timedelta(microseconds=1)
 
@@ -97,6 +97,7 @@ def read(snapshot: RolloutSnapshot, load: PodLoad | None) -> CounterReadings:
         )
     if started_at is None:
         return before
+    before = _with_lengths(snapshot, before)
     since = started_at if before.until is None else before.until + _TICK
     return _advance(snapshot, before, since, started_at=started_at, load=load)
 
@@ -112,10 +113,31 @@ def _procedure(snapshot: RolloutSnapshot, limits: tuple[GuardLimit, ...]) -> Pro
 
 
 def block_lengths(snapshot: RolloutSnapshot, started_at: datetime | None) -> BlockLengths:
-    """From stable's hour before the step. Once a step: then they are stored."""
+    """From stable's past before the step. Stored with it."""
     if started_at is None:
         return BlockLengths()
     return history.before(snapshot.rollout.stable_revision, started_at)
+
+
+def lengths_chosen_anew(snapshot: RolloutSnapshot) -> BlockLengths | None:
+    """Those that replaced the ones from before this step, for what others count of it."""
+    stored = snapshot.rollout.tests
+    if stored.get("step") != snapshot.progress.step_key:
+        return None
+    lengths = CounterReadings.from_json(stored).tests.lengths
+    return lengths if lengths.step_seconds else None
+
+
+def _with_lengths(snapshot: RolloutSnapshot, before: CounterReadings) -> CounterReadings:
+    """Chosen anew once more is known of stable, up to the last reading: a block then ends no other way for
+    what is read now.
+    """
+    tests, until = before.tests, before.until
+    if until is None or not tests.lengths.is_outdated(tests.seconds):
+        return before
+    stable = snapshot.rollout.stable_revision
+    lengths = history.before(stable, until, step_seconds=tests.seconds)
+    return replace(before, tests=replace(tests, lengths=lengths))
 
 
 def _advance(
@@ -222,6 +244,12 @@ def sums_of(counts: RequestCounts) -> Sums:
         queue_us=counts.queue_us,
         busy_ms=counts.busy_ms,
         observed_ms=counts.observed_ms,
+        aborted=counts.aborted,
+        tokens=counts.tokens,
+        first_tokens=counts.first_tokens,
+        first_token_us=counts.first_token_us,
+        later_tokens=counts.later_tokens,
+        later_token_us=counts.later_token_us,
     )
 
 

@@ -1,10 +1,11 @@
-"""Facts for guards that request counters do not contain: GPU memory and prices."""
+"""Facts for guards that request counters do not contain: GPU memory, prices, and what a server counts."""
 
 from __future__ import annotations
 
 from deployments.guards.domain.counters import NO_FACTS, Facts
 from deployments.guards.domain.limits import GuardLimit
 from deployments.models import Revision, Rollout
+from deployments.spec.domain.engines import ABORT_COUNTING_ENGINES
 from fleet.telemetry.selectors import current, measured
 from fleet.telemetry.selectors.current import WorkloadKey
 
@@ -20,12 +21,17 @@ def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...
     return Facts(
         gpu_memory_gib=_memory_gib(key) if "gpu_memory_gib" in needed else None,
         usd_per_gpu_hour=_price(key) if "usd_per_gpu_hour" in needed else None,
+        aborts_counted=_aborts_counted(revision) if "aborts_counted" in needed else None,
     )
 
 
 def _memory_gib(key: WorkloadKey) -> float | None:
     peaks = measured.memory_peaks(namespace=key.namespace, names=[key.name])
     return max((peak.mib for peak in peaks), default=0) / 1024 or None
+
+
+def _aborts_counted(revision: Revision) -> float | None:
+    return 1.0 if revision.spec.get("engine") in ABORT_COUNTING_ENGINES else None
 
 
 def _price(key: WorkloadKey) -> float | None:

@@ -80,6 +80,9 @@ def advance(*, reading_id: int) -> None:
     before = readings.state_of(
         row, snapshot, lambda: counter_readings.block_lengths(snapshot, started_at)
     )
+    lengths = counter_readings.lengths_chosen_anew(snapshot)
+    if lengths is not None:
+        before = prometheus_state.with_lengths(before, lengths)
     state = _read(snapshot, before, started_at)
     _store(row, lease, step_key, state)
     leases.release(PrometheusReading, lease, next_check_at=at + timedelta(seconds=EVERY_SECONDS))

@@ -56,6 +56,11 @@ def without(sums: Sums, revision: Revision, since: datetime, ends: Ends) -> Sums
         queue_us=max(0, sums.queue_us - counted.queue_duration_us),
         busy_ms=max(0, sums.busy_ms - cold.busy_ms),
         observed_ms=max(0, sums.observed_ms - cold.observed_ms),
+        tokens=max(0, sums.tokens - counted.generation_tokens),
+        first_tokens=max(0, sums.first_tokens - counted.first_tokens),
+        first_token_us=max(0, sums.first_token_us - counted.first_token_us),
+        later_tokens=max(0, sums.later_tokens - counted.later_tokens),
+        later_token_us=max(0, sums.later_token_us - counted.later_token_us),
         untimed=min(sums.success, sums.untimed + counted.request_success),
     )
 

@@ -42,5 +42,7 @@ PLAIN_ENGINES: Final = (TRITON, TRITON_VLLM)
 # Report neither waiting requests nor their KV cache: TensorRT-LLM 1.2, and Triton's vLLM backend, whose metrics are
 # counters and histograms (triton-inference-server/vllm_backend, src/utils/metrics.py).
 WITHOUT_QUEUE_METRICS: Final = (KSERVE_TENSORRT_LLM, TRITON_VLLM)
+# Count requests whose client left; SGLang counts them as finished, Triton not at all.
+ABORT_COUNTING_ENGINES: Final = (KSERVE_VLLM, KSERVE_TENSORRT_LLM, LLM_SERVICE)
 # With Triton's own metrics.
 TRITON_ENGINES: Final = (*ONNX_ENGINES, TRITON_VLLM)

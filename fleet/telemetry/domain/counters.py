@@ -52,6 +52,8 @@ class Counters:
     later_tokens: int = 0
     later_token_us: int = 0
     preemptions: int = 0
+    # Neither served nor failed: the client left before the end.
+    request_aborted: int = 0
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*(getattr(self, n) + getattr(other, n) for n in COUNTER_NAMES))

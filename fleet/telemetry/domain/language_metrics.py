@@ -20,7 +20,8 @@ from fleet.telemetry.domain.metric_names import (
 )
 
 # A client that left is no failure of the server.
-_NOT_SERVED: Final = frozenset({"abort", "cancelled", "error"})
+_ABORTED: Final = frozenset({"abort", "cancelled"})
+_NOT_SERVED: Final = _ABORTED | {"error"}
 _API: Final = "/v1/"
 # Every GPU of tensor parallelism works on the same pass; SGLang counts it on each.
 _FIRST_RANK: Final = "0"
@@ -66,6 +67,7 @@ class LanguagePage:
             self.tokens,
             request_success=served,
             request_failure=failed,
+            request_aborted=int(sum(self._finished.get(reason, 0) for reason in _ABORTED)),
             inference_count=served,
             request_duration_us=self._microseconds((self._names.whole_request,)),
             queue_duration_us=self._microseconds((self._names.queue,)),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from fleet.models import MetricSample
+from fleet.models import MetricSample, WorkloadMinute
 from fleet.telemetry.domain.counters import (
+    COUNTER_NAMES,
     LONGEST_GAP,
     Counters,
     Increase,
     Reading,
     increases,
-    total,
 )
-from fleet.telemetry.selectors.requests import RequestCounts, reading_of
+from fleet.telemetry.selectors.current import WorkloadKey
+from fleet.telemetry.selectors.request_counts import RequestCounts, counts_of
+from fleet.telemetry.selectors.requests import reading_of
 
 
 def blocks(
@@ -50,6 +52,19 @@ def slots(
     return [row[min(known) :] for row in series] if known else []
 
 
+def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[Counters]:
+    """What all pods of the workload counted in each whole minute that was read, oldest first."""
+    rows = WorkloadMinute.objects.filter(
+        workload__cluster_id=key.cluster_id,
+        workload__namespace=key.namespace,
+        workload__name=key.name,
+        start__gte=since,
+        start__lte=until - timedelta(minutes=1),
+        observed_ms__gt=0,
+    )
+    return [Counters(*sums) for sums in rows.order_by("start").values_list(*COUNTER_NAMES)]
+
+
 def _increases(
     cluster_id: int, namespace: str, name: str, since: datetime, until: datetime
 ) -> list[list[Increase]]:
@@ -71,17 +86,9 @@ def _increases(
 
 
 def _counts(observed: list[Increase]) -> RequestCounts:
-    counters = total(observed)
-    return RequestCounts(
-        success=counters.request_success,
-        failure=counters.request_failure,
-        inferences=counters.inference_count,
-        observed_ms=sum(increase.observed_ms for increase in observed),
+    begins = (increase.at - timedelta(milliseconds=increase.observed_ms) for increase in observed)
+    return counts_of(
+        observed,
         latest_at=max(increase.at for increase in observed),
-        duration_us=counters.request_duration_us,
-        queue_us=counters.queue_duration_us,
-        busy_ms=sum(increase.busy_ms for increase in observed),
-        begins_at=min(
-            increase.at - timedelta(milliseconds=increase.observed_ms) for increase in observed
-        ),
+        begins_at=min(begins),
     )

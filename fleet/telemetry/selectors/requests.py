@@ -28,30 +28,12 @@ from fleet.telemetry.domain.counters import (
     source_label,
     total,
 )
+from fleet.telemetry.selectors.request_counts import RequestCounts, counts_of
 from portal.core import clock
 
 P95_SOURCE = "Triton summary, slowest replica"
 # Gauges older than this are not current.
 _CURRENT = timedelta(seconds=30)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCounts:
-    """`observed_ms` is pod time; 0 with 0 requests means not known, not idle.
-
-    Of the pod time, `busy_ms` were spent executing. The sums of durations are over successes.
-    """
-
-    success: int
-    failure: int
-    inferences: int
-    observed_ms: int
-    latest_at: datetime | None
-    duration_us: int = 0
-    queue_us: int = 0
-    busy_ms: int = 0
-    # When counting starts: the last reading before the requested time, or the start of a new pod.
-    begins_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +67,10 @@ def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime)
     """Requests to the workload's current and former pods after `since`."""
     pods = _readings(cluster_id, namespace, [name], since)
     pod_increases = [increase for pod in pods for increase in _increases_since(pod, since)]
-    counters = total(pod_increases)
     latest = [reading.at for pod in pods for reading in pod.readings if reading.at >= since]
-    return RequestCounts(
-        success=counters.request_success,
-        failure=counters.request_failure,
-        inferences=counters.inference_count,
-        observed_ms=sum(increase.observed_ms for increase in pod_increases),
+    return counts_of(
+        pod_increases,
         latest_at=max(latest, default=None),
-        duration_us=counters.request_duration_us,
-        queue_us=counters.queue_duration_us,
-        busy_ms=sum(increase.busy_ms for increase in pod_increases),
         begins_at=min((_begins_at(pod, since) for pod in pods), default=None),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from dataclasses import replace
 
 import pytest
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 
 from deployments.guards.domain import limits as guard_limits
 from deployments.guards.domain import sequential_tests, step_tests
-from deployments.guards.domain.betting import blocks, e_process, lanes, rates
-from deployments.guards.domain.betting.blocks import BlockLengths, Slot
+from deployments.guards.domain.betting import e_process, lanes, rates
+from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim, Trial
 from deployments.guards.domain.betting.rates import Count, Pair, RateLimit
@@ -22,8 +21,6 @@ from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import Side, StepTests
-from tests.benchmarks import lanes_twin, worlds
-from tests.benchmarks.worlds import World
 
 DEFAULTS = Procedure(PlanGuards().server_limits)
 RATIO = RateLimit(ratio=1.25)
@@ -195,66 +192,6 @@ def test_the_default_floor_is_half_a_percent_or_twice_stable() -> None:
     assert RATIO.allowed(0.003) == 0.005
     assert RATIO.allowed(0.01) == 0.0125
     assert RateLimit(ratio=1.25, floor=0.02).allowed(0.001) == 0.02
-
-
-def hour(seed: int, *, burst: float = 1.0, failures: float = 0.01) -> list[Slot]:
-    """One pod: 500 requests each 5 s; one slot in twenty has so many times the failures."""
-    dice = random.Random(seed)
-    slots = []
-    for _ in range(720):
-        rate = failures * (burst if dice.random() < 0.05 else 1.0)
-        failed = sum(dice.random() < rate for _ in range(500))
-        slots.append(Slot(500, failed, 500 - failed, (500 - failed) * dice.randint(19_000, 21_000)))
-    return slots
-
-
-def test_a_calm_hour_takes_blocks_of_one_reading_and_a_bursty_one_does_not() -> None:
-    calm, bursty = blocks.choose([hour(1)]), blocks.choose([hour(1, burst=10.0)])
-
-    assert (calm.errors, calm.means, calm.is_from_history) == (0.0, 0.0, True)
-    assert (bursty.errors, bursty.means) == (30.0, 0.0)
-    assert calm.spread == pytest.approx(0.03, abs=0.005)
-
-
-def test_with_too_little_history_the_block_is_a_minute_and_the_evidence_says_so() -> None:
-    assert blocks.choose([]) == blocks.choose([hour(1)[:71]]) == BlockLengths()
-    assert BlockLengths().describe(60.0) == "blocks of 60 s, for lack of history"
-    few = blocks.choose([hour(1, failures=0.0001)])
-    assert few.errors == 30.0, "fewer than 50 failures show no bursts"
-    assert blocks.from_json(few.to_json()) == few
-
-
-def test_bursts_that_hit_all_pods_need_no_longer_blocks() -> None:
-    dice = random.Random(3)
-    load = [10.0 if slot % 120 < 24 else 1.0 for slot in range(720)]
-
-    def pod() -> list[Slot]:
-        counts = [sum(dice.random() < 0.01 * factor for _ in range(200)) for factor in load]
-        return [Slot(200, failed, 200 - failed, 4_000_000) for failed in counts]
-
-    pods = [pod() for _ in range(4)]
-
-    assert blocks.choose(pods).errors <= 60.0
-    assert blocks.choose(pods[:1]).errors > 60.0
-
-
-def test_pods_that_replaced_each_other_are_one_service() -> None:
-    whole, nothing = hour(5), [Slot()] * 360
-
-    split = [[*whole[:360], *nothing], [*nothing, *whole[360:]]]
-
-    assert blocks.choose(split) == blocks.choose([whole])
-
-
-@pytest.mark.parametrize("world", [World("quiet"), World("own", failing=worlds.own_bursts(12))])
-def test_the_benchmarks_choose_the_same_blocks(world: World) -> None:
-    streams = worlds.simulate(world, rollouts=3, seed=9)
-
-    errors, means = lanes_twin.lengths_at(streams, 120)
-
-    chosen = [lanes_twin.product_lengths(streams, row, 120) for row in range(3)]
-    assert [length.errors for length in chosen] == list(errors)
-    assert [length.means for length in chosen] == list(means)
 
 
 def test_p_of_no_evidence_is_one() -> None:

@@ -157,6 +157,7 @@ def test_requests_times_and_tokens_are_summed_over_the_engines() -> None:
         request_success=10,
         # Of the API only: the 7 requests that were wrong are not failures of the model.
         request_failure=3,
+        request_aborted=5,
         inference_count=10,
         request_duration_us=12_300_000,
         queue_duration_us=500_000,
@@ -216,6 +217,7 @@ def test_tensorrt_llm_is_read_under_its_own_names() -> None:
     assert reading.counters == replace(
         Counters(),
         request_success=10,
+        request_aborted=4,
         inference_count=10,
         request_duration_us=12_300_000,
         queue_duration_us=500_000,

@@ -16,6 +16,7 @@ from fleet.tasks import poll_workloads
 from fleet.telemetry.domain.counters import ServingStats
 from fleet.telemetry.selectors import blocks
 from fleet.telemetry.selectors import requests as selected
+from fleet.telemetry.selectors.request_counts import RequestCounts
 from fleet.telemetry.services import poll, rollups
 from tests.fleet.fakes import FakeKube
 from tests.fleet.objects import START, node, pod
@@ -58,7 +59,7 @@ def stats_at(cluster: Cluster, second: float, seconds: int = 60) -> object:
         )
 
 
-def counts(cluster: Cluster, since: datetime) -> selected.RequestCounts:
+def counts(cluster: Cluster, since: datetime) -> RequestCounts:
     return selected.counts_since(
         cluster_id=cluster.pk, namespace="vision", name="detector-r1", since=since
     )
@@ -91,7 +92,7 @@ def test_pod_that_does_not_answer_leaves_the_others(kube: FakeKube, cluster: Clu
 def test_nothing_read_is_not_known(kube: FakeKube, cluster: Cluster) -> None:
     assert poll_at(kube, 0, {}) == 0
     assert stats_at(cluster, 0) is None
-    assert counts(cluster, START) == selected.RequestCounts(0, 0, 0, 0, None)
+    assert counts(cluster, START) == RequestCounts(0, 0, 0, 0, None)
 
 
 def test_stats_of_a_minute(kube: FakeKube, cluster: Cluster) -> None:

@@ -3,9 +3,13 @@
 A block is one trial of the slow lane (`lanes`). Its length is chosen before a step from what the
 stable revision did in the hour before, so that it cannot depend on the candidate:
 
-- one reading (CALM) where the hour shows neither overdispersion nor memory, at 5 s and at 30 s;
-- else the shortest of LENGTHS whose blocks have a lag-1 autocorrelation below 2 / sqrt(blocks);
-- with too little history DEFAULT_SECONDS, and the evidence says so.
+- one reading (CALM) where the hour shows neither overdispersion nor memory, at 5 s and at 30 s, and for
+  failures no minute of the last two to six hours was a burst (`bursts`): bursts that come three times an
+  hour miss one hour in twenty;
+- else the shortest of LENGTHS whose blocks have a lag-1 autocorrelation below 2 / sqrt(blocks), and below
+  MOST_LAG where few blocks show little;
+- with too little history DEFAULT_SECONDS, and the evidence says so. They are chosen anew in a step, when
+  the history has grown to one of HISTORY_SECONDS: still from stable's past alone.
 
 Overdispersion is Pearson's chi-square over its degrees of freedom, T - 1, of T counts of failures;
 independent requests exceed 1 + 2.5 sqrt(2 / T) in fewer than 1% of hours. With two pods or more both
@@ -21,45 +25,21 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-SLOT_SECONDS: Final = 5
+from deployments.guards.domain.betting import bursts
+from deployments.guards.domain.betting.slots import SLOT_SECONDS, Series, Slot
+
 LENGTHS: Final = (30, 60, 120, 300)
 CALM: Final = 0.0
 DEFAULT_SECONDS: Final = 60.0
 # Fewer blocks show no autocorrelation.
 _LEAST_BLOCKS: Final = 12
+MOST_LAG: Final = 0.25
+# With each of them the estimates are so much better that a choice made with less is made anew.
+HISTORY_SECONDS: Final = (360.0, 720.0, 1440.0, 3600.0)
 # Below that neither overdispersion nor memory can be seen in failures.
 _LEAST_FAILURES: Final = 50
 _CALM_ERRORS_SECONDS: Final = 1800
 _CALM_SCALES: Final = (5, 30)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """What one pod, or several, did in SLOT_SECONDS. `duration_us` is the sum over `timed` requests."""
-
-    requests: int = 0
-    failures: int = 0
-    timed: int = 0
-    duration_us: int = 0
-
-    def __add__(self, other: Slot) -> Slot:
-        return Slot(
-            self.requests + other.requests,
-            self.failures + other.failures,
-            self.timed + other.timed,
-            self.duration_us + other.duration_us,
-        )
-
-    @property
-    def error_rate(self) -> float | None:
-        return self.failures / self.requests if self.requests else None
-
-    @property
-    def log_mean(self) -> float | None:
-        return math.log(self.duration_us / self.timed) if self.timed and self.duration_us else None
-
-
-Series = Sequence[Slot]
 # One series for each pod of stable, all of the same slots.
 History = Sequence[Series]
 
@@ -74,6 +54,14 @@ class BlockLengths:
     means: float = DEFAULT_SECONDS
     spread: float | None = None
     is_from_history: bool = False
+    # What was known when they were chosen, and how much of the step had passed.
+    history_seconds: float = 0.0
+    step_seconds: float = 0.0
+
+    def is_outdated(self, step_seconds: float) -> bool:
+        """Whether there is now enough more history to choose better."""
+        now = self.history_seconds + step_seconds - self.step_seconds
+        return any(self.history_seconds < length <= now for length in HISTORY_SECONDS)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -89,18 +77,23 @@ def from_json(stored: Mapping[str, Any] | None) -> BlockLengths:
     return BlockLengths(**(stored or {}))
 
 
-def choose(history: History) -> BlockLengths:
-    """The block lengths of a step from stable's last hour before it."""
+def choose(history: History, minutes: Series = (), *, step_seconds: float = 0.0) -> BlockLengths:
+    """The block lengths of a step from stable's last hour, so far as it was read, and from what all of its pods
+    did in each of the last minutes.
+    """
     halves = _halves(history)
-    seconds = len(halves[0]) * SLOT_SECONDS if halves else 0
+    seconds = float(len(halves[0]) * SLOT_SECONDS if halves else 0)
     if seconds < _LEAST_BLOCKS * LENGTHS[0]:
-        return BlockLengths()
+        return BlockLengths(history_seconds=seconds, step_seconds=step_seconds)
+    is_calm = _are_errors_calm(halves) and (len(halves) > 1 or bursts.has_none(minutes))
     means = CALM if _are_means_calm(halves) else _length(halves, _log_mean)
     return BlockLengths(
-        errors=CALM if _are_errors_calm(halves) else _length(halves, _error_rate),
+        errors=CALM if is_calm else _length(halves, _error_rate),
         means=means,
         spread=_spread(halves, max(means, SLOT_SECONDS)),
         is_from_history=True,
+        history_seconds=seconds,
+        step_seconds=step_seconds,
     )
 
 
@@ -151,7 +144,7 @@ def _values(halves: Sequence[Series], seconds: float, figure: Figure) -> list[fl
 def _length(halves: Sequence[Series], figure: Figure) -> float:
     for seconds in LENGTHS:
         values = _values(halves, seconds, figure)
-        if len(values) >= _LEAST_BLOCKS and lag_1(values) < 2 / math.sqrt(len(values)):
+        if len(values) >= _LEAST_BLOCKS and lag_1(values) < most_lag(len(values)):
             return float(seconds)
     return float(LENGTHS[-1])
 
@@ -175,7 +168,12 @@ def _are_means_calm(halves: Sequence[Series]) -> bool:
 def _has_memory(halves: Sequence[Series], seconds: float, figure: Figure) -> bool:
     """Also where too few blocks have the figure to tell."""
     values = _values(halves, seconds, figure)
-    return len(values) < _LEAST_BLOCKS or lag_1(values) >= 2 / math.sqrt(len(values))
+    return len(values) < _LEAST_BLOCKS or lag_1(values) >= most_lag(len(values))
+
+
+def most_lag(count: int) -> float:
+    """Independent values stay below it in 97 of 100 cases; of a dozen in three of four."""
+    return min(MOST_LAG, 2 / math.sqrt(count))
 
 
 def lag_1(values: Sequence[float]) -> float:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
-from deployments.guards.domain.betting import blocks, e_process, rates
+from deployments.guards.domain.betting import e_process, rates
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.rates import RateLimit
+from deployments.guards.domain.betting.slots import SLOT_SECONDS
 
 _NORMAL: Final = NormalDist()
 _Z: Final = _NORMAL.inv_cdf(0.9)
@@ -59,7 +60,7 @@ def smallest_regression(traffic: Traffic, setting: Setting, *, seconds: float) -
 def seconds_to_find(traffic: Traffic, setting: Setting, *, times: float) -> float | None:
     """The time in which a candidate that fails `times` as often is found; None for never."""
     rate = min(1.0, times * traffic.base_rate)
-    block = max(setting.block_seconds, blocks.SLOT_SECONDS)
+    block = max(setting.block_seconds, SLOT_SECONDS)
     slow = _blocks_until(
         _claims_of_slow_lane(traffic, setting.limit, rate, block), setting.level, setting.payoff
     )
@@ -68,7 +69,7 @@ def seconds_to_find(traffic: Traffic, setting: Setting, *, times: float) -> floa
     )
     found = [
         count * length
-        for count, length in ((slow, block), (fast, float(blocks.SLOT_SECONDS)))
+        for count, length in ((slow, block), (fast, float(SLOT_SECONDS)))
         if count is not None
     ]
     return min(found, default=None)
@@ -134,7 +135,7 @@ def _claims_of_slow_lane(
 
 
 def _claims_of_fast_lane(traffic: Traffic, limit: RateLimit, rate: float) -> _Alternatives:
-    seconds = float(blocks.SLOT_SECONDS)
+    seconds = float(SLOT_SECONDS)
     alternatives: _Alternatives = []
     if limit.max is not None:
         alternatives.append((_alone(traffic, rate, limit.gross_max, seconds),))

@@ -13,17 +13,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from deployments.guards.domain.betting.rates import Count
 from deployments.guards.domain.counters import Facts, Sums
 from deployments.guards.domain.families.protocol import Reads
 
 NOT_KNOWN: Final = "not known"
 
 
+def failures(sums: Sums) -> Count:
+    return Count(sums.requests, sums.failure)
+
+
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`event` is what happened to a request, for "12 of 400 requests failed"."""
+    """`event` is what happened to a request, for "12 of 400 requests failed"; `count` says to how many."""
 
     event: str
+    count: Callable[[Sums], Count] = failures
 
     description = "two rates, each request counted"
 
@@ -64,8 +70,12 @@ class CounterKind:
     has_max: bool = True
     # Of a plan that states no guards; None: it is not one of them.
     default_ratio: float | None = None
+    # The same for a language model.
+    default_ratio_of_tokens: float | None = None
     # Made of times, which the load and the age of a pod change.
     is_timed: bool = False
+    # Made of what only servers of language models count.
+    is_of_tokens: bool = False
     # Where less is worse, `value` is the reciprocal of what is shown.
     is_inverse: bool = False
     # The field of Facts that it needs, and what to say without it.

@@ -20,6 +20,7 @@ KIND: Final = CounterKind(
     most=1.0,
     ignore_below=None,
     default_ratio=1.25,
+    default_ratio_of_tokens=1.25,
     value=_value,
     test=Rate("failed"),
     shows=two_decimals,

@@ -22,6 +22,7 @@ KIND: Final = CounterKind(
     most=1.0,
     ignore_below=None,
     default_ratio=1.25,
+    default_ratio_of_tokens=1.25,
     value=_value,
     test=Rate("never came back"),
     shows=two_decimals,
