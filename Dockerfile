@@ -27,5 +27,5 @@ RUN python -m compileall -q portal deployments fleet \
 USER slipway
 
 EXPOSE 8000
-CMD ["gunicorn", "portal.wsgi:application", "--worker-class", "gthread", "--workers", "2", \
-     "--threads", "8", "--bind", "0.0.0.0:8000", "--no-control-socket"]
+CMD ["gunicorn", "portal.wsgi:application", "--config", "python:portal.web_server", \
+     "--worker-class", "gthread", "--workers", "2", "--threads", "8", "--bind", "0.0.0.0:8000", "--no-control-socket"]

@@ -40,11 +40,16 @@ def secret(name: str) -> str:
     return value
 
 
-def optional_secret(name: str) -> str:
+def optional_secret(name: str, *, least_characters: int = 0) -> str:
     """Empty when neither NAME nor NAME_FILE is set."""
-    if os.environ.get(name) or os.environ.get(f"{name}_FILE"):
-        return secret(name)
-    return ""
+    if not (os.environ.get(name) or os.environ.get(f"{name}_FILE")):
+        return ""
+    value = secret(name)
+    if len(value) < least_characters:
+        raise BadEnvironment(
+            f"{name} is too short. Use {least_characters} random characters or more."
+        )
+    return value
 
 
 def flag(name: str, *, default: bool) -> bool:

@@ -45,6 +45,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.monitoring.exposition.middleware.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -129,6 +130,9 @@ CACHES = {
 SLIPWAY_TRUSTED_PROXIES = env.networks("SLIPWAY_TRUSTED_PROXIES")
 SLIPWAY_API_REQUESTS_PER_MINUTE = env.integer("SLIPWAY_API_REQUESTS_PER_MINUTE", 1200)
 SLIPWAY_API_ANONYMOUS_PER_MINUTE = env.integer("SLIPWAY_API_ANONYMOUS_PER_MINUTE", 60)
+# /metrics is answered to whoever has the token, or comes directly from one of the networks; neither: to nobody.
+SLIPWAY_METRICS_TOKEN = env.optional_secret("SLIPWAY_METRICS_TOKEN", least_characters=16)
+SLIPWAY_METRICS_NETWORKS = env.networks("SLIPWAY_METRICS_NETWORKS")
 SLIPWAY_TOKEN_MAX_DAYS = env.integer("SLIPWAY_TOKEN_MAX_DAYS", 365)
 
 SLIPWAY_S3_BUCKET = env.text("SLIPWAY_S3_BUCKET", "slipway-models")

@@ -7,6 +7,7 @@ like any other and no link ever changes.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -39,6 +40,11 @@ def unsealed(floor: int = 0) -> QuerySet[AuditEvent]:
     """Committed events without a link, lowest id first."""
     links = ChainLink.objects.filter(event_id=OuterRef("pk"))
     return AuditEvent.objects.filter(~Exists(links), pk__gt=floor).order_by("pk")
+
+
+def oldest_unsealed_at() -> datetime | None:
+    """Of events above the settled ones, as `seal` looks for them."""
+    return unsealed(_settled_id()).values_list("at", flat=True).first()
 
 
 def head() -> ChainLink | None:

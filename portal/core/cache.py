@@ -30,3 +30,13 @@ class Cache(RedisCache):
         if number == 1:
             client.expire(name, seconds)
         return number
+
+    def increase_field(self, key: str, field: str) -> None:
+        """Add 1 to one of the counters that are kept together under the key."""
+        name = self.make_and_validate_key(key)
+        self._cache.get_client(name, write=True).hincrby(name, field, 1)
+
+    def read_fields(self, key: str) -> dict[str, int]:
+        name = self.make_and_validate_key(key)
+        fields: Any = self._cache.get_client(name).hgetall(name)
+        return {field.decode(): int(count) for field, count in fields.items()}

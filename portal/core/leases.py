@@ -10,9 +10,10 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import models
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, Count, F, Min, Q, QuerySet, Value, When
 from django.db.models.expressions import Combinable
 
 from portal.core import clock
@@ -41,6 +42,24 @@ def due(model: type[Leased], *, limit: int = 100) -> list[int]:
     free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
     rows = model._default_manager.filter(free, next_check_at__lte=at)
     return list(rows.order_by("next_check_at").values_list("pk", flat=True)[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Rows that are due and that no worker holds; `oldest` is when the first of them fell due."""
+
+    count: int
+    oldest: datetime | None
+
+
+def backlog(rows: QuerySet[Any]) -> Backlog:
+    """One query. `rows` are those that a sweep takes, without its order and limit."""
+    at = clock.now()
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
+    found = rows.filter(free, next_check_at__lte=at).aggregate(
+        count=Count("pk"), oldest=Min("next_check_at")
+    )
+    return Backlog(found["count"], found["oldest"])
 
 
 def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:

@@ -119,6 +119,54 @@ def test_the_chart_is_linted_and_every_object_is_accepted(
     assert "Secret" not in kinds
 
 
+def test_prometheus_scrapes_it_with_a_token(chart: Helm, tmp_path: Path) -> None:
+    """What the ServiceMonitor names is there: the Service's labels and port, and the Secret that web reads too."""
+    monitor = {"enabled": True, "labels": {"release": "prometheus"}}
+    metrics = {"tokenSecret": {"name": "scrape", "key": "token"}, "serviceMonitor": monitor}
+    prometheus = [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]
+    metrics["from"] = prometheus
+    manifests = chart.render("portal", helm.write_values(tmp_path, **_FULL, metrics=metrics))
+
+    (made,) = [item for item in manifests if item["kind"] == "ServiceMonitor"]
+    (service,) = [item for item in manifests if item["kind"] == "Service"]
+    (endpoint,) = made["spec"]["endpoints"]
+    assert made["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert made["metadata"]["labels"]["release"] == "prometheus"
+    assert endpoint == {
+        "port": service["spec"]["ports"][0]["name"],
+        "path": "/metrics",
+        "interval": "30s",
+        "authorization": {"credentials": {"name": "scrape", "key": "token"}},
+        "scheme": "https",
+        "tlsConfig": {"serverName": _HOST},
+    }
+    tokens = {
+        item["metadata"]["name"]: row["valueFrom"]["secretKeyRef"]
+        for item in manifests
+        if item["kind"] == "Deployment"
+        for row in item["spec"]["template"]["spec"]["containers"][0]["env"]
+        if row["name"] == "SLIPWAY_METRICS_TOKEN"
+    }
+    assert tokens == {"portal-web": {"name": "scrape", "key": "token"}}
+    (policy,) = [
+        item
+        for item in manifests
+        if item["metadata"]["name"] == "portal-web" and item["kind"] == "NetworkPolicy"
+    ]
+    assert [rule["from"] for rule in policy["spec"]["ingress"]] == [
+        _FULL["networkPolicy"]["from"],
+        prometheus,
+    ]
+
+
+def test_a_service_monitor_without_a_token_is_refused(chart: Helm, tmp_path: Path) -> None:
+    metrics = {"serviceMonitor": {"enabled": True}}
+    values = helm.write_values(tmp_path, **_MINIMAL, metrics=metrics)
+
+    with pytest.raises(helm.Refused, match="tokenSecret"):
+        chart.render("portal", values)
+
+
 def test_values_without_a_host_are_refused(chart: Helm, tmp_path: Path) -> None:
     values = helm.write_values(tmp_path, image={"repository": "x"})
 

@@ -120,6 +120,10 @@ volumeMounts:
   {{- end }}
 env:
   {{- include "slipway.env" (dict "root" .root "databaseSecret" $values.secretName) | nindent 2 }}
+  {{- $token := $values.metrics.tokenSecret }}
+  {{- if and $token.name (eq .role "web") }}
+  {{ include "slipway.secret" (dict "name" "SLIPWAY_METRICS_TOKEN" "secretName" $token.name "key" $token.key) }}
+  {{- end }}
 {{- end -}}
 
 {{/* Alive while its file is younger than so many minutes. */}}

@@ -14,8 +14,10 @@ from fleet.clusters.domain.ca_bundle import Certificate
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.models import Cluster, Node
+from portal.core import leases
 from portal.core.compiled_queries import CompiledQuery
 from portal.core.errors import NotFound
+from portal.core.leases import Backlog
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ def list_reachability() -> list[tuple[str, bool | None]]:
 
 def list_clusters() -> list[ClusterInfo]:
     return [_info(cluster) for cluster in _annotated()]
+
+
+def observation_backlog() -> Backlog:
+    """Clusters whose observation is due."""
+    return leases.backlog(Cluster.objects.all())
 
 
 def get_cluster(cluster_id: int) -> ClusterInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import urllib3
@@ -19,11 +19,18 @@ from fleet.kube.domain.warnings import parse_warnings
 from fleet.kube.gateways.connection_probe import ProbeStep, probe_connection
 from fleet.kube.gateways.credentials import access_of
 from fleet.kube.gateways.status_errors import error_of, is_status
+from portal.core import counters
 
 Query = Sequence[tuple[str, str]]
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 15.0
+_COUNTED: Final[Mapping[type[errors.ClusterError], str]] = {
+    errors.Unreachable: "unreachable",
+    errors.Refused: "refused",
+    errors.Throttled: "throttled",
+}
+_POD_PROXY: Final = "/proxy/"
 
 
 class Transport:
@@ -57,7 +64,8 @@ class Transport:
             if response.status != 401 or not self._is_renewed(auth):
                 break
         if response.status >= 300:
-            raise error_of(response.status, response.data, response.headers.get("Retry-After"))
+            after = response.headers.get("Retry-After")
+            raise self._counted(error_of(response.status, response.data, after), path)
         if on_warning is not None:
             for text in parse_warnings(response.headers.getlist("Warning")):
                 on_warning(text)
@@ -109,9 +117,9 @@ class Transport:
                 )
             except (ProtocolError, ClosedPoolError) as error:
                 if is_last:
-                    raise self._unreachable(error) from error
+                    raise self._counted(self._unreachable(error), path) from error
             except urllib3.exceptions.HTTPError as error:
-                raise self._unreachable(error) from error
+                raise self._counted(self._unreachable(error), path) from error
         raise AssertionError("the last attempt returns or raises")
 
     def json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
@@ -135,14 +143,15 @@ class Transport:
                 "GET", path, query, None, headers, idle_seconds, preload_content=False
             )
         except urllib3.exceptions.HTTPError as error:
-            raise self._unreachable(error) from error
+            raise self._counted(self._unreachable(error), path) from error
         try:
             if response.status == 401:
                 # A watch is restarted by its caller.
                 self._is_renewed(auth)
             if response.status >= 300:
                 content = response.read(decode_content=True)
-                raise error_of(response.status, content, response.headers.get("Retry-After"))
+                after = response.headers.get("Retry-After")
+                raise self._counted(error_of(response.status, content, after), path)
             yield from _split_lines(response)
         except ReadTimeoutError as error:
             # A stream that stalled without an error most likely lost the idle connections too.
@@ -197,9 +206,8 @@ class Transport:
         try:
             settings = self._configuration.auth_settings()
         except ConfigException as error:
-            raise errors.Refused(
-                f"Cluster {self.name}: could not get credentials: {error}"
-            ) from error
+            problem = f"Cluster {self.name}: could not get credentials: {error}"
+            raise self._counted(errors.Refused(problem)) from error
         return {
             setting["key"]: setting["value"]
             for setting in settings.values()
@@ -208,6 +216,13 @@ class Transport:
 
     def _is_renewed(self, auth: Mapping[str, str]) -> bool:
         return self._renew(auth.get("authorization", ""))
+
+    def _counted(self, error: errors.ClusterError, path: str = "") -> errors.ClusterError:
+        """Count what is wrong with the cluster, for /metrics; a pod that does not answer yet is not."""
+        for kind, name in _COUNTED.items():
+            if isinstance(error, kind) and _POD_PROXY not in path:
+                counters.increase(counters.CLUSTER_ERRORS, self.name, name)
+        return error
 
     def _unreachable(self, error: Exception) -> errors.Unreachable:
         return errors.Unreachable(

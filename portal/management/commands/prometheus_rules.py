@@ -1,4 +1,6 @@
-"""Print alert rules for the Prometheus of a cluster: model servers, GPUs and the burn rates of its standing targets."""
+"""Print alert rules for the Prometheus of a cluster: model servers, GPUs and the burn rates of its standing targets;
+with --portal for the one that scrapes the portal.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--cluster", help="also the burn rates of the targets there")
+        kinds = parser.add_mutually_exclusive_group()
+        kinds.add_argument("--cluster", help="also the burn rates of the targets there")
+        kinds.add_argument(
+            "--portal", action="store_true", help="rules of the portal's own metrics, and no others"
+        )
         parser.add_argument(
             "--format",
             choices=["manifest", "file"],
@@ -45,8 +51,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        of_targets = self._targets(options["cluster"])
-        groups = catalogue.groups(of_targets)
+        if options["portal"]:
+            groups = catalogue.portal_groups()
+        else:
+            groups = catalogue.groups(self._targets(options["cluster"]))
         if options["format"] == "file":
             made = rule.rule_file(groups)
         else:

@@ -117,6 +117,7 @@ def _gateway(folder: Folder) -> tuple[str, ...]:
 def _web(ports: Ports) -> tuple[str, ...]:
     return (
         *(sys.executable, "-m", "gunicorn", "portal.wsgi:application"),
+        *("--config", "python:portal.web_server"),
         *("--worker-class", "gthread", "--workers", "1", "--threads", "8"),
         *("--bind", f"127.0.0.1:{ports.web}", "--no-control-socket", "--graceful-timeout", "5"),
     )

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.cache import cache
 
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.connection import Connection
@@ -24,6 +26,7 @@ from fleet.kube.domain.errors import (
 )
 from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.gateways.status_errors import error_of
+from portal.core import counters
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -146,6 +149,59 @@ def test_server_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
 
     with pytest.raises(Unreachable, match="Cluster faulty at http"):
         client.list_all(resource_types.NODE)
+
+
+def _counted() -> dict[tuple[str, ...], int]:
+    return counters.read(counters.CLUSTER_ERRORS)
+
+
+@pytest.fixture
+def uncounted() -> None:
+    cache.clear()
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_errors_of_the_cluster_are_counted_by_kind(faulty: Faulty, client: HttpKubeClient) -> None:
+    statuses = (500, 503, 403, 429, 404, 409, 422)
+    faulty.answers = [answer(code, status_of(code, "no")) for code in statuses]
+    for _ in statuses:
+        with pytest.raises(ClusterError):
+            client.get(resource_types.POD, "a", "b")
+
+    assert _counted() == {
+        ("faulty", "refused"): 1,
+        ("faulty", "throttled"): 1,
+        ("faulty", "unreachable"): 2,
+    }
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_a_connection_that_fails_twice_is_one_error(faulty: Faulty, client: HttpKubeClient) -> None:
+    faulty.answers = [hang_up]
+    with pytest.raises(Unreachable):
+        client.get(resource_types.POD, "a", "b")
+
+    assert len(faulty.requests) == 2
+    assert _counted() == {("faulty", "unreachable"): 1}
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_a_pod_that_does_not_answer_is_no_error_of_the_cluster(
+    faulty: Faulty, client: HttpKubeClient
+) -> None:
+    faulty.answers = [answer(503, status_of(503, "no endpoints"))]
+    with pytest.raises(Unreachable):
+        client.proxy_get("a", "b", 8002, "metrics")
+
+    assert _counted() == {}
+
+
+def test_without_valkey_the_error_is_raised_and_not_counted(tmp_path: Path, settings: Any) -> None:
+    address = {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
+    settings.CACHES = {"default": address}
+
+    with pytest.raises(Unreachable, match="does not answer"):
+        client_of("http://127.0.0.1:1", tmp_path).list_all(resource_types.NODE)
 
 
 def test_slow_answer_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None:

@@ -90,7 +90,18 @@ def test_a_label_without_key_or_value_is_refused(text: str) -> None:
         _run("prometheus_rules", "--label", text)
 
 
-@pytest.mark.parametrize("name", ["gpus", "serving"])
+def test_the_rules_of_the_portal_are_printed_alone() -> None:
+    out, _ = _run("prometheus_rules", "--portal", "--format", "file")
+
+    assert [group["name"] for group in yaml.safe_load(out)["groups"]] == ["slipway-portal"]
+
+
+def test_rules_of_the_portal_are_not_those_of_a_cluster() -> None:
+    with pytest.raises(CommandError, match="not allowed with argument"):
+        _run("prometheus_rules", "--portal", "--cluster", "prod")
+
+
+@pytest.mark.parametrize("name", ["gpus", "portal", "serving"])
 def test_a_dashboard_is_json(name: str) -> None:
     out, _ = _run("grafana_dashboard", name)
 

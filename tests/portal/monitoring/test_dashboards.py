@@ -22,6 +22,7 @@ _VALUES = {
     "$cluster": ".*",
     "$namespace": "vision|search",
     "$node": ".*",
+    "$view": ".*",
 }
 
 
@@ -80,7 +81,7 @@ def test_every_metric_of_a_dashboard_is_published(name: str) -> None:
 
 
 def test_every_metric_of_a_rule_is_published() -> None:
-    groups = rules.groups([rule_cases.target()])
+    groups = [*rules.groups([rule_cases.target()]), *rules.portal_groups()]
     exprs = [made.expr for group in groups for made in group.rules]
     used = {metric for expr in exprs for metric in metrics_in(expr)}
 
@@ -140,5 +141,6 @@ def test_the_variables() -> None:
 
     assert named == {
         "gpus": ["datasource", "cluster", "node", "namespace"],
+        "portal": ["datasource", "view"],
         "serving": ["datasource", "cluster", "namespace", "deployment"],
     }

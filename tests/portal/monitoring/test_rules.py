@@ -15,6 +15,7 @@ from portal.monitoring.rules import catalogue, rule, targets
 from portal.monitoring.rules.targets import TargetFacts
 from tests.contract import schemas
 from tests.portal.monitoring import rule_cases as cases
+from tests.portal.monitoring.portal_rule_cases import PORTAL
 from tests.portal.monitoring.promtool import Case, judge, needs_promtool, run
 from tests.portal.monitoring.rule_cases import target
 
@@ -37,6 +38,16 @@ def test_it_fires_with_these_series_and_with_no_others(alert: str, tmp_path: Pat
     of_alert = [case for case in _GENERAL if case.alert == alert]
 
     status, printed = judge(tmp_path, rule.rule_file(catalogue.groups()), of_alert)
+
+    assert status == 0, printed
+
+
+@needs_promtool
+@pytest.mark.parametrize("alert", sorted({case.alert for case in PORTAL}))
+def test_it_fires_with_these_series_of_the_portal(alert: str, tmp_path: Path) -> None:
+    of_alert = [case for case in PORTAL if case.alert == alert]
+
+    status, printed = judge(tmp_path, rule.rule_file(catalogue.portal_groups()), of_alert)
 
     assert status == 0, printed
 
@@ -75,25 +86,26 @@ def test_the_tool_sees_a_rule_that_fires_wrongly(tmp_path: Path) -> None:
 
 
 def test_every_rule_has_series_that_fire_and_series_that_do_not() -> None:
-    every = {made.name for group in catalogue.groups([target()]) for made in group.rules}
-    tested = [*_GENERAL, *cases.FAST]
+    groups = [*catalogue.groups([target()]), *catalogue.portal_groups()]
+    every = {made.name for group in groups for made in group.rules}
+    tested = [*_GENERAL, *cases.FAST, *PORTAL]
     fires = {case.alert for case in tested if case.labels is not None}
     quiet = {case.alert for case in tested if case.labels is None}
 
     assert fires == quiet == every
-    assert len(every) == 12
+    assert len(every) == 21
 
 
 @needs_promtool
 def test_the_file_is_one_that_prometheus_takes(tmp_path: Path) -> None:
     path = tmp_path / "rules.yml"
-    groups = catalogue.groups([target(), _FIRST_TOKEN])
+    groups = [*catalogue.groups([target(), _FIRST_TOKEN]), *catalogue.portal_groups()]
     path.write_text(yaml.safe_dump(rule.rule_file(groups)))
 
     done = run("check", "rules", path)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "SUCCESS: 15 rules found" in done.stdout
+    assert "SUCCESS: 24 rules found" in done.stdout
 
 
 def test_the_manifest_is_a_prometheus_rule() -> None:
