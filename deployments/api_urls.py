@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 from deployments.advice.api import views as advice
 from deployments.alerts.api.views import urlpatterns as alerts
 from deployments.approvals.api import rules
+from deployments.attestations.api.views import urlpatterns as attestations
 from deployments.callers.api.views import urlpatterns as callers
 from deployments.changes.api import emergency_reviews, plan_figures, requests
 from deployments.changes.api.changes import urlpatterns as changes
@@ -154,6 +155,7 @@ _advice: list[URLPattern] = [
 urlpatterns = [
     *_deployments,
     *_advice,
+    *attestations,
     *callers,
     *changes,
     *_quality,

@@ -6,6 +6,7 @@ from celery import shared_task
 
 from deployments.advice.services import refresh as advice_refresh
 from deployments.alerts.services import sweep as alert_sweep
+from deployments.attestations.services import verification as attestation_verification
 from deployments.callers.services import keys as caller_keys
 from deployments.callers.services import usage as caller_usage
 from deployments.delivery.services import reconcile, serving_watch
@@ -124,6 +125,16 @@ def verify_version(version_id: int) -> None:
 def sweep_versions() -> None:
     for version_id in verification.due():
         verification.advance(version_id)
+
+
+@shared_task(name="deployments.verify_attestation", time_limit=60)
+def verify_attestation(attestation_id: int) -> None:
+    attestation_verification.advance(attestation_id)
+
+
+@shared_task(name="deployments.sweep_attestations", time_limit=300)
+def sweep_attestations() -> None:
+    attestation_verification.sweep()
 
 
 @shared_task(name="deployments.sweep_scans", time_limit=1800)

@@ -29,6 +29,7 @@ from deployments.pipelines.web import requests as pipeline_requests
 from deployments.plans.web import auto_promotion, templates
 from deployments.quality.web import golden_requests
 from deployments.registry.web import (
+    attestations,
     model_list,
     quarantined_in_use,
     reference,
@@ -68,6 +69,12 @@ _registry: list[URLPattern] = [
     path(f"{_VERSION}/stop", upload.stop_verification, name="version-stop"),
     path(f"{_VERSION}/discard", upload.discard, name="version-discard"),
     path(f"{_VERSION}/metadata", version.edit_metadata, name="version-metadata"),
+    path(f"{_VERSION}/attestations", attestations.add, name="version-attestations"),
+    path(
+        f"{_VERSION}/attestations/<int:attestation_id>/remove",
+        attestations.remove,
+        name="remove-attestation",
+    ),
     path(f"{_VERSION}/alias", version.set_alias, name="version-alias"),
     path(f"{_VERSION}/declare", version.declare, name="version-declare"),
     path(f"{_VERSION}/archive", version.archive, name="version-archive"),

@@ -34,6 +34,8 @@ task_routes = {
     "deployments.sweep_versions": {"queue": "artifacts"},
     "deployments.advance_import": {"queue": "artifacts"},
     "deployments.sweep_imports": {"queue": "artifacts"},
+    "deployments.verify_attestation": {"queue": "artifacts"},
+    "deployments.sweep_attestations": {"queue": "artifacts"},
     "deployments.sweep_serving_bytes": {"queue": "artifacts"},
     "deployments.sweep_scans": {"queue": "artifacts"},
     "deployments.sweep_prometheus": {"queue": "notifications"},
@@ -62,6 +64,7 @@ def _heartbeat(queue: str) -> dict[str, Any]:
 
 beat_schedule = {
     "sweep versions": _every("deployments.sweep_versions", 5),
+    "sweep attestations": _every("deployments.sweep_attestations", 10),
     "sweep scans": _every("deployments.sweep_scans", 60),
     "sweep imports": _every("deployments.sweep_imports", 5),
     "sweep serving bytes": _every("deployments.sweep_serving_bytes", 60),

@@ -14,6 +14,7 @@ from deployments.sizing.domain.memory import BITS
 from deployments.spec.domain.model_settings import PRECISIONS
 from deployments.spec.domain.scaling import SCALING_KINDS
 from deployments.states import (
+    AttestationState,
     ChangeKind,
     ChangeState,
     ConsumerKind,
@@ -52,6 +53,7 @@ OVERRIDES: Final = {
     "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],
     "PipelineNodeKind": [kind.value for kind in NodeKind],
     "AlertState": [state.value for state in AlertState],
+    "AttestationState": [state.value for state in AttestationState],
     "AlertKind": list(catalogue.KINDS),
     "TargetMetric": [metric.value for metric in TargetMetric],
     "TargetState": [state.value for state in TargetState],

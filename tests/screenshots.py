@@ -41,6 +41,7 @@ PAGES = (
     "/admin/clusters/new",
     "/admin/people",
     "/admin/policy",
+    "/admin/signing",
     "/admin/prices",
     "/account/notifications",
     "/account/second-factor",

@@ -1,6 +1,7 @@
 from deployments.models.advice import AdviceItem
 from deployments.models.alerts import Alert
 from deployments.models.approvals import ApprovalRule
+from deployments.models.attestations import Attestation, SigningRule, TrustedSigner
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.callers import CallerKey, Consumer
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
@@ -33,6 +34,7 @@ __all__ = [
     "Approval",
     "ApprovalRule",
     "ArtifactFile",
+    "Attestation",
     "CallerKey",
     "ChangeRequest",
     "Consumer",
@@ -63,9 +65,11 @@ __all__ = [
     "RolloutTemplate",
     "RolloutVerdict",
     "ServiceTarget",
+    "SigningRule",
     "SyntheticHour",
     "SyntheticRequest",
     "TargetCount",
+    "TrustedSigner",
     "VersionDocument",
     "VersionLabel",
     "VersionMetric",

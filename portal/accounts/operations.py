@@ -69,6 +69,7 @@ _READ: Final = """
     get rollouts/{rollout_id}
     get rollouts/{rollout_id}/before-traffic
     get rollouts/{rollout_id}/events
+    get signing-rules
     get teams
     get teams/{slug}
     get teams/{slug}/caller-costs
@@ -77,11 +78,14 @@ _READ: Final = """
     get teams/{slug}/members
     get teams/{slug}/rollout-limit
     get teams/{slug}/rollout-templates
+    get trusted-signers
     get usage
     get versions
     get versions/facets
     get versions/quarantined-in-use
     get versions/{version_id}
+    get versions/{version_id}/attestations
+    get versions/{version_id}/attestations/{attestation_id}
     get versions/{version_id}/files
     get versions/{version_id}/starts
     post versions/{version_id}/triton-config
@@ -89,6 +93,7 @@ _READ: Final = """
 _UPLOAD: Final = """
     delete golden-requests/{golden_id}
     delete models/{team}/{name}/aliases/{alias}
+    delete versions/{version_id}/attestations/{attestation_id}
     get mlflow-servers/{server}/models
     get mlflow-servers/{server}/versions
     get versions/{version_id}/parts
@@ -104,6 +109,7 @@ _UPLOAD: Final = """
     post versions/preview
     post versions/{version_id}/abandon
     post versions/{version_id}/archive
+    post versions/{version_id}/attestations
     post versions/{version_id}/complete
     post versions/{version_id}/declare
     post versions/{version_id}/discard
@@ -167,9 +173,11 @@ _BROWSER: Final = """
     delete approval-rules/{rule_id}
     delete clusters/{cluster_id}
     delete me/tokens/{token_id}
+    delete signing-rules/{signing_rule_id}
     delete teams/{slug}/delegations/{delegation_id}
     delete teams/{slug}/members/{username}
     delete teams/{slug}/service-accounts/{account}
+    delete trusted-signers/{signer_id}
     get audit
     get clusters/{cluster_id}/serving
     get me/tokens
@@ -184,10 +192,12 @@ _BROWSER: Final = """
     post me/tokens
     post pipeline-changes/{pipeline_change_id}/approve-in-emergency
     post prices
+    post signing-rules
     post teams
     post teams/{slug}/delegations
     post teams/{slug}/service-accounts
     post teams/{slug}/service-accounts/{account}/rotate
+    post trusted-signers
     post versions/{version_id}/release
     put approval-rules/{rule_id}
     put clusters/{cluster_id}/serving

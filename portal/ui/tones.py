@@ -15,8 +15,9 @@ _TONES = {
         "active",
         "succeeded",
         "clean",
+        "trusted",
     ),
-    WARN: ("degraded", "paused", "expired", "warning", "not known", "not comparable"),
+    WARN: ("degraded", "paused", "expired", "warning", "not known", "not comparable", "untrusted"),
     BAD: (
         "failed",
         "quarantined",
@@ -28,6 +29,7 @@ _TONES = {
         "unreachable",
         "code",
         "unreadable",
+        "invalid",
     ),
     RUN: ("canary", "promoting", "watching"),
     BUSY: (

@@ -26,6 +26,7 @@ from deployments.preflight.services import (
     quota_checks,
     revision_checks,
     scaling_checks,
+    signing_checks,
     volume_checks,
 )
 from deployments.preflight.services import cost as preflight_cost
@@ -33,6 +34,7 @@ from deployments.preflight.services.cost import ReplacedDeployment, SharesByClus
 from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import Environment
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
@@ -61,6 +63,7 @@ class _Subject:
     # The versions of the stable revision; None for a new deployment.
     stable: ModelVersion | None = None
     stable_additional: Sequence[ModelVersion] = ()
+    environment: str = Environment.PRODUCTION
     replaces: ReplacedDeployment | None = None
     # Of the rollout that the revision is the candidate of.
     baseline: ServingSpec | None = None
@@ -85,6 +88,7 @@ def check_deploy(draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
     """`check` after the permission, with the version and the cluster of the draft."""
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     subject = _subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
+    subject = replace(subject, environment=draft.environment)
     problem = kubernetes_names.problem_with(draft.name, namespace=subject.context.namespace)
     if problem:
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
@@ -146,7 +150,12 @@ def evaluate_revision(
     )
     replaced = ReplacedDeployment(deployment.pk, 0 if is_in_place else overlap_seconds)
     return _evaluate(
-        replace(subject, replaces=replaced, baseline=baseline),
+        replace(
+            subject,
+            replaces=replaced,
+            baseline=baseline,
+            environment=deployment.environment,
+        ),
         [],
         is_name_valid=True,
         without_deployment_id=deployment.pk if is_in_place else None,
@@ -238,6 +247,9 @@ def _check_model(subject: _Subject, *, is_ready: bool) -> list[Check]:
         *revision_checks.check_artifact(subject.version, subject.spec, is_ready=is_ready),
         *cluster_checks.check_access(
             subject.context, subject.rendered.served, subject.version, cluster_id=subject.cluster.id
+        ),
+        *signing_checks.check_signed(
+            (subject.version, *subject.rendered.additional), environment=subject.environment
         ),
         *multi_model_checks.check_models(subject.rendered.additional, subject.spec),
         *revision_checks.check_signature(subject.version, subject.stable),

@@ -9,6 +9,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from deployments.attestations.selectors import attestations
+from deployments.attestations.web.forms import AttestationForm
 from deployments.models import Deployment, ModelVersion
 from deployments.registry.domain import declarations as declaring
 from deployments.registry.domain import external_weights, loading, signatures
@@ -29,7 +31,7 @@ from deployments.registry.web.forms import (
 )
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import serving_spec
-from deployments.states import VersionState
+from deployments.states import Environment, VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -47,7 +49,7 @@ def version_page(
     request: HttpRequest, user: User, team: str, name: str, number: int
 ) -> HttpResponse:
     version = _find(user, team, name, number)
-    return respond(request, "registry/version.html", _context(request, user, version))
+    return respond(request, "registry/version.html", context_of(request, user, version))
 
 
 @require_GET
@@ -172,7 +174,7 @@ def _decide(
     """Run it and return to the page; a refusal shows at the form with what was typed."""
     if form.run(call) is not None:
         return _to_page(version)
-    context = _context(request, user, version) | {form_name: form}
+    context = context_of(request, user, version) | {form_name: form}
     return respond(request, "registry/version.html", context, status=form.status)
 
 
@@ -194,7 +196,7 @@ def _to_page(version: ModelVersion) -> HttpResponse:
     return HttpResponseRedirect(where)
 
 
-def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
+def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
     signature = signatures.from_json(version.signature)
     declared = declaring.from_json(version.declared)
     serving = registry_versions.deployments_serving([version.pk]).get(version.pk, [])
@@ -220,6 +222,9 @@ def _context(request: HttpRequest, user: User, version: ModelVersion) -> dict[st
         **registry_signature.calls(
             url, version.model.name, signature, has_grpc=not _is_on_knative(serving)
         ),
+        "attestations": attestations.list_of(version),
+        "shortfalls": attestations.shortfalls(version, environment=Environment.PRODUCTION) or [],
+        "attestation_form": AttestationForm(),
         "twins": registry_versions.twins_of(version),
         "alias_form": AliasForm(),
         "archive_form": ReasonForm(),

@@ -16,6 +16,9 @@ from pytest_django import DjangoDbBlocker
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
+from deployments.attestations.services import attestations, trust
+from deployments.attestations.services.trust import RuleDraft as SigningDraft
+from deployments.attestations.services.trust import SignerDraft
 from deployments.callers.services import keys
 from deployments.callers.services.keys import KeyDraft
 from deployments.changes.services import requests
@@ -44,6 +47,7 @@ from portal.accounts.local import invitations
 from portal.core import clock
 from portal.notifications import vault
 from portal.notifications.models import Channel, ChannelKind
+from tests.deployments.attestations import signing
 from tests.deployments.memory_store import MemoryStore
 from tests.deployments.recording_cluster import RecordingCluster
 from tests.deployments.world import (
@@ -239,7 +243,7 @@ def fill(world: World) -> FullWorld:
         created_by=world.member,
         created_at=clock.now(),
     )
-    names = {
+    names = _signing_names(world) | {
         "alert_id": alert.pk,
         "metric": "availability",
         "invitation_id": invited.row.pk,
@@ -277,3 +281,25 @@ def fill(world: World) -> FullWorld:
         "server": "lab",
     }
     return FullWorld(world, deployment, names)
+
+
+def _signing_names(world: World) -> dict[str, Any]:
+    key = signing.new_key()
+    signer = trust.add_signer(
+        actor=world.admin, draft=SignerDraft(name="ci", pem=signing.public_pem(key))
+    )
+    # No version here is signed, so it holds where nothing is requested.
+    rule = trust.make_rule(
+        actor=world.admin, draft=SigningDraft(name="signed", environments=("staging",))
+    )
+    attestation = attestations.add(
+        actor=world.member,
+        version_id=world.version1.pk,
+        filename="model.sig",
+        body=signing.signed({}, key),
+    )
+    return {
+        "attestation_id": attestation.pk,
+        "signer_id": signer.pk,
+        "signing_rule_id": rule.pk,
+    }

@@ -14,10 +14,12 @@ from django.apps import apps
 from rest_framework.test import APIClient
 
 from portal.api.problems import CONTENT_TYPE
+from tests.deployments.attestations import signing
 from tests.portal import api_document
 from tests.portal.api.conftest import STEPS, FullWorld
 
 pytestmark = pytest.mark.django_db
+_PEM = signing.public_pem(signing.new_key())
 METHODS = ("get", "post", "put", "patch", "delete")
 # Everyone who is signed in may read these; they name no team's objects.
 SHARED = {
@@ -49,6 +51,10 @@ ADMINS = {
     "put approval-rules/{rule_id}",
     "delete approval-rules/{rule_id}",
     "delete clusters/{cluster_id}",
+    "post trusted-signers",
+    "delete trusted-signers/{signer_id}",
+    "post signing-rules",
+    "delete signing-rules/{signing_rule_id}",
 }
 # Reading these is part of changing something.
 UPLOADERS = {
@@ -151,6 +157,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "post emergency-reviews/{review_id}/close": {"finding": "it was right"},
     "post approval-rules": {"name": "two", "needed": 2},
     "put approval-rules/{rule_id}": {"name": "two", "needed": 2},
+    "post versions/{version_id}/attestations": {
+        "body": '{"payload": "e30=", "payloadType": "x", "signatures": [{"sig": "e30="}]}'
+    },
+    "post trusted-signers": {"name": "two", "pem": _PEM},
+    "post signing-rules": {"name": "two", "environments": ["staging"]},
     "put teams/{slug}/load-tests": {"cluster": ""},
     "put teams/{slug}/rollout-limit": {"percent": 25},
     "post deployments/{deployment_id}/rollout-figures": {"steps": STEPS},

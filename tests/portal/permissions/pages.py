@@ -227,6 +227,9 @@ MODELS: Final = (
     Row(f"POST {_MODEL}/golden-requests/<int:golden_id>/delete", MEMBERS, ok=302),
     Row(f"POST {_VERSION}/alias", MEMBERS, ok=302, body={"alias": "other", "name": "other"}),
     Row(f"POST {_VERSION}/archive", MEMBERS, ok=409),
+    # Without a file.
+    Row(f"POST {_VERSION}/attestations", MEMBERS, ok=422),
+    Row(f"POST {_VERSION}/attestations/<int:attestation_id>/remove", MEMBERS, ok=302),
     Row(f"POST {_VERSION}/declare", MEMBERS, ok=409, body={"largest_batch": "32"}),
     # The version has no code.
     Row(f"GET {_VERSION}/code", MEMBERS, ok=404),
@@ -349,6 +352,11 @@ PLATFORM: Final = (
     _of_admins(f"POST {_POLICY}", 422, body={"name": ""}),
     _of_admins(f"POST {_POLICY}/switch", 302),
     _of_admins(f"POST {_POLICY}/delete", 302),
+    _of_admins("GET admin/signing"),
+    _of_admins("POST admin/signing/signers", 422, body={"name": ""}),
+    _of_admins("POST admin/signing/signers/<int:signer_id>/remove", 302),
+    _of_admins("POST admin/signing/rules", 422, body={"name": ""}),
+    _of_admins("POST admin/signing/rules/<int:signing_rule_id>/delete", 302),
     _of_admins(f"POST {_CLUSTER}/delete", 302),
 )
 ROWS: Final = (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from pathlib import Path
 
 from slipway_client.cli import formatting
 from slipway_client.cli.context import Context
+from slipway_client.errors import Failed
 
 _MOST = 50
 
@@ -19,6 +21,11 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = commands.add_parser("versions", help="list the versions of a model, or show one")
     command.add_argument("model", help="team/model, team/model:3 or team/model@champion")
     command.set_defaults(run=show_versions)
+    command = commands.add_parser("attest", help="add signatures or provenance to a version")
+    command.add_argument("version", help="team/model:3, or team/model for the newest ready one")
+    command.add_argument("files", nargs="+", help="Sigstore bundles or DSSE envelopes")
+    command.add_argument("--wait", action="store_true", help="until each is verified")
+    command.set_defaults(run=attest)
 
 
 def list_models(context: Context, options: argparse.Namespace) -> None:
@@ -51,3 +58,19 @@ def show_versions(context: Context, options: argparse.Namespace) -> None:
     ]
     columns = ("version", "state", "format", "size", "aliases", "created", "by")
     context.table(versions, columns, rows)
+
+
+def attest(context: Context, options: argparse.Namespace) -> None:
+    versions = context.client.versions
+    version = versions.get(options.version)
+    added = [
+        versions.attest(version.id, Path(name).name, Path(name).read_text(encoding="utf-8"))
+        for name in options.files
+    ]
+    if options.wait:
+        added = [versions.wait_for_attestation(version.id, one.id) for one in added]
+    columns = ("file", "state", "signer", "reason")
+    rows = [(one.filename, one.state, one.signer or "", one.reason) for one in added]
+    context.table(added, columns, rows)
+    if options.wait and any(one.state != "trusted" for one in added):
+        raise Failed(f"Not all attestations of {version} are trusted.")

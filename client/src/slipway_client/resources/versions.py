@@ -9,7 +9,7 @@ from slipway_client.connection import Connection
 from slipway_client.decoding import decode
 from slipway_client.errors import Failed, NotFound
 from slipway_client.resources.names import parse_model, parse_version
-from slipway_client.types import ListedVersion, Version
+from slipway_client.types import Attestation, ListedVersion, Version
 
 _IN_PROGRESS = frozenset({"uploading", "verifying"})
 
@@ -40,6 +40,34 @@ class Versions:
         elif number is None:
             number = self._newest_ready(str(name))
         return decode(Version, self._connection.get(f"models/{name}/versions/{number}"))
+
+    def attest(self, version: int, filename: str, body: str) -> Attestation:
+        """Add a signature or provenance: the text of a Sigstore bundle or a DSSE envelope."""
+        fields = {"filename": filename, "body": body}
+        answer = self._connection.post(f"versions/{version}/attestations", fields)
+        return decode(Attestation, answer)
+
+    def attestations(self, version: int) -> tuple[Attestation, ...]:
+        rows = self._connection.get(f"versions/{version}/attestations")
+        return tuple(decode(Attestation, row) for row in rows)
+
+    def wait_for_attestation(
+        self, version: int, attestation: int, *, seconds: float = 120
+    ) -> Attestation:
+        """Until a worker verified it."""
+
+        def find() -> Attestation:
+            rows = self.attestations(version)
+            return next(row for row in rows if row.id == attestation)
+
+        return waiting.wait_for(
+            find,
+            lambda current: current.state != "pending",
+            seconds=seconds,
+            describe=lambda current: f"{current.filename} is {current.state}",
+            on_change=None,
+            sleep=self._connection.sleep,
+        )
 
     def wait(
         self,

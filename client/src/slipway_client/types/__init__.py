@@ -32,6 +32,7 @@ from slipway_client.types.imports import Import, MlflowModel, MlflowServer, Mlfl
 from slipway_client.types.registry import (
     Alias,
     ArtifactFile,
+    Attestation,
     Check,
     ListedVersion,
     Model,
@@ -47,6 +48,7 @@ from slipway_client.types.rollouts import Guard, Rollout, RolloutEvent, RolloutN
 __all__ = [
     "Alias",
     "ArtifactFile",
+    "Attestation",
     "Change",
     "ChangePreflight",
     "Check",

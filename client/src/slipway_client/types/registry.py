@@ -43,6 +43,19 @@ class Check(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attestation(Answer):
+    """A signature or provenance of a version; `reason` says why it is not trusted."""
+
+    id: int
+    filename: str
+    state: str
+    reason: str
+    is_provenance: bool
+    signer: str | None
+    identity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(Answer):
     """`dtype` is Triton's, for example FP32; a dimension of -1 is dynamic."""
 

@@ -1,0 +1,101 @@
+"""Attestations of a version, trusted signers, and what signing rules require."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from deployments.attestations.domain import signing_rules
+from deployments.attestations.domain.signers import Signer, SignerKind
+from deployments.attestations.domain.signing_rules import Trusted
+from deployments.models import Attestation, ModelVersion, SigningRule, TrustedSigner
+from deployments.states import AttestationState
+from portal.accounts import policy
+from portal.accounts.models import Team
+from portal.accounts.policy import Actor
+from portal.core.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What a version lacks for one rule."""
+
+    rule: str
+    problem: str
+
+
+def get_visible_version(*, actor: Actor, version_id: int) -> ModelVersion:
+    rows = ModelVersion.objects.select_related("model__team")
+    visible = rows.filter(model__team__in=policy.visible_teams(actor), discarded_at=None)
+    version = visible.filter(pk=version_id).first()
+    if version is None:
+        raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
+    return version
+
+
+def list_of(version: ModelVersion) -> list[Attestation]:
+    """Oldest first, without their bodies."""
+    rows = Attestation.objects.filter(version=version).select_related("signer", "created_by")
+    return list(rows.defer("body"))
+
+
+def get_of(version: ModelVersion, attestation_id: int) -> Attestation:
+    rows = Attestation.objects.select_related("signer", "created_by", "version__model__team")
+    row = rows.filter(version=version, pk=attestation_id).first()
+    if row is None:
+        raise NotFound(f"{version} has no attestation {attestation_id}.")
+    return row
+
+
+def list_signers(actor: Actor) -> QuerySet[TrustedSigner]:
+    """Those of the actor's teams and of all teams."""
+    rows = TrustedSigner.objects.filter(removed_at=None).select_related("team", "created_by")
+    return rows.filter(Q(team=None) | Q(team__in=policy.visible_teams(actor)))
+
+
+def list_rules(actor: Actor) -> QuerySet[SigningRule]:
+    rows = SigningRule.objects.select_related("team").prefetch_related("signers")
+    return rows.filter(Q(team=None) | Q(team__in=policy.visible_teams(actor)))
+
+
+def signers_for(team: Team) -> list[Signer]:
+    rows = TrustedSigner.objects.filter(Q(team=None) | Q(team=team), removed_at=None)
+    return [
+        Signer(row.pk, row.name, SignerKind(row.kind), row.pem, row.identity)
+        for row in rows.order_by("pk")
+    ]
+
+
+def shortfalls(version: ModelVersion, *, environment: str) -> list[Shortfall] | None:
+    """What the version lacks by the rules that hold for it; None where no rule does."""
+    team = version.model.team
+    rows = SigningRule.objects.filter(Q(team=None) | Q(team=team)).prefetch_related("signers")
+    rules = [row for row in rows if not row.environments or environment in row.environments]
+    if not rules:
+        return None
+    given = trusted_of(version)
+    problems = ((row.name, signing_rules.problem_with(as_rule(row), given)) for row in rules)
+    return [Shortfall(name, problem) for name, problem in problems if problem]
+
+
+def trusted_of(version: ModelVersion) -> list[Trusted]:
+    """Those whose signer is trusted now."""
+    rows = Attestation.objects.filter(
+        version=version, state=AttestationState.TRUSTED, signer__removed_at=None
+    )
+    values: Iterable[tuple[int, bool, dict[str, str]]] = rows.values_list(
+        "signer_id", "is_provenance", "facts"
+    )
+    return [Trusted(signer, is_prov, facts.get("builder", "")) for signer, is_prov, facts in values]
+
+
+def as_rule(row: SigningRule) -> signing_rules.SigningRule:
+    """A signer that was removed stays among those that the rule accepts, so that it never widens to any."""
+    return signing_rules.SigningRule(
+        name=row.name,
+        signer_ids=tuple(signer.pk for signer in row.signers.all()),
+        needs_provenance=row.needs_provenance,
+        builders=tuple(row.builders),
+    )
