@@ -117,6 +117,7 @@ _UPLOAD: Final = """
 _REQUEST: Final = """
     delete deployments/{deployment_id}/targets/{metric}
     delete teams/{slug}/rollout-templates/{template_id}
+    get nodes/{node_id}/drain-preview
     post advice/{item_id}/dismiss
     post advice/{item_id}/reopen
     post advice/{item_id}/request
@@ -181,7 +182,6 @@ _BROWSER: Final = """
     get audit
     get clusters/{cluster_id}/serving
     get me/tokens
-    get nodes/{node_id}/drain-preview
     get teams/{slug}/service-accounts
     patch teams/{slug}
     post approval-rules

@@ -38,6 +38,7 @@ _TONES = {
         "preparing",
         "aborting",
         "stopping",
+        "canceling",
         "pending",
     ),
 }

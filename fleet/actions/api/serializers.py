@@ -10,15 +10,15 @@ from fleet.actions.domain.states import ActionState
 from portal.api.base_serializer import Serializer, choice_of, dollars
 
 
-class CommentSerializer(Serializer):
+class ActionCommentSerializer(Serializer):
     comment = serializers.CharField(required=False, allow_blank=True, max_length=2000)
 
 
-class ReasonSerializer(Serializer):
+class ActionReasonSerializer(Serializer):
     reason = serializers.CharField(required=False, allow_blank=True, max_length=2000)
 
 
-class DrainSerializer(CommentSerializer):
+class DrainSerializer(ActionCommentSerializer):
     deadline_minutes = serializers.IntegerField(
         default=DEFAULT_MINUTES,
         min_value=FEWEST_MINUTES,
@@ -30,12 +30,12 @@ class DrainSerializer(CommentSerializer):
     )
 
 
-class ApproveActionSerializer(CommentSerializer):
+class ApproveActionSerializer(ActionCommentSerializer):
     evidence_hash = serializers.CharField(max_length=64, help_text="of what the approver has seen")
 
 
 class FieldChangeSerializer(Serializer):
-    label = serializers.CharField()
+    field = serializers.CharField(source="label")
     before = serializers.CharField()
     after = serializers.CharField()
 

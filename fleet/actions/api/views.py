@@ -14,11 +14,11 @@ from rest_framework.views import APIView
 from fleet.actions.api.serializers import (
     ActionFilterSerializer,
     ApproveActionSerializer,
-    CommentSerializer,
+    ActionCommentSerializer,
     DrainSerializer,
     FleetActionDetailsSerializer,
     FleetActionSerializer,
-    ReasonSerializer,
+    ActionReasonSerializer,
 )
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.selectors import actions
@@ -113,13 +113,13 @@ CordonView = _request(
     requests.request_cordon,
     "node_cordon",
     "Request that no new pods start on the node.",
-    CommentSerializer,
+    ActionCommentSerializer,
 )
 UncordonView = _request(
     requests.request_uncordon,
     "node_uncordon",
     "Request that new pods may start on the node again.",
-    CommentSerializer,
+    ActionCommentSerializer,
 )
 DrainView = _request(
     requests.request_drain,
@@ -137,17 +137,17 @@ RejectView = _decide(
     decisions.reject,
     "fleet_action_reject",
     "Reject a request, with a reason. For platform admins who did not request it.",
-    CommentSerializer,
+    ActionCommentSerializer,
 )
 WithdrawView = _decide(
     decisions.withdraw,
     "fleet_action_withdraw",
     "Take a request back before it starts.",
-    ReasonSerializer,
+    ActionReasonSerializer,
 )
 CancelView = _decide(
     decisions.cancel,
     "fleet_action_cancel",
     "Stop a running action. What it changed on the node is restored; evicted pods stay where they are.",
-    ReasonSerializer,
+    ActionReasonSerializer,
 )

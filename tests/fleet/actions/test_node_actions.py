@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -383,9 +385,13 @@ def test_admins_the_requester_and_the_teams_of_the_pods_are_told(
     node: Node, vision: Team, lead: User, admin: User, kube: FakeKube, hands: Hands
 ) -> None:
     other = make_team()
-    for index, owner in enumerate(
-        [{"user": admin}, {"user": lead}, {"team": vision}, {"team": other}]
-    ):
+    owners: list[dict[str, Any]] = [
+        {"user": admin},
+        {"user": lead},
+        {"team": vision},
+        {"team": other},
+    ]
+    for index, owner in enumerate(owners):
         Channel.objects.create(
             name=f"c{index}",
             kind="webhook",
@@ -425,13 +431,15 @@ def test_only_legal_transitions(node: Node, lead: User, kube: FakeKube, hands: H
     for old, new in itertools.product(ActionState, ActionState):
         FleetAction.objects.filter(pk=action.pk).update(state=old)
         action.refresh_from_db()
-        call = {"actor": SYSTEM, "action": action, "to": new, "audited": audit_actions.DONE}
+        move = partial(
+            transitions.move, actor=SYSTEM, action=action, to=new, audited=audit_actions.DONE
+        )
         if new in ACTION[old]:
-            transitions.move(**call)
+            move()
             moved.append(state_of(action)[0] == new)
         else:
             with refused(kube, Conflict, "action_state"):
-                transitions.move(**call)
+                move()
             refusals += 1
 
     assert (moved, refusals) == ([True] * 12, 88)
