@@ -72,12 +72,15 @@ def blocked_pods(actor: Actor, action: FleetAction) -> list[dict[str, str]]:
     return [item for item in blocked if item["pod"].partition("/")[0] in slugs]
 
 
-def count_waiting_for(user: User) -> int:
+def list_waiting_for(user: User) -> QuerySet[FleetAction]:
     """Requests that this person may decide on."""
     if not user.is_platform_admin:
-        return 0
-    waiting = FleetAction.objects.filter(state=ActionState.SUBMITTED)
-    return waiting.exclude(requester=user).count()
+        return FleetAction.objects.none()
+    return list_all().filter(state=ActionState.SUBMITTED).exclude(requester=user)
+
+
+def count_waiting_for(user: User) -> int:
+    return list_waiting_for(user).count() if user.is_platform_admin else 0
 
 
 def why_not_decide(actor: Actor, action: FleetAction) -> str:
