@@ -1,5 +1,6 @@
 from django.urls import URLPattern, path
 
+from fleet.actions.api import views as action_views
 from fleet.capacity.api import drain, node_views
 from fleet.capacity.api import views as capacity_views
 from fleet.clusters.api import views as cluster_views
@@ -29,6 +30,24 @@ urlpatterns: list[URLPattern] = [
         name="node-drain-preview",
     ),
     path("nodes/<int:node_id>/starts", node_views.NodeStartsView.as_view(), name="node-starts"),
+    path("nodes/<int:node_id>/cordon", action_views.CordonView.as_view(), name="node-cordon"),
+    path("nodes/<int:node_id>/uncordon", action_views.UncordonView.as_view(), name="node-uncordon"),
+    path("nodes/<int:node_id>/drain", action_views.DrainView.as_view(), name="node-drain"),
+    path("fleet-actions", action_views.FleetActionsView.as_view(), name="fleet-actions"),
+    path(
+        "fleet-actions/<int:action_id>",
+        action_views.FleetActionView.as_view(),
+        name="fleet-action",
+    ),
+    *(
+        path(f"fleet-actions/<int:action_id>/{name}", view.as_view(), name=f"fleet-action-{name}")
+        for name, view in (
+            ("approve", action_views.ApproveView),
+            ("reject", action_views.RejectView),
+            ("withdraw", action_views.WithdrawView),
+            ("cancel", action_views.CancelView),
+        )
+    ),
     path("nodes/<int:node_id>/hours", node_views.NodeHoursView.as_view(), name="node-hours"),
     path(
         "nodes/<int:node_id>/utilisation",

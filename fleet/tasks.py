@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from fleet.actions.services import advance as actions
 from fleet.budgets.services import alerts
 from fleet.costs.services import ledger, open_hours
 from fleet.observation.services import sweep
@@ -49,3 +50,13 @@ def thin_samples() -> None:
     rollups.thin()
     days.sum_up_finished()
     days.sum_up_running()
+
+
+@shared_task(name="fleet.sweep_actions", time_limit=420)
+def sweep_actions() -> None:
+    actions.sweep()
+
+
+@shared_task(name="fleet.advance_action", time_limit=420)
+def advance_action(action_id: int) -> None:
+    actions.advance(action_id=action_id)

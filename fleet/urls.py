@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from fleet.capacity.web import drain, node, pages
+from fleet.actions.web import node_actions
+from fleet.actions.web import pages as action_pages
+from fleet.capacity.web import node, pages
 from fleet.costs.web import callers as caller_costs
 from fleet.costs.web import pages as cost_pages
 
@@ -10,7 +12,12 @@ urlpatterns: list[URLPattern] = [
     path("fleet", pages.fleet_page, name="fleet"),
     path("fleet/nodes/gone", node.gone_nodes_page, name="gone-nodes"),
     path("fleet/nodes/<int:node_id>", node.node_page, name="node"),
-    path("fleet/nodes/<int:node_id>/drain", drain.drain_page, name="node-drain"),
+    path("fleet/nodes/<int:node_id>/drain", node_actions.request_drain, name="node-drain"),
+    path("fleet/nodes/<int:node_id>/cordon", node_actions.request_cordon, name="node-cordon"),
+    path("fleet/nodes/<int:node_id>/uncordon", node_actions.request_uncordon, name="node-uncordon"),
+    path("fleet/nodes/<int:node_id>/actions", node_actions.node_actions, name="node-actions"),
+    path("fleet/actions", action_pages.actions_page, name="fleet-actions"),
+    path("fleet/actions/<int:action_id>", action_pages.action_page, name="fleet-action"),
     path("costs", cost_pages.costs_page, name="costs"),
     path("costs.csv", cost_pages.costs_csv, name="costs-csv"),
     path("costs/callers", caller_costs.callers_page, name="caller-costs"),

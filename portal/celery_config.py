@@ -26,6 +26,9 @@ worker_hijack_root_logger = False
 task_time_limit = 600
 task_default_queue = "delivery"
 task_routes = {
+    # It waits for clusters: not beside what is measured.
+    "fleet.sweep_actions": {"queue": "delivery"},
+    "fleet.advance_action": {"queue": "delivery"},
     "fleet.*": {"queue": "telemetry"},
     # External servers may be slow, so they have a queue of their own.
     "notifications.*": {"queue": "notifications"},
@@ -88,6 +91,7 @@ beat_schedule = {
     "observe clusters": _every("fleet.observe_clusters", 5),
     "poll metrics": _every("fleet.poll_metrics", 5),
     "meter and seal": _every("fleet.meter", 30),
+    "sweep fleet actions": _every("fleet.sweep_actions", 5),
     "sweep budgets": _every("fleet.sweep_budgets", 300),
     "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
     "thin samples": _every("fleet.thin_samples", 600),

@@ -29,6 +29,8 @@ from deployments.states import (
     VersionState,
 )
 from deployments.targets.domain.burn import TargetState
+from fleet.actions.domain.kinds import ActionKind, TargetKind
+from fleet.actions.domain.states import ActionState
 
 OVERRIDES: Final = {
     "VersionState": [state.value for state in VersionState],
@@ -58,5 +60,8 @@ OVERRIDES: Final = {
     "TargetMetric": [metric.value for metric in TargetMetric],
     "TargetState": [state.value for state in TargetState],
     "ScalingKind": list(SCALING_KINDS),
+    "FleetActionKind": [kind.value for kind in ActionKind],
+    "FleetActionState": [state.value for state in ActionState],
+    "FleetTargetKind": [kind.value for kind in TargetKind],
     "ModelPrecision": list(PRECISIONS),
 }

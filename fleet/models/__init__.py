@@ -1,3 +1,4 @@
+from fleet.models.actions import FleetAction
 from fleet.models.budgets import BudgetAlert
 from fleet.models.callers import CallerCounter, CallerHour, CallerReading
 from fleet.models.clusters import Cluster, ClusterKind, Node, Pod, Workload
@@ -32,6 +33,7 @@ __all__ = [
     "CallerReading",
     "Cluster",
     "ClusterKind",
+    "FleetAction",
     "GpuLease",
     "InstancePrice",
     "LedgerDay",

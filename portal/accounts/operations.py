@@ -42,6 +42,8 @@ _READ: Final = """
     get deployments/{deployment_id}/stats
     get deployments/{deployment_id}/targets
     get emergency-reviews
+    get fleet-actions
+    get fleet-actions/{action_id}
     get golden-requests/{golden_id}
     get imports
     get imports/{import_id}
@@ -122,6 +124,7 @@ _UPLOAD: Final = """
 _REQUEST: Final = """
     delete deployments/{deployment_id}/targets/{metric}
     delete teams/{slug}/rollout-templates/{template_id}
+    get nodes/{node_id}/drain-preview
     post advice/{item_id}/dismiss
     post advice/{item_id}/reopen
     post advice/{item_id}/request
@@ -135,6 +138,11 @@ _REQUEST: Final = """
     post deployments/{deployment_id}/drift/re-apply
     post deployments/{deployment_id}/observations
     post deployments/{deployment_id}/rollout-figures
+    post fleet-actions/{action_id}/cancel
+    post fleet-actions/{action_id}/withdraw
+    post nodes/{node_id}/cordon
+    post nodes/{node_id}/drain
+    post nodes/{node_id}/uncordon
     post pipeline-changes/{pipeline_change_id}/withdraw
     post pipelines
     post pipelines/preview
@@ -158,6 +166,8 @@ _DECIDE: Final = """
     post deployments/{deployment_id}/callers/{key_id}/revoke
     post deployments/{deployment_id}/callers/{key_id}/rotate
     post deployments/{deployment_id}/stop
+    post fleet-actions/{action_id}/approve
+    post fleet-actions/{action_id}/reject
     post pipeline-changes/{pipeline_change_id}/approve
     post pipeline-changes/{pipeline_change_id}/reject
     post pipelines/{pipeline_id}/stop
@@ -181,7 +191,6 @@ _BROWSER: Final = """
     get audit
     get clusters/{cluster_id}/serving
     get me/tokens
-    get nodes/{node_id}/drain-preview
     get teams/{slug}/service-accounts
     patch teams/{slug}
     post approval-rules

@@ -34,6 +34,8 @@ class Action(StrEnum):
     MANAGE_CALLERS = "create or revoke keys of callers"
     SILENCE_ALERTS = "silence alerts"
     CHOOSE_LOAD_TESTS = "choose where load tests run"
+    REQUEST_FLEET_ACTION = "request fleet actions"
+    DECIDE_FLEET_ACTION = "decide on fleet actions"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
     VIEW_AUDIT = "read the audit trail"
@@ -55,6 +57,8 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.MANAGE_CALLERS: frozenset({Role.LEAD, _ADMIN}),
     Action.SILENCE_ALERTS: frozenset({Role.LEAD, _ADMIN}),
     Action.CHOOSE_LOAD_TESTS: frozenset({Role.LEAD, _ADMIN}),
+    Action.REQUEST_FLEET_ACTION: frozenset({Role.LEAD, _ADMIN}),
+    Action.DECIDE_FLEET_ACTION: frozenset({_ADMIN}),
     Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
     Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
     Action.VIEW_AUDIT: frozenset({Role.LEAD, _ADMIN}),
@@ -75,6 +79,8 @@ _SCOPES: dict[Action, Scope | None] = {
     Action.MANAGE_CALLERS: Scope.DECIDE,
     Action.SILENCE_ALERTS: Scope.DECIDE,
     Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
+    Action.REQUEST_FLEET_ACTION: Scope.REQUEST,
+    Action.DECIDE_FLEET_ACTION: Scope.DECIDE,
     Action.RELEASE_QUARANTINE: None,
     Action.MANAGE_MEMBERS: None,
     Action.VIEW_AUDIT: None,

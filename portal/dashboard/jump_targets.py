@@ -26,6 +26,7 @@ _PAGES = (
     ("New pipeline", "/pipelines/new", "plus"),
     ("Approvals", "/approvals", "check"),
     ("Fleet", "/fleet", "gpu"),
+    ("Fleet actions", "/fleet/actions", "gpu"),
     ("Costs", "/costs", "circle-dollar-sign"),
     ("Advice", "/advice", "trending-down"),
     ("What-if", "/what-if", "trending-down"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from deployments.alerts.selectors import alerts
 from deployments.changes.selectors import changes, emergency_reviews
+from fleet.actions.selectors import actions
 from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
 from portal.ui.slots import StatusLine, register_alert_count, register_badge, register_status
@@ -18,7 +19,8 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    return changes.count_waiting_for(user) + emergency_reviews.count_waiting_for(user)
+    of_deployments = changes.count_waiting_for(user) + emergency_reviews.count_waiting_for(user)
+    return of_deployments + actions.count_waiting_for(user)
 
 
 def _cluster_lines(user: User) -> Sequence[StatusLine]:

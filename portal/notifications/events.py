@@ -36,6 +36,9 @@ BUDGET_REACHED: Final = Event(
 ADVICE_IDLE: Final = Event("advice.idle", "Deployment without requests for a week")
 ALERT_OPENED: Final = Event("alert.opened", "Alert opened")
 ALERT_ENDED: Final = Event("alert.ended", "Alert ended")
+FLEET_REQUESTED: Final = Event("fleet.requested", "Fleet action waiting for approval")
+FLEET_DECIDED: Final = Event("fleet.decided", "Fleet action approved, rejected or expired")
+FLEET_FINISHED: Final = Event("fleet.finished", "Fleet action completed, failed or canceled")
 # Sent to one channel only, by its test button.
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
@@ -55,6 +58,9 @@ CATALOGUE: Final = (
     ADVICE_IDLE,
     ALERT_OPENED,
     ALERT_ENDED,
+    FLEET_REQUESTED,
+    FLEET_DECIDED,
+    FLEET_FINISHED,
 )
 _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
 

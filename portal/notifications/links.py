@@ -62,6 +62,8 @@ def decision_of(data: Mapping[str, Any]) -> DecisionRequest | None:
 def make(*, delivery: Delivery, user: User, decision: DecisionRequest) -> DecisionLink | None:
     """Create a link; None for a user who may not decide."""
     team = delivery.notice.team
+    if team is None:
+        return None
     action = _REQUIRED_ACTION[decision.kind]
     if not policy.is_allowed(user, action, team, requester_id=decision.requester_id):
         return None

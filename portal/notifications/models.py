@@ -65,7 +65,8 @@ class Channel(models.Model):
 class Notice(models.Model):
     """The outbox: written in the transaction of the event, sent afterwards."""
 
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    # Null: of the whole platform; then `data["people"]` names who gets it besides platform admins.
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, related_name="+")
     event = models.CharField(max_length=40)
     subject = models.CharField(max_length=200)
     message = models.TextField()

@@ -9,13 +9,14 @@ from django.conf import settings
 from django.db.models import F
 
 from portal.accounts import policy
+from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock, leases
 from portal.core.errors import Invalid
 from portal.core.leases import Lease
 from portal.notifications import addresses, events, gateway, links, vault
 from portal.notifications.gateway import Message
-from portal.notifications.models import Channel, DecisionLink, Delivery, DeliveryState
+from portal.notifications.models import Channel, DecisionLink, Delivery, DeliveryState, Notice
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ def _try(delivery: Delivery, lease: Lease) -> None:
         addresses.check_reachable(channel.kind, plain)
         extras = {
             "event": delivery.notice.event,
-            "team": delivery.notice.team.slug,
+            "team": _team_of(delivery.notice),
             "url": _absolute(delivery.notice.path),
         }
         gateway.send(
@@ -74,13 +75,17 @@ def _try(delivery: Delivery, lease: Lease) -> None:
 
 def message_of(delivery: Delivery) -> Message:
     notice = delivery.notice
-    lines = [notice.message, f"{notice.team.slug}: {_absolute(notice.path)}"]
+    lines = [notice.message, f"{_team_of(notice)}: {_absolute(notice.path)}"]
     link = DecisionLink.objects.filter(delivery=delivery).first()
     if link is not None:
         lines.append(
             f"Decide (personal one-time link, valid 24 hours): {_absolute(links.path_of(link))}"
         )
     return Message(title=notice.subject, body="\n\n".join(line for line in lines if line))
+
+
+def _team_of(notice: Notice) -> str:
+    return notice.team.slug if notice.team else "platform"
 
 
 def _absolute(path: str) -> str:
@@ -93,9 +98,20 @@ def _obsolete_reason(delivery: Delivery) -> str:
         return "the channel is off"
     user = channel.user
     is_test = delivery.notice.event == events.CHANNEL_TEST.code
-    if user and not is_test and not policy.is_allowed(user, Action.VIEW, delivery.notice.team):
-        return f"{user.username} is no longer in {delivery.notice.team.slug}"
+    team = delivery.notice.team
+    if team is None:
+        return _obsolete_for_platform(user, delivery.notice)
+    if user and not is_test and not policy.is_allowed(user, Action.VIEW, team):
+        return f"{user.username} is no longer in {team.slug}"
     return ""
+
+
+def _obsolete_for_platform(user: User | None, notice: Notice) -> str:
+    if user is None or not user.is_active:
+        return "its person is no longer active"
+    if user.is_platform_admin or user.pk in notice.data.get("people", ()):
+        return ""
+    return f"{user.username} is no longer a platform admin"
 
 
 def _describe(error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -44,11 +44,43 @@ def notify(
         raise RuntimeError(f"notification of {event} outside a transaction")
     events.find(event)
     subject = subject[:_LONGEST_SUBJECT]
+    notice = _add(team, event, subject, message, path, data)
+    if notice is not None:
+        channels = _subscribed_channels(team, event, with_admins=is_for_admins)
+        send_to(notice=notice, channels=channels)
+
+
+def notify_platform(
+    *,
+    event: str,
+    subject: str,
+    message: str,
+    path: str,
+    people: Collection[int] = (),
+) -> None:
+    """As `notify`, of something that belongs to no team: for the channels of the platform admins and of
+    these people, by id.
+    """
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError(f"notification of {event} outside a transaction")
+    events.find(event)
+    data = {"people": sorted(people)}
+    notice = _add(None, event, subject[:_LONGEST_SUBJECT], message, path, data)
+    if notice is not None:
+        recipients = Q(user__is_platform_admin=True) | Q(user__in=people)
+        channels = _subscribed(Q(user__is_active=True) & recipients, event)
+        send_to(notice=notice, channels=channels)
+
+
+def _add(
+    team: Team | None, event: str, subject: str, message: str, path: str, data: Mapping[str, Any]
+) -> Notice | None:
+    """None: an equal one was just sent."""
     digest = _digest(event, subject, message, path, data)
     at = clock.now()
     if Notice.objects.filter(team=team, digest=digest, at__gt=at - _SAME).exists():
-        return
-    notice = Notice.objects.create(
+        return None
+    return Notice.objects.create(
         team=team,
         event=event,
         subject=subject,
@@ -58,7 +90,6 @@ def notify(
         at=at,
         digest=digest,
     )
-    send_to(notice=notice, channels=_subscribed_channels(team, event, with_admins=is_for_admins))
 
 
 def send_to(*, notice: Notice, channels: Iterable[Channel]) -> None:
@@ -80,6 +111,10 @@ def _subscribed_channels(team: Team, event: str, *, with_admins: bool) -> list[C
     recipients = Q(team=team) | Q(user__memberships__team=team, user__is_active=True)
     if with_admins:
         recipients |= Q(user__is_platform_admin=True, user__is_active=True)
+    return _subscribed(recipients, event)
+
+
+def _subscribed(recipients: Q, event: str) -> list[Channel]:
     channels = Channel.objects.filter(recipients, is_on=True).select_related("user").distinct()
     return [channel for channel in channels if not channel.events or event in channel.events]
 

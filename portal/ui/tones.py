@@ -40,6 +40,7 @@ _TONES = {
         "preparing",
         "aborting",
         "stopping",
+        "canceling",
         "pending",
     ),
 }

@@ -40,7 +40,8 @@ def make_namespaces(admin: Kubectl, cluster_id: int, names: Sequence[str]) -> No
     """
     manifests = [_namespace(name) for name in (*names, _GATEWAY_NAMESPACE)]
     account = f"{PORTAL_NAMESPACE}/{PORTAL_ACCOUNT}"
-    admin.apply([*manifests, *cluster_rbac("--service-account", account, "--namespaces", *names)])
+    granted = cluster_rbac("--service-account", account, "--fleet-actions", "--namespaces", *names)
+    admin.apply([*manifests, *granted])
     _wait_for_grant(cluster_id, {"group": "", "resource": "nodes", "verb": "list"})
     for name in names:
         writing = {"group": "", "resource": "services", "verb": "patch", "namespace": name}

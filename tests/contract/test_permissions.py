@@ -12,14 +12,14 @@ from django.core.management import CommandError, call_command
 
 from deployments.delivery.domain import owned_kinds
 from deployments.load_tests.domain import job
-from fleet.clusters.domain.rbac import PERMISSIONS
+from fleet.clusters.domain.rbac import FLEET_ACTIONS, PERMISSIONS
 from fleet.clusters.services import api_server_probe, capabilities, gateway_probe
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
 from fleet.kube.gateways.client import HttpKubeClient, KubeClient
 from fleet.kube.gateways.transport import Transport
-from fleet.kube.services import clients, objects
+from fleet.kube.services import clients, nodes, objects
 from fleet.observation.services import watch
 from tests.accounts import make_team
 from tests.contract.account import cluster_rbac
@@ -117,6 +117,14 @@ def what_load_tests_do(cluster_id: int, namespace: str) -> None:
     quietly(objects.list_objects, cluster_id=cluster_id, labels={}, **of_events)
 
 
+def what_fleet_actions_do(cluster_id: int, namespace: str) -> None:
+    of_node: Mapping[str, Any] = {"cluster_id": cluster_id, "name": "requested"}
+    quietly(nodes.get, **of_node)
+    quietly(nodes.patch, uid="requested", body={"spec": {"unschedulable": True}}, **of_node)
+    quietly(nodes.list_pods, **of_node)
+    quietly(nodes.evict, cluster_id=cluster_id, namespace=namespace, pod="requested", uid="u")
+
+
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     client = clients.client_for(cluster_id)
     assert isinstance(client, HttpKubeClient)
@@ -145,6 +153,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
                 **where,
             )
     what_load_tests_do(cluster_id, namespace)
+    what_fleet_actions_do(cluster_id, namespace)
     secret = {"apiVersion": "v1", "kind": "Secret"}
     secret["metadata"] = {"name": "requested", "namespace": namespace}  # type: ignore[assignment]
     quietly(objects.apply, cluster_id=cluster_id, manifests=[secret])
@@ -182,9 +191,11 @@ def test_the_listed_permissions_are_those_the_portal_uses(
 
     listed = {
         (verb, permission.group, permission.resource)
-        for permission in PERMISSIONS
+        for permission in (*PERMISSIONS, *FLEET_ACTIONS)
         for verb in permission.verbs
     }
+    # Server-side apply creates what is missing; a merge patch of a node does not.
+    requested.discard(("create", "", "nodes"))
     assert requested - listed == set()
     assert listed - requested == set()
 
@@ -220,6 +231,17 @@ def test_writing_is_granted_only_in_the_namespaces_of_teams(db: None) -> None:
     assert made[3]["subjects"] == [
         {"kind": "ServiceAccount", "name": "portal", "namespace": "slipway"}
     ]
+
+
+def test_fleet_actions_have_a_role_of_their_own_that_has_to_be_chosen(db: None) -> None:
+    plain = cluster_rbac("--namespaces", "vision")
+    chosen = cluster_rbac("--namespaces", "vision", "--fleet-actions")
+
+    assert chosen[: len(plain)] == plain
+    role, binding = chosen[len(plain) :]
+    assert role["metadata"]["name"] == binding["roleRef"]["name"] == "slipway-fleet"
+    granted = [(rule["resources"], rule["verbs"]) for rule in role["rules"]]
+    assert granted == [(["nodes"], ["get", "patch"]), (["pods/eviction"], ["create"])]
 
 
 def test_manifest_is_accepted_by_the_schemas_of_kubernetes(db: None) -> None:

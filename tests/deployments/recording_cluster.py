@@ -92,14 +92,18 @@ class RecordingCluster:
         self._answer()
         return {"gateway.networking.k8s.io": ["v1"], "serving.kserve.io": ["v1beta1"]}
 
-    def list_all(self, kind: Any, *, namespace: str | None = None, labels: Any = None) -> Listing:
+    def list_all(
+        self, kind: Any, *, namespace: str | None = None, labels: Any = None, fields: str = ""
+    ) -> Listing:
         self._answer()
+        node = fields.removeprefix("spec.nodeName=")
         items = [
             copy.deepcopy(item)
             for (its_kind, its_namespace, _), item in sorted(self.objects.items())
             if its_kind == kind.kind
             and namespace in (None, its_namespace)
             and _matches(item["metadata"].get("labels", {}), labels or {})
+            and node in ("", (item.get("spec") or {}).get("nodeName"))
         ]
         return Listing(items=items, resource_version="1")
 

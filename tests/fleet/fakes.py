@@ -32,6 +32,12 @@ class FakeKube:
         # Kinds that may not be read, as the plural.
         self.forbidden: set[str] = set()
         self.on_list: Callable[[], None] = lambda: None
+        # Kind, name and body of each merge patch; namespace and name of each evicted pod.
+        self.patched: list[tuple[str, str, dict[str, Any]]] = []
+        self.evicted: list[tuple[str, str]] = []
+        # Why a pod is not evicted, and what is raised after an eviction was stored.
+        self.held: dict[tuple[str, str], ClusterError] = {}
+        self.on_evict: list[BaseException] = []
 
     def put(self, *items: Mapping[str, Any]) -> None:
         for item in items:
@@ -74,14 +80,17 @@ class FakeKube:
         *,
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
+        fields: str = "",
     ) -> Listing:
         self._check(kind)
+        node = fields.removeprefix("spec.nodeName=")
         items = [
             item
             for (stored, in_namespace, _), item in self.objects.items()
             if stored == kind.kind
             and namespace in (None, in_namespace)
             and (labels or {}).items() <= (item["metadata"].get("labels") or {}).items()
+            and (not node or (item.get("spec") or {}).get("nodeName") == node)
         ]
         self.on_list()
         return Listing(items, str(self.revision))
@@ -90,11 +99,24 @@ class FakeKube:
         self.get(kind, namespace, name)
         self.remove(kind.kind, namespace or "", name)
 
+    def evict(self, namespace: str, pod: str, *, uid: str) -> None:
+        self._check()
+        kept = self.objects.get(("Pod", namespace, pod))
+        if kept is None or kept["metadata"]["uid"] != uid:
+            raise ObjectNotFound(f"pods {pod} not found")
+        if (namespace, pod) in self.held:
+            raise self.held[namespace, pod]
+        self.evicted.append((namespace, pod))
+        self.remove("Pod", namespace, pod)
+        if self.on_evict:
+            raise self.on_evict.pop()
+
     def merge_patch(
         self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
     ) -> dict[str, Any]:
         current = self.get(kind, namespace, name)
-        current.update(patch)
+        self.patched.append((kind.kind, name, dict(patch)))
+        current.update(_merged(current, patch))
         return current
 
     def watch(
@@ -146,3 +168,15 @@ class FakeKube:
         if resource is None:
             raise ObjectNotFound(f"{kind} in {api_version} is not served")
         return resource
+
+
+def _merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(target)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping):
+            merged[key] = _merged(merged.get(key) or {}, value)
+        else:
+            merged[key] = value
+    return merged

@@ -23,6 +23,7 @@ from deployments.plans.selectors import plans
 from deployments.registry.domain.metadata import version_metadata
 from deployments.spec.domain import field_values
 from deployments.states import CHANGE, ChangeState
+from fleet.actions.selectors import actions
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import Conflict
@@ -63,6 +64,7 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "waiting": items.items_of(waiting),
+        "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
             for review in emergency_reviews.list_visible_to(user, is_open=True)[:_MAX_ROWS]

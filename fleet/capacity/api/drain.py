@@ -53,7 +53,8 @@ class DrainPreviewView(APIView):
         operation_id="node_drain_preview",
         tags=["fleet"],
         description="What draining the node would do now: where its pods would fit, and which "
-        "PodDisruptionBudgets would hold their evictions. Changes nothing. For platform admins.",
+        "PodDisruptionBudgets would hold their evictions. Changes nothing. For leads and platform "
+        "admins; pods of other teams have no names.",
         responses=DrainPreviewSerializer,
     )
     def get(self, request: Request, node_id: int) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -111,6 +111,28 @@ def preview(
 ) -> DrainPreview:
     verdicts = None if budgets is None else tuple(_verdicts(pods, budgets))
     return DrainPreview(tuple(_place(pods, nodes)), verdicts)
+
+
+def hide(preview: DrainPreview, team_slugs: Collection[str]) -> DrainPreview:
+    """Without the names of what belongs to other teams; a budget belongs to the namespace of its team."""
+    budgets = None if preview.budgets is None else tuple(preview.budgets)
+    return DrainPreview(
+        tuple(
+            moved if moved.pod.team_slug in team_slugs else replace(moved, pod=_unnamed(moved.pod))
+            for moved in preview.pods
+        ),
+        budgets
+        and tuple(
+            row
+            if row.budget.namespace in team_slugs
+            else replace(row, budget=replace(row.budget, namespace="", name=""))
+            for row in budgets
+        ),
+    )
+
+
+def _unnamed(pod: NodePod) -> NodePod:
+    return replace(pod, namespace="", name="", team_slug="", deployment="", labels=())
 
 
 def _place(pods: Sequence[NodePod], nodes: Sequence[OtherNode]) -> list[MovedPod]:

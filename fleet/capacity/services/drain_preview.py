@@ -17,7 +17,7 @@ from fleet.kube.domain.label_selectors import LabelSelector
 from fleet.kube.domain.resource_types import DISRUPTION_BUDGET
 from fleet.kube.services import objects
 from fleet.models import Node, Pod
-from portal.accounts import policy
+from portal.accounts import fleet_policy, policy
 from portal.accounts.policy import Actor
 from portal.core import clock
 from portal.core.errors import Conflict
@@ -34,8 +34,8 @@ class NodeDrain:
 
 
 def preview(*, actor: Actor, node_id: int) -> NodeDrain:
-    """Changes nothing. Platform admins only: it names the pods of every team."""
-    policy.require_platform_admin(actor)
+    """Changes nothing. For who may request a drain; pods of teams that they may not see have no names."""
+    fleet_policy.require_requester(actor)
     node = node_details.get_node(node_id)
     if node.gone_at is not None:
         raise Conflict(f"{node} left its cluster. There is nothing to drain.", code="node_gone")
@@ -47,12 +47,17 @@ def preview(*, actor: Actor, node_id: int) -> NodeDrain:
     except ClusterError as error:
         budgets, problem = None, str(error)
     price = prices.book([node.instance_type]).of_node(node, clock.now().date())
+    whole = drain_preview.preview(pods, _others(node, {p.gpu_resource for p in pods}), budgets)
     return NodeDrain(
         node=node,
-        preview=drain_preview.preview(pods, _others(node, {p.gpu_resource for p in pods}), budgets),
+        preview=whole if policy.sees_all(actor) else drain_preview.hide(whole, _slugs(actor)),
         usd_per_hour_amount=price.usd_per_hour_amount if price else None,
         problem=problem,
     )
+
+
+def _slugs(actor: Actor) -> frozenset[str]:
+    return frozenset(policy.visible_teams(actor).values_list("slug", flat=True))
 
 
 def _pods_on(node: Node) -> Iterable[Pod]:

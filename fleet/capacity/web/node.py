@@ -20,6 +20,7 @@ from fleet.capacity.selectors.node_history import NodePeriod
 from fleet.capacity.web import board, node_starts
 from fleet.costs.domain.results import Step
 from fleet.gpus.domain.intervals import HOUR, hour_of
+from portal.accounts import roles
 from portal.accounts.models import User
 from portal.core import clock
 from portal.ui.access import people_only
@@ -66,6 +67,7 @@ def node_page(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
     context = {
         "details": details,
         "node": details.node,
+        "may_request": roles.is_lead(user),
         "tiles": board.parts_of(details.tiles),
         "period": period,
         "days": days,

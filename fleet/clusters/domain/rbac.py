@@ -164,6 +164,11 @@ PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
 _AT_GATEWAYS: tuple[Permission, ...] = (
     Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
 )
+# Only where people may change nodes by request (`manage.py cluster_rbac --fleet-actions`).
+FLEET_ACTIONS: tuple[Permission, ...] = (
+    _cluster("", "nodes", ("get", "patch"), "cordoning and uncordoning nodes"),
+    _cluster("", "pods/eviction", ("create",), "draining nodes, as disruption budgets allow"),
+)
 
 
 def manifests(
@@ -172,14 +177,18 @@ def manifests(
     name: str = "slipway",
     team_namespaces: Sequence[str] = (),
     gateway_namespaces: Sequence[str] = (),
+    has_fleet_actions: bool = False,
 ) -> list[dict[str, Any]]:
     """ClusterRole and binding; with `team_namespaces`, write access is granted only in those, and the
-    gateway's proxies are read in `gateway_namespaces`.
+    gateway's proxies are read in `gateway_namespaces`. Fleet actions have a role of their own.
 
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
     """
+    of_fleet = f"{name}-fleet"
+    fleet = [_cluster_role(of_fleet, FLEET_ACTIONS), _cluster_binding(of_fleet, account)]
+    fleet = fleet if has_fleet_actions else []
     if not team_namespaces:
-        return [_cluster_role(name, PERMISSIONS), _cluster_binding(name, account)]
+        return [_cluster_role(name, PERMISSIONS), _cluster_binding(name, account), *fleet]
     everywhere = [permission for permission in PERMISSIONS if not permission.is_per_team]
     per_team = [permission for permission in PERMISSIONS if permission.is_per_team]
     made = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
@@ -189,7 +198,7 @@ def manifests(
         at_gateway = f"{name}-gateway"
         made += [_role(at_gateway, namespace, _AT_GATEWAYS)]
         made += [_binding(at_gateway, namespace, account)]
-    return made
+    return [*made, *fleet]
 
 
 def describe_cluster_wide() -> str:

@@ -53,8 +53,10 @@ class NotAttempted(ClusterError):
 class Throttled(ClusterError):
     """429: retry after `retry_after_seconds`."""
 
-    def __init__(self, message: str, *, retry_after_seconds: float) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, retry_after_seconds: float, causes: Sequence[FieldCause] = ()
+    ) -> None:
+        super().__init__(message, causes=causes)
         self.retry_after_seconds = retry_after_seconds
 
 

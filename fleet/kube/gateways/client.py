@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from fleet.kube.domain import label_selectors
+from fleet.kube.domain import api_groups, eviction, label_selectors
 from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound, WatchExpired
 from fleet.kube.domain.label_selectors import Labels
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
-from fleet.kube.domain.resource_types import Manifest, ResourceType, find
+from fleet.kube.domain.resource_types import POD, Manifest, ResourceType, find
 from fleet.kube.gateways.connection_probe import ProbeStep
 from fleet.kube.gateways.status_errors import error_of
 from fleet.kube.gateways.transport import Transport
@@ -64,9 +64,12 @@ class KubeClient(Protocol):
         *,
         namespace: str | None = None,
         labels: Labels | None = None,
+        fields: str = "",
     ) -> Listing: ...
 
     def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None: ...
+
+    def evict(self, namespace: str, pod: str, *, uid: str) -> None: ...
 
     def merge_patch(
         self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
@@ -147,10 +150,12 @@ class HttpKubeClient:
         *,
         namespace: str | None = None,
         labels: Labels | None = None,
+        fields: str = "",
     ) -> Listing:
         """All pages. The resource version is that of the first page: a watch continues from there."""
         items: list[Json] = []
         query = [("limit", str(_PAGE)), *label_selectors.query_of(labels)]
+        query += [("fieldSelector", fields)] if fields else []
         page = self._transport.json("GET", kind.path(namespace), query=query)
         version = str(page["metadata"].get("resourceVersion", ""))
         while True:
@@ -166,6 +171,11 @@ class HttpKubeClient:
         self._transport.json(
             "DELETE", kind.path(namespace, name), query=[("propagationPolicy", "Background")]
         )
+
+    def evict(self, namespace: str, pod: str, *, uid: str) -> None:
+        """Raises Throttled while a disruption budget refuses, ObjectConflict when a newer pod has the name."""
+        body = eviction.of_pod(namespace, pod, uid=uid)
+        self._transport.json("POST", f"{POD.path(namespace, pod)}/eviction", body=body)
 
     def merge_patch(
         self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
@@ -229,7 +239,7 @@ class HttpKubeClient:
     def groups(self) -> dict[str, list[str]]:
         """API group to served versions, the preferred one first."""
         listed = self._transport.json("GET", "/apis")
-        return {group["name"]: _preferred_first(group) for group in listed.get("groups") or []}
+        return {group["name"]: api_groups.preferred_first(group) for group in listed.get("groups") or []}
 
     def resources(self, api_version: str) -> frozenset[str]:
         """Plurals that a group and version serves now."""
@@ -284,9 +294,3 @@ class HttpKubeClient:
     def _typed(kind: ResourceType, item: Json) -> Json:
         """Items of a list carry no type of their own."""
         return {"apiVersion": kind.api_version, "kind": kind.kind} | item
-
-
-def _preferred_first(group: Json) -> list[str]:
-    preferred = (group.get("preferredVersion") or {}).get("version")
-    versions = [str(item["version"]) for item in group.get("versions") or []]
-    return sorted(versions, key=lambda version: version != preferred)

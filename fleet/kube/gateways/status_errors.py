@@ -31,7 +31,8 @@ def error_of(status: int, content: bytes, retry_after: str | None = None) -> err
     message, causes, delay = _read_status(content)
     text = message or f"the cluster answered {status}"
     if status == 429:
-        return errors.Throttled(text, retry_after_seconds=_seconds(retry_after, delay))
+        seconds = _seconds(retry_after, delay)
+        return errors.Throttled(text, retry_after_seconds=seconds, causes=causes)
     if status in _BY_STATUS:
         return _BY_STATUS[status](text, causes=causes)
     if refusal := _SCHEMA_REFUSAL.match(message):

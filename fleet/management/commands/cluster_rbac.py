@@ -48,6 +48,12 @@ class Command(BaseCommand):
             help="read the metrics of the gateway's proxies in these; default: those of all clusters",
         )
 
+        parser.add_argument(
+            "--fleet-actions",
+            action="store_true",
+            help="also cordon and drain nodes, and write node pools, when two people agree on it",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         account = self._account(options)
         if options["cluster_wide"]:
@@ -60,6 +66,7 @@ class Command(BaseCommand):
             name=options["name"],
             team_namespaces=namespaces,
             gateway_namespaces=self._gateways(options["gateway_namespaces"]),
+            has_fleet_actions=options["fleet_actions"],
         )
         self.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False), ending="")
 

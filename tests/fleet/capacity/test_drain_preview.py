@@ -117,7 +117,7 @@ def test_the_page_names_pods_and_budgets(
     client.force_login(admin)
     first = page(client.get(f"/fleet/nodes/{node.pk}"))
 
-    shown = page(client.get(first.link("Preview drain")))
+    shown = page(client.get(first.link("Drain")))
 
     assert shown.term("Pods to move").startswith("2 1 with room")
     assert shown.term("Budgets that refuse").startswith("1 ")

@@ -28,6 +28,8 @@ TABLE = {
     Action.MANAGE_CALLERS: "lead admin",
     Action.SILENCE_ALERTS: "lead admin",
     Action.CHOOSE_LOAD_TESTS: "lead admin",
+    Action.REQUEST_FLEET_ACTION: "lead admin",
+    Action.DECIDE_FLEET_ACTION: "admin",
     Action.RELEASE_QUARANTINE: "admin",
     Action.MANAGE_MEMBERS: "lead admin",
     Action.VIEW_AUDIT: "lead admin",
@@ -71,6 +73,8 @@ SCOPES = {
     Action.MANAGE_CALLERS: Scope.DECIDE,
     Action.SILENCE_ALERTS: Scope.DECIDE,
     Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
+    Action.REQUEST_FLEET_ACTION: Scope.REQUEST,
+    Action.DECIDE_FLEET_ACTION: Scope.DECIDE,
     Action.MOVE_PROTECTED_ALIAS: Scope.DECIDE,
 }
 

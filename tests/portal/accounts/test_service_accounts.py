@@ -33,6 +33,7 @@ PEOPLE_ONLY = [
     Action.MANAGE_MEMBERS,
     Action.MANAGE_CALLERS,
     Action.CHOOSE_LOAD_TESTS,
+    Action.DECIDE_FLEET_ACTION,
     Action.SILENCE_ALERTS,
     Action.VIEW_AUDIT,
     Action.MANAGE_TEAM,

@@ -40,8 +40,10 @@ from deployments.quality.services import golden_requests
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store, StoredObject
 from deployments.states import Environment
+from fleet.actions.domain.evidence import Evidence
+from fleet.actions.domain.states import ActionState
 from fleet.kube.services import clients
-from fleet.models import Cluster, Node
+from fleet.models import Cluster, FleetAction, Node
 from portal.accounts import delegations, service_accounts, tokens
 from portal.accounts.local import invitations
 from portal.core import clock
@@ -243,7 +245,18 @@ def fill(world: World) -> FullWorld:
         created_by=world.member,
         created_at=clock.now(),
     )
+    action = FleetAction.objects.create(
+        cluster_id=world.cluster_id,
+        kind="cordon",
+        target_kind="node",
+        target="busy",
+        requester=world.lead,
+        evidence=Evidence().to_json(),
+        state=ActionState.APPROVED,
+        created_at=clock.now(),
+    )
     names = _signing_names(world) | {
+        "action_id": action.pk,
         "alert_id": alert.pk,
         "metric": "availability",
         "invitation_id": invited.row.pk,

@@ -36,6 +36,19 @@ ANONYMOUS = {
     "get nodes/{node_id}",
     "get nodes/{node_id}/hours",
     "get nodes/{node_id}/utilisation",
+    "get fleet-actions",
+    "get fleet-actions/{action_id}",
+}
+# Nodes belong to no team: a lead of any may request, and refusals hide nothing.
+FLEET = {
+    "get nodes/{node_id}/drain-preview",
+    "post nodes/{node_id}/cordon",
+    "post nodes/{node_id}/drain",
+    "post nodes/{node_id}/uncordon",
+    "post fleet-actions/{action_id}/approve",
+    "post fleet-actions/{action_id}/cancel",
+    "post fleet-actions/{action_id}/reject",
+    "post fleet-actions/{action_id}/withdraw",
 }
 # Only a platform admin may, whatever the team: refused by name, because it hides nothing.
 ADMINS = {
@@ -45,7 +58,6 @@ ADMINS = {
     "post clusters",
     "post clusters/{cluster_id}/test",
     "get clusters/{cluster_id}/serving",
-    "get nodes/{node_id}/drain-preview",
     "put clusters/{cluster_id}/serving",
     "post approval-rules",
     "put approval-rules/{rule_id}",
@@ -146,6 +158,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "put deployments/{deployment_id}/drift": {"policy": "hold"},
     "put deployments/{deployment_id}/health": {"is_on": False},
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
+    "post fleet-actions/{action_id}/approve": {"evidence_hash": "0" * 64},
+    "post fleet-actions/{action_id}/reject": {"comment": "no"},
     "post changes/{change_id}/approve-in-emergency": {
         "evidence_hash": "0" * 64,
         "reason": "everything is down",
@@ -232,7 +246,7 @@ def test_a_stranger_meets_nothing_of_another_team(full_world: FullWorld) -> None
     hidden = [
         operation
         for operation in operations()
-        if operation not in SHARED | OWN | ANONYMOUS | ADMINS
+        if operation not in SHARED | OWN | ANONYMOUS | ADMINS | FLEET
     ]
 
     answers = {item: send(client, item, full_world.names) for item in hidden}
@@ -270,6 +284,14 @@ def test_what_only_admins_may_is_refused_by_name(full_world: FullWorld, who: str
     assert rows() == before
 
 
+def test_the_preview_of_a_drain_names_no_other_team(full_world: FullWorld) -> None:
+    client = signed_in(full_world.world.stranger)
+
+    answer = send(client, "get nodes/{node_id}/drain-preview", full_world.names)
+
+    assert (answer.status_code, mentions(answer.content)) == (200, [])
+
+
 def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     client, before = signed_in(full_world.world.viewer), rows()
     mine = [o for o in operations() if o not in OWN | ADMINS | {"delete me/tokens/{token_id}"}]
@@ -277,7 +299,7 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     answers = {item: send(client, item, full_world.names) for item in mine}
 
     statuses = {one: answer.status_code for one, answer in answers.items()}
-    reads = {status for status in statuses if status.startswith("get ")} - UPLOADERS - MANAGERS
+    reads = {status for status in statuses if status.startswith("get ")} - UPLOADERS - MANAGERS - FLEET
     writes = {one: status for one, status in statuses.items() if one not in reads}
     assert {read: statuses[read] for read in reads if statuses[read] != 200} == {}
     # A preflight writes nothing; the missing permission is one of its checks.
@@ -289,4 +311,4 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
 
 
 def test_the_lists_of_exceptions_name_what_there_is() -> None:
-    assert SHARED | OWN | ANONYMOUS | ADMINS | BODIES.keys() <= set(operations())
+    assert SHARED | OWN | ANONYMOUS | ADMINS | FLEET | BODIES.keys() <= set(operations())

@@ -28,6 +28,8 @@ READ_BY_EVERYONE: Final = _rows(
     "get costs/series",
     "get deployments",
     "get emergency-reviews",
+    "get fleet-actions",
+    "get fleet-actions/{action_id}",
     "get imports",
     "get me",
     "get me/tokens",
@@ -240,6 +242,28 @@ BY_LEADS: Final = (
     # An admin has no place of a lead to hand over.
     *_rows("lead", 201, "post teams/{slug}/delegations"),
 )
+# Nodes belong to no team: the stranger leads one too.
+OF_THE_FLEET: Final = (
+    *_rows(f"stranger {LEADS}", 200, "get nodes/{node_id}/drain-preview"),
+    *_rows(
+        f"stranger {LEADS}",
+        201,
+        "post nodes/{node_id}/cordon",
+        "post nodes/{node_id}/drain",
+    ),
+    # It is not cordoned.
+    *_rows(f"stranger {LEADS}", 409, "post nodes/{node_id}/uncordon"),
+    # The lead requested it, and it is approved already.
+    *_rows(LEADS, 200, "post fleet-actions/{action_id}/withdraw", stranger=403),
+    *_rows(LEADS, 409, "post fleet-actions/{action_id}/cancel", stranger=403),
+    *_rows(
+        ADMINS,
+        409,
+        "post fleet-actions/{action_id}/approve",
+        "post fleet-actions/{action_id}/reject",
+        stranger=403,
+    ),
+)
 BY_ADMINS: Final = (
     *_rows(ADMINS, 200, "patch teams/{slug}"),
     *_rows(ADMINS, 200, "post prices", stranger=403),
@@ -249,7 +273,6 @@ BY_ADMINS: Final = (
         200,
         "get audit",
         "get clusters/{cluster_id}/serving",
-        "get nodes/{node_id}/drain-preview",
         "post clusters/{cluster_id}/test",
         "put approval-rules/{rule_id}",
         "put clusters/{cluster_id}/serving",
@@ -295,6 +318,7 @@ ROWS: Final = (
     *OF_NOBODY,
     *DECISIONS,
     *BY_LEADS,
+    *OF_THE_FLEET,
     *BY_ADMINS,
     *OF_ONESELF,
 )

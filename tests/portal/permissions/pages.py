@@ -92,7 +92,10 @@ OF_EVERYONE: Final = tuple(
         "costs/ledger.csv",
         "deployments",
         "fleet",
+        "fleet/actions",
+        "fleet/actions/<int:action_id>",
         "fleet/nodes/<int:node_id>",
+        "fleet/nodes/<int:node_id>/actions",
         "fleet/nodes/gone",
         "import",
         "jump",
@@ -336,7 +339,22 @@ PLATFORM: Final = (
     _of_admins(f"GET {_CLUSTER}/serving"),
     _of_admins(f"POST {_CLUSTER}/serving", 302, body={"x": "x"}),
     _of_admins(f"POST {_CLUSTER}/test"),
-    _of_admins("GET fleet/nodes/<int:node_id>/drain"),
+    *(
+        Row(f"GET fleet/nodes/<int:node_id>/{form}", f"stranger {LEADS}")
+        for form in ("drain", "cordon", "uncordon")
+    ),
+    Row("POST fleet/nodes/<int:node_id>/cordon", f"stranger {LEADS}", ok=302, body=_WHY),
+    Row("POST fleet/nodes/<int:node_id>/uncordon", f"stranger {LEADS}", ok=409, body=_WHY),
+    Row("POST fleet/nodes/<int:node_id>/drain", f"stranger {LEADS}", ok=422, body=_WHY),
+    # The lead requested it.
+    Row(
+        "POST fleet/actions/<int:action_id>",
+        LEADS,
+        ok=302,
+        body={"decision": "withdraw"},
+        # Refused on the page itself.
+        others=dict.fromkeys(["stranger", "viewer", "member", "delegate"], 403),
+    ),
     _of_admins("GET admin/prices"),
     _of_admins("POST admin/prices/load", 302),
     _of_admins("GET admin/prices.csv"),

@@ -1,0 +1,102 @@
+"""Fleet actions in the API."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, FEWEST_MINUTES, MOST_MINUTES
+from fleet.actions.domain.kinds import ActionKind, TargetKind
+from fleet.actions.domain.states import ActionState
+from portal.api.base_serializer import Serializer, choice_of, dollars
+
+
+class ActionCommentSerializer(Serializer):
+    comment = serializers.CharField(required=False, allow_blank=True, max_length=2000)
+
+
+class ActionReasonSerializer(Serializer):
+    reason = serializers.CharField(required=False, allow_blank=True, max_length=2000)
+
+
+class DrainSerializer(ActionCommentSerializer):
+    deadline_minutes = serializers.IntegerField(
+        default=DEFAULT_MINUTES,
+        min_value=FEWEST_MINUTES,
+        max_value=MOST_MINUTES,
+        help_text="from its start; it fails when pods remain then",
+    )
+    evict_unmanaged = serializers.BooleanField(
+        default=False, help_text="also pods that no controller starts again"
+    )
+
+
+class ApproveActionSerializer(ActionCommentSerializer):
+    evidence_hash = serializers.CharField(max_length=64, help_text="of what the approver has seen")
+
+
+class FieldChangeSerializer(Serializer):
+    field = serializers.CharField(source="label")
+    before = serializers.CharField()
+    after = serializers.CharField()
+
+
+class AffectedSerializer(Serializer):
+    """Pods of one deployment; without names for who is not in its team."""
+
+    team_slug = serializers.CharField()
+    deployment = serializers.CharField()
+    namespace = serializers.CharField()
+    pods = serializers.IntegerField()
+    gpus = serializers.IntegerField()
+    without_room = serializers.IntegerField(help_text="pods that fit on no other node now")
+
+
+class HeldBudgetSerializer(Serializer):
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+    pods = serializers.IntegerField()
+    hold = serializers.CharField()
+
+
+class ActionEvidenceSerializer(Serializer):
+    changes = FieldChangeSerializer(many=True)
+    deployments = AffectedSerializer(many=True)
+    budgets = HeldBudgetSerializer(many=True)
+    warnings = serializers.ListField(child=serializers.CharField())
+    usd_per_hour_before = dollars(allow_null=True)
+    usd_per_hour_after = dollars(allow_null=True)
+    usd_per_month_change = dollars(allow_null=True, help_text="730 hours")
+    yaml_before = serializers.CharField()
+    yaml_after = serializers.CharField()
+
+
+class FleetActionSerializer(Serializer):
+    id = serializers.IntegerField()
+    kind = choice_of(ActionKind)
+    cluster = serializers.CharField(source="cluster.name")
+    target_kind = choice_of(TargetKind)
+    target = serializers.CharField()
+    node_id = serializers.IntegerField(allow_null=True)
+    parameters = serializers.DictField(help_text="as requested; its keys are those of the kind")
+    comment = serializers.CharField()
+    requester = serializers.CharField(source="requester.username")
+    state = choice_of(ActionState)
+    state_reason = serializers.CharField(help_text="of a running one: how far it is")
+    decided_by = serializers.CharField(source="decided_by.username", default=None, allow_null=True)
+    decision_comment = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    decided_at = serializers.DateTimeField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    deadline_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class FleetActionDetailsSerializer(FleetActionSerializer):
+    evidence = ActionEvidenceSerializer(help_text="what the request showed")
+    evidence_hash = serializers.CharField()
+    why_not_decide = serializers.CharField(help_text="empty: you may approve or reject it")
+
+
+class ActionFilterSerializer(Serializer):
+    state = choice_of(ActionState, required=False)
+    cluster = serializers.IntegerField(required=False, min_value=1)

@@ -1,0 +1,74 @@
+"""Which pods of a node a drain evicts: as `kubectl drain` decides, from the objects that the cluster lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class NodePod:
+    """`controller` is the kind of its controlling owner; empty: nothing would start it elsewhere."""
+
+    namespace: str
+    name: str
+    uid: str
+    controller: str
+    is_mirror: bool
+    is_finished: bool
+    is_terminating: bool
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def stays(self) -> bool:
+        """The kubelet runs static pods itself, a DaemonSet starts its pods again on a cordoned node, and a
+        finished pod holds nothing.
+        """
+        return self.is_mirror or self.is_finished or self.controller == "DaemonSet"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePods:
+    """Of one node: what is to be evicted, what is terminating already, and what would not come back."""
+
+    to_evict: tuple[NodePod, ...]
+    terminating: tuple[NodePod, ...]
+
+    @property
+    def remaining(self) -> int:
+        return len(self.to_evict) + len(self.terminating)
+
+    @property
+    def unmanaged(self) -> tuple[NodePod, ...]:
+        return tuple(pod for pod in self.to_evict if not pod.controller)
+
+
+def sort_pods(items: Iterable[Mapping[str, Any]]) -> NodePods:
+    """Ordered by namespace and name."""
+    pods = sorted((read_pod(item) for item in items), key=str)
+    leaving = [pod for pod in pods if not pod.stays]
+    return NodePods(
+        to_evict=tuple(pod for pod in leaving if not pod.is_terminating),
+        terminating=tuple(pod for pod in leaving if pod.is_terminating),
+    )
+
+
+def read_pod(item: Mapping[str, Any]) -> NodePod:
+    metadata = item["metadata"]
+    owners = metadata.get("ownerReferences") or ()
+    controller = next((owner for owner in owners if owner.get("controller")), None)
+    return NodePod(
+        namespace=str(metadata.get("namespace", "")),
+        name=str(metadata["name"]),
+        uid=str(metadata.get("uid", "")),
+        controller=str(controller["kind"]) if controller else "",
+        is_mirror=_MIRROR in (metadata.get("annotations") or {}),
+        is_finished=(item.get("status") or {}).get("phase") in _FINISHED,
+        is_terminating="deletionTimestamp" in metadata,
+    )

@@ -1,0 +1,41 @@
+"""What one pass over a running action came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+SOON_SECONDS: Final = 2.0
+RETRY_SECONDS: Final = 10.0
+
+
+class Result(StrEnum):
+    GOES_ON = "goes on"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`progress` replaces what the row has; `after_seconds` is when to look again."""
+
+    result: Result
+    message: str
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    after_seconds: float = SOON_SECONDS
+
+
+def goes_on(
+    message: str, progress: Mapping[str, Any], *, after_seconds: float = SOON_SECONDS
+) -> Outcome:
+    return Outcome(Result.GOES_ON, message, progress, after_seconds)
+
+
+def done(message: str, progress: Mapping[str, Any]) -> Outcome:
+    return Outcome(Result.DONE, message, progress)
+
+
+def failed(message: str, progress: Mapping[str, Any]) -> Outcome:
+    return Outcome(Result.FAILED, message, progress)

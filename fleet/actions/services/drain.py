@@ -1,0 +1,150 @@
+"""Drain: cordon the node, then evict its pods as their disruption budgets allow, until none remains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fleet.actions.domain import node_pods, outcomes
+from fleet.actions.domain.drain_settings import DrainSettings
+from fleet.actions.domain.evidence import Evidence, FieldChange, HeldBudget
+from fleet.actions.domain.node_pods import NodePod, NodePods
+from fleet.actions.domain.outcomes import Outcome
+from fleet.actions.services import cordon, node_facts
+from fleet.capacity.services import drain_preview
+from fleet.capacity.services.drain_preview import NodeDrain
+from fleet.kube.domain import eviction
+from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
+from fleet.kube.services import nodes
+from fleet.models import FleetAction
+from portal.accounts.policy import SYSTEM
+
+# For each pass, so that its lease never ends before it does.
+_MOST_EVICTIONS: Final = 20
+# So many calls in a row without an answer mean that the cluster is away.
+_MOST_SILENCES: Final = 3
+_MOST_NAMED: Final = 10
+_TERMINATING_SECONDS: Final = 5.0
+_NO_CONTROLLER: Final = "No controller starts it again."
+
+
+def observe(action: FleetAction) -> Evidence:
+    node = node_facts.present_node(action)
+    node_facts.require_permissions(action, node_facts.PATCH_NODES, node_facts.EVICT_PODS)
+    drain = drain_preview.preview(actor=SYSTEM, node_id=node.pk)
+    deployments = node_facts.affected(drain.preview)
+    return Evidence(
+        changes=(
+            FieldChange("New pods may start here", "yes" if node.is_schedulable else "no", "no"),
+        ),
+        deployments=deployments,
+        budgets=tuple(
+            HeldBudget(row.budget.namespace, row.budget.name, row.pods, row.hold.value)
+            for row in drain.preview.budgets or ()
+        ),
+        warnings=tuple(_warnings(action, drain)),
+        usd_per_hour_before=drain.usd_per_hour_amount,
+        usd_per_hour_after=drain.usd_per_hour_amount,
+        bound={
+            "node": node.uid,
+            "deployments": sorted({f"{row.team_slug}/{row.deployment}" for row in deployments}),
+        },
+    )
+
+
+def _warnings(action: FleetAction, drain: NodeDrain) -> list[str]:
+    found = [f"Disruption budgets are not known: {drain.problem}"] if drain.problem else []
+    try:
+        pods = node_pods.sort_pods(
+            nodes.list_pods(cluster_id=action.cluster_id, name=action.target)
+        )
+    except ClusterError as error:
+        return [*found, f"The pods on the node are not known: {error}"]
+    if pods.unmanaged:
+        found.append(_describe_unmanaged(action, pods))
+    return found
+
+
+def advance(action: FleetAction) -> Outcome:
+    live = cordon.live_node(action)
+    if isinstance(live, Outcome):
+        return live
+    progress = cordon.with_state_before(action, live)
+    if progress != action.progress:
+        return outcomes.goes_on("Read the node.", progress, after_seconds=0)
+    pods = node_pods.sort_pods(nodes.list_pods(cluster_id=action.cluster_id, name=action.target))
+    if pods.unmanaged and not DrainSettings.from_json(action.parameters).evict_unmanaged:
+        named = [{"pod": str(pod), "why": _NO_CONTROLLER} for pod in pods.unmanaged]
+        progress["blocked"] = named[:_MOST_NAMED]
+        return outcomes.failed(_describe_unmanaged(action, pods), progress)
+    if cordon.schedulable(live):
+        # Also when somebody uncordoned it meanwhile: else evicted pods would come back.
+        cordon.set_schedulable(action, is_schedulable=False)
+        return outcomes.goes_on("Cordoned the node.", progress, after_seconds=0)
+    progress = {"pods": pods.remaining, **progress, "remaining": pods.remaining}
+    if not pods.remaining:
+        return outcomes.done("No pod remains that had to move.", {**progress, "blocked": []})
+    return _evict(action, pods, progress)
+
+
+@dataclass
+class _Pass:
+    """One pass over the pods: what it evicted, and what kept it from evicting others."""
+
+    evicted: int = 0
+    blocked: list[dict[str, str]] = field(default_factory=list)
+    wait_seconds: float = 0.0
+    silences: int = 0
+
+    def block(self, pod: NodePod, why: str, *, seconds: float) -> None:
+        self.blocked.append({"pod": str(pod), "why": why})
+        self.wait_seconds = max(self.wait_seconds, seconds)
+
+
+def _evict(action: FleetAction, pods: NodePods, progress: dict[str, Any]) -> Outcome:
+    made = _Pass()
+    # From where the last pass ended: those that a budget holds must not keep the others waiting.
+    first = progress.get("next", 0) % max(len(pods.to_evict), 1)
+    ordered = (*pods.to_evict[first:], *pods.to_evict[:first])
+    for pod in ordered[:_MOST_EVICTIONS]:
+        _evict_one(action, pod, made)
+    blocked = made.blocked[:_MOST_NAMED]
+    progress |= {
+        "blocked": blocked,
+        "evicted": progress.get("evicted", 0) + made.evicted,
+        "next": first + len(made.blocked),
+    }
+    message = f"{pods.remaining} of {progress['pods']} pods remain."
+    if made.blocked:
+        message += f" {len(made.blocked)} cannot be evicted now."
+    wait = max(made.wait_seconds, _TERMINATING_SECONDS)
+    return outcomes.goes_on(message, progress, after_seconds=wait)
+
+
+def _evict_one(action: FleetAction, pod: NodePod, made: _Pass) -> None:
+    try:
+        nodes.evict(
+            cluster_id=action.cluster_id, namespace=pod.namespace, pod=pod.name, uid=pod.uid
+        )
+    except Throttled as error:
+        why = eviction.budget_refusal(error)
+        if not why:
+            raise
+        made.block(pod, why, seconds=max(outcomes.RETRY_SECONDS, error.retry_after_seconds))
+    except Unreachable as error:
+        # Also the answer for a pod that two budgets cover.
+        made.silences += 1
+        if made.silences >= _MOST_SILENCES:
+            raise
+        made.block(pod, error.message, seconds=outcomes.RETRY_SECONDS)
+    else:
+        made.evicted += 1
+
+
+def _describe_unmanaged(action: FleetAction, pods: NodePods) -> str:
+    """Without names: everyone may read it, and pods belong to teams."""
+    count = len(pods.unmanaged)
+    counted = "1 pod has" if count == 1 else f"{count} pods have"
+    if DrainSettings.from_json(action.parameters).evict_unmanaged:
+        return f"{counted} no controller that starts it again: evicting it loses it."
+    return f"{counted} no controller that starts it again. Request the drain with “Evict pods without a controller”."

@@ -1,0 +1,53 @@
+"""What each kind of fleet action does: a row here, a module with its effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from fleet.actions.domain.drain_settings import DrainSettings
+from fleet.actions.domain.evidence import Evidence
+from fleet.actions.domain.kinds import ActionKind
+from fleet.actions.domain.outcomes import Outcome
+from fleet.actions.services import cordon, drain
+from fleet.models import FleetAction
+
+_A_PATCH: Final = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """`observe` reads what the action would change and raises a DomainError where it cannot be done.
+    `advance` and `revert` make one effect for each call, and any call may be repeated.
+    """
+
+    observe: Callable[[FleetAction], Evidence]
+    advance: Callable[[FleetAction], Outcome]
+    revert: Callable[[FleetAction], Outcome]
+    time_limit: Callable[[FleetAction], timedelta] = lambda _: _A_PATCH
+
+
+_HANDLERS: Final[Mapping[ActionKind, Handler]] = {
+    ActionKind.CORDON: Handler(
+        observe=lambda action: cordon.observe(action, is_schedulable=False),
+        advance=lambda action: cordon.advance(action, is_schedulable=False),
+        revert=cordon.revert,
+    ),
+    ActionKind.UNCORDON: Handler(
+        observe=lambda action: cordon.observe(action, is_schedulable=True),
+        advance=lambda action: cordon.advance(action, is_schedulable=True),
+        revert=cordon.revert,
+    ),
+    ActionKind.DRAIN: Handler(
+        observe=drain.observe,
+        advance=drain.advance,
+        revert=cordon.revert,
+        time_limit=lambda action: DrainSettings.from_json(action.parameters).time_limit,
+    ),
+}
+
+
+def of(action: FleetAction) -> Handler:
+    return _HANDLERS[ActionKind(action.kind)]

@@ -1,0 +1,120 @@
+"""Requesting that something is done to the fleet. Nothing happens before another person approves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+
+from fleet.actions.domain import evidence as evidence_rules
+from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, DrainSettings
+from fleet.actions.domain.evidence import Evidence
+from fleet.actions.domain.kinds import ActionKind, TargetKind
+from fleet.actions.domain.states import OPEN, SUBMITTED_FOR, ActionState
+from fleet.actions.services import audit_actions, handlers, notifications, transitions
+from fleet.capacity.selectors import node_details
+from fleet.models import FleetAction
+from portal.accounts import fleet_policy
+from portal.accounts.models import User
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid
+
+_LONGEST_COMMENT: Final = 2000
+
+
+def request_cordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
+    return _request(actor, of_node(actor, ActionKind.CORDON, node_id), comment)
+
+
+def request_uncordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
+    return _request(actor, of_node(actor, ActionKind.UNCORDON, node_id), comment)
+
+
+def request_drain(
+    *,
+    actor: User,
+    node_id: int,
+    comment: str = "",
+    deadline_minutes: int = DEFAULT_MINUTES,
+    evict_unmanaged: bool = False,
+) -> FleetAction:
+    settings = DrainSettings(deadline_minutes, evict_unmanaged)
+    if problems := settings.problems():
+        raise Invalid("The settings of the drain are not valid.", fields=problems)
+    action = of_node(actor, ActionKind.DRAIN, node_id, settings.to_json())
+    return _request(actor, action, comment)
+
+
+def of_node(
+    actor: User, kind: ActionKind, node_id: int, parameters: Mapping[str, Any] | None = None
+) -> FleetAction:
+    """The action as it would be requested, not stored."""
+    fleet_policy.require_requester(actor)
+    node = node_details.get_node(node_id)
+    return FleetAction(
+        cluster=node.cluster,
+        kind=kind,
+        target_kind=TargetKind.NODE,
+        target=node.name,
+        node=node,
+        parameters=dict(parameters or {}),
+        requester=actor,
+    )
+
+
+def observe(action: FleetAction) -> Evidence:
+    """What the action would change now. Calls the cluster; raises what keeps it from being requested."""
+    return handlers.of(action).observe(action)
+
+
+def hash_evidence(action: FleetAction, evidence: Evidence) -> str:
+    target = f"{action.cluster_id}/{action.target_kind}/{action.target}"
+    return evidence_rules.hash_of(action.kind, target, action.parameters, evidence)
+
+
+def _request(actor: User, action: FleetAction, comment: str) -> FleetAction:
+    text = clean(comment)
+    require_none_open(action)
+    evidence = observe(action)
+    at = clock.now()
+    action.comment = text
+    action.evidence, action.evidence_hash = evidence.to_json(), hash_evidence(action, evidence)
+    action.state, action.created_at = ActionState.SUBMITTED, at
+    action.deadline_at = action.next_check_at = at + SUBMITTED_FOR
+    try:
+        with transaction.atomic():
+            action.save(force_insert=True)
+            transitions.record(
+                actor, action, audit_actions.REQUESTED, after=action.state, reason=text
+            )
+            notifications.requested(action)
+    except IntegrityError:
+        require_none_open(action)
+        raise
+    return action
+
+
+def require_none_open(action: FleetAction) -> None:
+    open_one = FleetAction.objects.filter(
+        cluster=action.cluster,
+        target_kind=action.target_kind,
+        target=action.target,
+        state__in=OPEN,
+    ).first()
+    if open_one is not None:
+        raise Conflict(
+            f"The {open_one} is {open_one.state} already (fleet action {open_one.pk}). Wait for its end, or "
+            "withdraw or cancel it.",
+            code="action_open",
+        )
+
+
+def clean(comment: str, *, field: str = "comment") -> str:
+    text = comment.strip()
+    if len(text) > _LONGEST_COMMENT:
+        raise Invalid(
+            f"Use at most {_LONGEST_COMMENT} characters.",
+            fields={field: f"at most {_LONGEST_COMMENT} characters"},
+        )
+    return text

@@ -1,0 +1,40 @@
+"""Who may act on the fleet, which belongs to no team."""
+
+from __future__ import annotations
+
+from portal.accounts import policy, roles
+from portal.accounts.models import User
+from portal.accounts.policy import Action, Actor
+from portal.accounts.requesters import requesters
+from portal.core.errors import Forbidden
+
+
+def require_requester(actor: Actor) -> None:
+    """Nodes belong to no team: a lead of any team, or a platform admin, may request what is done to them."""
+    _require_whole_fleet(actor, Action.REQUEST_FLEET_ACTION)
+    if isinstance(actor, User) and not roles.is_lead(actor):
+        raise Forbidden(
+            f"Only a lead or a platform admin can {Action.REQUEST_FLEET_ACTION}.",
+            code="role_required",
+        )
+    policy.require_entitled(actor, Action.REQUEST_FLEET_ACTION)
+
+
+def require_approver(actor: Actor, *, requester_id: int) -> None:
+    """Four eyes: a platform admin who did not request it."""
+    action = Action.DECIDE_FLEET_ACTION
+    _require_whole_fleet(actor, action)
+    policy.require_platform_admin(actor, action)
+    if isinstance(actor, User) and actor.pk in requesters(requester_id):
+        raise Forbidden(
+            "You requested this, so another platform admin must decide (four eyes).",
+            code="four_eyes",
+        )
+
+
+def _require_whole_fleet(actor: Actor, action: Action) -> None:
+    if policy.only_team(actor) is not None:
+        raise Forbidden(
+            f"This token is limited to one team. To {action}, use one of all teams.",
+            code="whole_fleet_required",
+        )
