@@ -41,6 +41,8 @@ PAGES = (
     "/admin/clusters/new",
     "/admin/people",
     "/admin/policy",
+    "/admin/environments",
+    "/admin/environments/production",
     "/admin/prices",
     "/account/notifications",
     "/account/second-factor",

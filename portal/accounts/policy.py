@@ -34,6 +34,7 @@ class Action(StrEnum):
     MANAGE_CALLERS = "create or revoke keys of callers"
     SILENCE_ALERTS = "silence alerts"
     CHOOSE_LOAD_TESTS = "choose where load tests run"
+    MANAGE_ENVIRONMENTS = "change rules of environments"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
     VIEW_AUDIT = "read the audit trail"
@@ -55,6 +56,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.MANAGE_CALLERS: frozenset({Role.LEAD, _ADMIN}),
     Action.SILENCE_ALERTS: frozenset({Role.LEAD, _ADMIN}),
     Action.CHOOSE_LOAD_TESTS: frozenset({Role.LEAD, _ADMIN}),
+    Action.MANAGE_ENVIRONMENTS: frozenset({Role.LEAD, _ADMIN}),
     Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
     Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
     Action.VIEW_AUDIT: frozenset({Role.LEAD, _ADMIN}),
@@ -75,6 +77,7 @@ _SCOPES: dict[Action, Scope | None] = {
     Action.MANAGE_CALLERS: Scope.DECIDE,
     Action.SILENCE_ALERTS: Scope.DECIDE,
     Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
+    Action.MANAGE_ENVIRONMENTS: None,
     Action.RELEASE_QUARANTINE: None,
     Action.MANAGE_MEMBERS: None,
     Action.VIEW_AUDIT: None,

@@ -241,6 +241,7 @@ def fill(world: World) -> FullWorld:
     )
     names = {
         "alert_id": alert.pk,
+        "environment": "production",
         "metric": "availability",
         "invitation_id": invited.row.pk,
         "provider_id": "lab",
