@@ -7,9 +7,10 @@ from deployments.alerts.api.views import urlpatterns as alerts
 from deployments.approvals.api import rules
 from deployments.attestations.api.views import urlpatterns as attestations
 from deployments.callers.api.views import urlpatterns as callers
-from deployments.changes.api import emergency_reviews, plan_figures, requests
+from deployments.changes.api import emergency_reviews, plan_figures, promotions, requests
 from deployments.changes.api.changes import urlpatterns as changes
 from deployments.delivery.api import drift, logs
+from deployments.environments.api.views import urlpatterns as environments
 from deployments.health.api.views import urlpatterns as health
 from deployments.imports.api.imports import urlpatterns as imports
 from deployments.imports.api.mlflow import urlpatterns as mlflow
@@ -64,6 +65,11 @@ _deployments: list[URLPattern] = [
         "deployments/<int:deployment_id>/changes/preflight",
         requests.ChangePreflightView.as_view(),
         name="change-preflight",
+    ),
+    path(
+        "deployments/<int:deployment_id>/promotion",
+        promotions.PromotionView.as_view(),
+        name="promotion",
     ),
     path(
         "deployments/<int:deployment_id>/rollout-figures",
@@ -158,6 +164,7 @@ urlpatterns = [
     *attestations,
     *callers,
     *changes,
+    *environments,
     *_quality,
     *health,
     *alerts,

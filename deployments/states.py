@@ -78,11 +78,6 @@ class Environment(StrEnum):
     STAGING = "staging"
     PRODUCTION = "production"
 
-    @property
-    def is_protected(self) -> bool:
-        """Whether stopping it needs the same approval as starting it."""
-        return self == Environment.PRODUCTION
-
 
 class DriftPolicy(StrEnum):
     """What happens when someone edits a deployment's objects on the cluster."""

@@ -5,7 +5,7 @@ from django.urls import URLPattern, path
 from deployments.advice.web import pages as advice
 from deployments.advice.web import what_if
 from deployments.alerts.web import pages as alerts
-from deployments.changes.web import canary, new_deployment
+from deployments.changes.web import canary, new_deployment, promotion
 from deployments.changes.web import requests as change_requests
 from deployments.delivery.web import drift
 from deployments.imports.web import imports, mlflow
@@ -103,6 +103,7 @@ _deployments: list[URLPattern] = [
     path(f"{_ONE}/callers", callers.callers, name="callers"),
     path(f"{_ONE}/cost", deployment_tabs.cost, name="deployment-cost"),
     path(f"{_ONE}/canary", canary.request_canary, name="request-canary"),
+    path(f"{_ONE}/promote", promotion.promote, name="promote-deployment"),
     path(f"{_ONE}/roll-back", change_requests.request_roll_back, name="request-roll-back"),
     path(f"{_ONE}/scale", change_requests.request_scale, name="request-scale"),
     path(f"{_ONE}/start", change_requests.request_start, name="request-start"),

@@ -7,6 +7,7 @@ from typing import Final
 from deployments.alerts.domain import catalogue
 from deployments.alerts.domain.signals import AlertState
 from deployments.approvals.domain.rules import RequiredRole
+from deployments.environments.domain.environment_rules import ApproverGroup
 from deployments.guards.domain.answers.answer_metrics import Kind as ObservationKind
 from deployments.guards.domain.evidence import Verdict
 from deployments.pipelines.domain.pipeline_spec import NodeKind
@@ -50,6 +51,7 @@ OVERRIDES: Final = {
     "ScanOutcome": ["clean", "code", "unreadable", "skipped", "unavailable"],
     "MemberRole": "portal.accounts.models.Role",
     "ApproverRole": [role.value for role in RequiredRole],
+    "EnvironmentApprover": [role.value for role in ApproverGroup],
     "ObservationKind": [kind.value for kind in ObservationKind],
     "PlanKind": "deployments.plans.domain.rollout_plan.PlanKind",
     "PipelineChangeKind": [kind.value for kind in PipelineChangeKind],

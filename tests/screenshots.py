@@ -42,6 +42,8 @@ PAGES = (
     "/admin/people",
     "/admin/policy",
     "/admin/signing",
+    "/admin/environments",
+    "/admin/environments/production",
     "/admin/prices",
     "/account/notifications",
     "/account/second-factor",

@@ -6,6 +6,7 @@ from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.callers import CallerKey, Consumer
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
+from deployments.models.environments import EnvironmentRule
 from deployments.models.git import GitDelivery, GitExport
 from deployments.models.health import AnswerDay, DeploymentHealth, HealthRecord
 from deployments.models.imports import Import, ImportedFile
@@ -43,6 +44,7 @@ __all__ = [
     "DeploymentHealth",
     "EmbeddingReference",
     "EmergencyReview",
+    "EnvironmentRule",
     "GitDelivery",
     "GitExport",
     "GoldenRequest",

@@ -52,6 +52,8 @@ class ChangeRequest(Leased):
     gpu_name = models.CharField(max_length=80, blank=True, default="")
     # Keys of the golden requests that are approved with it; they are sent to the candidate.
     golden = models.JSONField(default=list)
+    # deployments.environments.domain.promotion.PromotionEvidence as JSON; {} without any.
+    promotion = models.JSONField(default=dict)
     # Of a pipeline: the desired deployments.pipelines.domain.pipeline_spec.PipelineSpec; {} to remove it.
     pipeline_spec = models.JSONField(default=dict)
     # deployments.preflight.domain.checks: Check, a list; LastRecheck, or {}; and Cost.

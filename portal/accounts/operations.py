@@ -38,12 +38,14 @@ _READ: Final = """
     get deployments/{deployment_id}/health/history
     get deployments/{deployment_id}/events
     get deployments/{deployment_id}/logs
+    get deployments/{deployment_id}/promotion
     get deployments/{deployment_id}/revisions
     get deployments/{deployment_id}/stats
     get deployments/{deployment_id}/targets
     get emergency-reviews
     get fleet-actions
     get fleet-actions/{action_id}
+    get environments
     get golden-requests/{golden_id}
     get imports
     get imports/{import_id}
@@ -210,6 +212,8 @@ _BROWSER: Final = """
     post versions/{version_id}/release
     put approval-rules/{rule_id}
     put clusters/{cluster_id}/serving
+    put environments/{environment}
+    put teams/{slug}/environments/{environment}
     put teams/{slug}/load-tests
     put teams/{slug}/members/{username}
     put teams/{slug}/rollout-limit

@@ -36,6 +36,7 @@ class Action(StrEnum):
     CHOOSE_LOAD_TESTS = "choose where load tests run"
     REQUEST_FLEET_ACTION = "request fleet actions"
     DECIDE_FLEET_ACTION = "decide on fleet actions"
+    MANAGE_ENVIRONMENTS = "change rules of environments"
     RELEASE_QUARANTINE = "release a quarantined version"
     MANAGE_MEMBERS = "manage members"
     VIEW_AUDIT = "read the audit trail"
@@ -59,6 +60,7 @@ _RULES: dict[Action, frozenset[str]] = {
     Action.CHOOSE_LOAD_TESTS: frozenset({Role.LEAD, _ADMIN}),
     Action.REQUEST_FLEET_ACTION: frozenset({Role.LEAD, _ADMIN}),
     Action.DECIDE_FLEET_ACTION: frozenset({_ADMIN}),
+    Action.MANAGE_ENVIRONMENTS: frozenset({Role.LEAD, _ADMIN}),
     Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
     Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
     Action.VIEW_AUDIT: frozenset({Role.LEAD, _ADMIN}),
@@ -81,6 +83,7 @@ _SCOPES: dict[Action, Scope | None] = {
     Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
     Action.REQUEST_FLEET_ACTION: Scope.REQUEST,
     Action.DECIDE_FLEET_ACTION: Scope.DECIDE,
+    Action.MANAGE_ENVIRONMENTS: None,
     Action.RELEASE_QUARANTINE: None,
     Action.MANAGE_MEMBERS: None,
     Action.VIEW_AUDIT: None,

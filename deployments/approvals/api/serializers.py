@@ -14,7 +14,9 @@ class RequiredApprovalSerializer(Serializer):
     """One rule that matches the change, and how far it is met."""
 
     rule_id = serializers.IntegerField(
-        source="requirement.rule_id", allow_null=True, help_text="null: the four-eyes default"
+        source="requirement.rule_id",
+        allow_null=True,
+        help_text="null: the four-eyes default, or the rules of the environment",
     )
     rule = serializers.CharField(source="requirement.rule")
     who = serializers.CharField(source="requirement.who")

@@ -48,7 +48,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Empty tuples and None match anything. `id` None is the default."""
+    """Empty tuples and None match anything. `id` None: the default, or rules of an environment."""
 
     id: int | None
     name: str
@@ -237,7 +237,7 @@ def _require(rule: Rule, facts: ChangeFacts) -> Requirement:
 
 
 def _why(rule: Rule, facts: ChangeFacts) -> str:
-    if rule.id is None:
+    if rule == DEFAULT:
         return "someone other than the requester approves every change"
     parts = ["every change"] if not rule.kinds else [f"a {facts.kind.replace('_', ' ')}"]
     if rule.team_id is not None:

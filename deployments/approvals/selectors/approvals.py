@@ -16,6 +16,7 @@ from deployments.approvals.domain.rules import (
     Requirement,
     Rule,
 )
+from deployments.environments.selectors import environment_rules
 from deployments.models import Approval, ApprovalRule, ChangeRequest
 from deployments.states import ChangeState
 from portal.accounts import policy
@@ -60,7 +61,25 @@ def list_rules(actor: Actor) -> QuerySet[ApprovalRule]:
 def required_now(facts: ChangeFacts) -> tuple[Requirement, ...]:
     """What the enabled rules require at this moment."""
     rows = ApprovalRule.objects.filter(is_enabled=True).prefetch_related("people")
-    return rules.requirements(map(as_rule, rows), facts)
+    return rules.requirements([*map(as_rule, rows), *_rules_of_environment(facts)], facts)
+
+
+def _rules_of_environment(facts: ChangeFacts) -> list[Rule]:
+    """What the environment that the change enters asks for, by the platform and by the team."""
+    layers = environment_rules.layers_of(facts.environment, facts.team_id)
+    return [
+        Rule(
+            id=None,
+            name=f"Environment {facts.environment}"
+            + (f" of {layer.team.slug}" if layer.team else ""),
+            team_id=layer.team.pk if layer.team else None,
+            environments=(facts.environment,),
+            role=RequiredRole(layer.rules.role),
+            needed=layer.rules.approvals,
+        )
+        for layer in layers
+        if layer.is_set
+    ]
 
 
 def as_rule(row: ApprovalRule) -> Rule:

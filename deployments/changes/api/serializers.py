@@ -109,6 +109,10 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     approval_status = serializers.SerializerMethodField(help_text="approvals given and missing")
     approvals = ApprovalSerializer(many=True)
     emergency_review = EmergencyReviewSerializer(default=None, allow_null=True)
+    promotion = serializers.DictField(
+        help_text="what the environment before showed of this version: deployment, revision, whether its "
+        "rollout is finished, golden requests; the approval binds to it. Empty without any"
+    )
     decided = serializers.DictField(
         help_text="what was shown when it was decided: checks, cost, diff, guards, manifests, "
         "metadata, names, and how the approvals stood; empty until then"
@@ -141,6 +145,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "checks",
             "cost",
             "scale",
+            "promotion",
             "evidence_hash",
             "required_approvals",
             "approval_status",

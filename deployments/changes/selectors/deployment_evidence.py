@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from deployments.approvals.domain.rules import ChangeFacts
 from deployments.changes.selectors.subjects import DiffLine, deployment_of
+from deployments.environments.domain import environment_rules as domain_rules
+from deployments.environments.selectors import environment_rules, promotion
 from deployments.manifests.selectors import rendered
 from deployments.manifests.selectors.rendered import RenderedRevision, identity_of
-from deployments.models import ChangeRequest, ModelVersion, Revision
+from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.preflight.domain.checks import Cost
 from deployments.quality.selectors import quality
 from deployments.registry.domain.metadata import version_metadata
@@ -59,10 +61,29 @@ def golden(change: ChangeRequest) -> tuple[int, ...]:
     return tuple(sorted(rows.order_by().values_list("pk", flat=True)))
 
 
+def promotion_of(change: ChangeRequest) -> dict[str, Any]:
+    """Evidence for a version that enters an environment; other changes bring none, and an unfinished
+    rollout there is none yet.
+    """
+    deployment = deployment_of(change)
+    if change.kind not in (ChangeKind.DEPLOY, ChangeKind.CANARY) or change.revision is None:
+        return {}
+    environment = deployment.environment
+    rules = environment_rules.in_force(environment, deployment.team_id)
+    source = domain_rules.source_of(environment, rules)
+    if not source:
+        return {}
+    shown = promotion.evidence_of(
+        change.revision.version, team_id=deployment.team_id, source=source
+    )
+    return shown.to_json() if shown and shown.is_finished else {}
+
+
 def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[str, Any]:
     deployment = deployment_of(change)
     stable = deployment.stable_revision
     return {
+        "environment_rules": _environment_rules(deployment),
         "stable": deployment.stable_revision_id,
         "scale": [deployment.scale, change.scale],
         "versions": [] if revision is None else _versions_of(revision),
@@ -70,6 +91,12 @@ def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[s
         "steps": change.steps,
         "plan": change.plan,
     }
+
+
+def _environment_rules(deployment: Deployment) -> dict[str, Any]:
+    """What the environment asks of a version and its address; its approvers are among the rules."""
+    rules = environment_rules.in_force(deployment.environment, deployment.team_id).to_json()
+    return {name: rules[name] for name in ("callers_need_key", "golden_required", "promoted_from")}
 
 
 def diff(change: ChangeRequest) -> list[DiffLine]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from deployments.approvals.domain.rules import Requirement
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors.subjects import ChangeSubject, Rendered, subject_of
+from deployments.environments.domain import promotion
 from deployments.manifests.domain.metadata import digest_of
 from deployments.models import ChangeRequest
 
@@ -22,6 +24,7 @@ class ReviewedChange:
     subject: ChangeSubject[Any]
     required: tuple[Requirement, ...]
     golden: tuple[int, ...]
+    promotion: Mapping[str, Any]
     rendered: Rendered | None
     digest: str
 
@@ -32,6 +35,7 @@ class ReviewedChange:
             "evidence_hash": self.digest,
             "required": [requirement.to_json() for requirement in self.required],
             "golden": list(self.golden),
+            "promotion": dict(self.promotion),
         }
 
 
@@ -40,6 +44,7 @@ def review(change: ChangeRequest) -> ReviewedChange:
     subject = subject_of(change)
     required = approvals.required_now(subject.facts(change))
     golden = subject.golden(change)
+    shown_before = subject.promotion(change)
     rendered = subject.render(change)
     target = change.subject
     digest = digest_of(
@@ -51,10 +56,11 @@ def review(change: ChangeRequest) -> ReviewedChange:
             "rules": [_terms_of(requirement) for requirement in required],
             "manifests": [] if rendered is None else rendered.manifests,
             "golden": list(golden),
+            "promotion": promotion.bound_part(shown_before),
             **subject.evidence(change, rendered),
         }
     )
-    return ReviewedChange(subject, required, golden, rendered, digest)
+    return ReviewedChange(subject, required, golden, shown_before, rendered, digest)
 
 
 def digest(change: ChangeRequest) -> str:

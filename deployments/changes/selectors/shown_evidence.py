@@ -53,6 +53,7 @@ def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> Shown:
         "diff": diff_of(change),
         "guards": [asdict(line) for line in subject.guards(change)],
         "manifests": rendered.to_yaml() if rendered else "",
+        "promotion": change.promotion,
         "metadata": dict(subject.metadata(change)),
         "approval_status": _approval_status(change),
         "approvals": [_approval(approval) for approval in change.approvals.all()],

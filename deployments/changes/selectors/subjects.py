@@ -118,6 +118,10 @@ class ChangeSubject(ABC, Generic[R]):
         """Keys of the golden requests that are approved with it."""
         return ()
 
+    def promotion(self, change: ChangeRequest) -> Mapping[str, Any]:
+        """What an earlier environment showed of the version, as it is now; {} without any."""
+        return {}
+
     def metadata(self, change: ChangeRequest) -> Mapping[str, Any]:
         """Stated metadata of what will run."""
         return {}

@@ -23,6 +23,7 @@ from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.preflight.selectors import quotas
 from deployments.preflight.services import (
+    environment_checks,
     preflight,
     quota_checks,
     refusals,
@@ -87,7 +88,12 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             revision=rendered,
             baseline=_baseline(change, rendered),
         )
-        return (*_default_scaling(change.checks, repeated.checks), *repeated.checks), repeated.cost
+        default_scaling = _default_scaling(change.checks, repeated.checks)
+        entered = _environment_checks(change, rendered)
+        return (*entered, *default_scaling, *repeated.checks), repeated.cost
+
+    def promotion(self, change: ChangeRequest) -> Mapping[str, Any]:
+        return deployment_evidence.promotion_of(change)
 
     def require_all(self, checks: Sequence[Check]) -> None:
         refusals.require_all(checks)
@@ -147,6 +153,28 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
 
 def _baseline(change: ChangeRequest, rendered: RenderedRevision) -> ServingSpec | None:
     return baselines.spec_of(deployment_of(change), plans.plan_of(change), rendered.spec)
+
+
+def _environment_checks(change: ChangeRequest, rendered: RenderedRevision) -> list[Check]:
+    """The rules may have become stricter since the request."""
+    deployment = deployment_of(change)
+    checks = environment_checks.check_change(
+        environment=deployment.environment,
+        team_id=deployment.team_id,
+        kind=change.kind,
+        version=rendered.version,
+        spec=rendered.spec,
+    )
+    if change.kind != ChangeKind.DEPLOY:
+        return checks
+    place = environment_checks.check_place(
+        environment=deployment.environment,
+        cluster_id=deployment.cluster_id,
+        cluster=deployment.cluster.name,
+        namespace=deployment.namespace,
+        name=deployment.name,
+    )
+    return [*place, *checks]
 
 
 def _default_scaling(before: Sequence[Mapping[str, Any]], now: Sequence[Check]) -> list[Check]:

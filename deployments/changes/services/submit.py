@@ -15,7 +15,13 @@ from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Preflight
-from deployments.preflight.services import cost, preflight, refusals, scaling_checks
+from deployments.preflight.services import (
+    cost,
+    environment_checks,
+    preflight,
+    refusals,
+    scaling_checks,
+)
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind, ChangeState
@@ -100,7 +106,14 @@ def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Preflig
         clusters.get_cluster(deployment.cluster_id),
         is_in_place=is_in_place,
     )
-    return replace(checked, checks=(*default_scaling, *checked.checks))
+    entered = environment_checks.check_change(
+        environment=deployment.environment,
+        team_id=deployment.team_id,
+        kind=requested.kind,
+        version=requested.version,
+        spec=requested.spec,
+    )
+    return replace(checked, checks=(*entered, *default_scaling, *checked.checks))
 
 
 def check_and_submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> ChangeRequest:

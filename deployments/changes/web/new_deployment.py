@@ -20,6 +20,7 @@ from deployments.changes.web import (
     engine_choices,
     gpu_choice,
     new_deployment_cards,
+    promotion,
     request_body,
     review,
     version_choice,
@@ -72,7 +73,7 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
 
 
 def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
-    draft = build(user, team, {"version": request.GET.get("version", "")})
+    draft = build(user, team, promotion.prefilled(request, user))
     at = "serving" if draft.version else "model"
     only = None if draft.version else version_choice.find_only(user=user, team=team)
     if only is not None:

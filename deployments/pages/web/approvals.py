@@ -16,6 +16,7 @@ from deployments.approvals.web.forms import DecisionForm
 from deployments.changes.selectors import changes, emergency_reviews, shown_evidence
 from deployments.changes.services import decisions, emergency_override, plan_figures, recheck
 from deployments.changes.web import items, new_deployment_cards
+from deployments.environments.web import cards
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.models import ChangeRequest, EmergencyReview
 from deployments.plans.domain import descriptions
@@ -188,6 +189,7 @@ def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
         "checked_at": datetime.fromisoformat(shown["checked_at"]),
         "today_differs": shown_evidence.differences(change, kept) if kept else [],
         "approvals": items.approvals_of(change, shown),
+        "card": cards.card_of(shown.get("promotion", {})),
         "guards": shown["guards"],
         "diff": diff,
         "has_before": any(line.before for line in diff),

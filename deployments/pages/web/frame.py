@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from deployments.changes.web import items
 from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.environments.domain import environment_rules
 from deployments.models import Deployment, Rollout
 from deployments.plans.domain import descriptions
 from deployments.registry.selectors import starts
@@ -169,8 +170,17 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
     scale = HeadAction("Scale", reverse("request-scale", args=args))
     canary = HeadAction("Request a canary", reverse("request-canary", args=args), tone="primary")
     back = HeadAction("Roll back", reverse("request-roll-back", args=args))
+    promote = _promotion(deployment)
     has_past = deployment.stable_revision.number > 1
-    return [retire, stop, scale, *([back] if has_past else []), canary]
+    return [retire, stop, scale, *([back] if has_past else []), *promote, canary]
+
+
+def _promotion(deployment: Deployment) -> list[HeadAction]:
+    environment = environment_rules.next_of(deployment.environment)
+    if environment is None:
+        return []
+    url = reverse("promote-deployment", args=(deployment.team.slug, deployment.name))
+    return [HeadAction(f"Promote to {environment}", url)]
 
 
 def _percent(share: float | None) -> float | None:

@@ -19,6 +19,7 @@ from deployments.preflight.services import (
     cluster_checks,
     compiled_models,
     dry_run,
+    environment_checks,
     image_weights,
     limits,
     monitor_checks,
@@ -35,6 +36,7 @@ from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import Environment
+from deployments.states import ChangeKind
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
@@ -94,8 +96,23 @@ def check_deploy(draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
     else:
         check_name = revision_checks.check_name(cluster, subject.context)
+    place_checks = environment_checks.check_place(
+        environment=draft.environment,
+        cluster_id=cluster.id,
+        cluster=cluster.name,
+        namespace=subject.context.namespace,
+        name=draft.name,
+    )
+    change_checks = environment_checks.check_change(
+        environment=draft.environment,
+        team_id=version.model.team_id,
+        kind=ChangeKind.DEPLOY,
+        version=version,
+        spec=spec,
+    )
     default_checks = scaling_checks.check_default(draft.spec, spec, cluster)
-    return _evaluate(subject, [check_name, *default_checks], is_name_valid=not problem)
+    first = [check_name, *place_checks, *change_checks, *default_checks]
+    return _evaluate(subject, first, is_name_valid=not problem)
 
 
 def check_revision(

@@ -8,6 +8,7 @@ from deployments.preflight.domain.checks import Check, Preflight
 from deployments.preflight.services import (
     capacity_checks,
     compiled_models,
+    environment_checks,
     image_weights,
     limits,
     multi_model_checks,
@@ -22,6 +23,9 @@ _FIELDS = {
     "Version": "version_id",
     "Artifact": "version_id",
     "Signature": "version_id",
+    environment_checks.ENVIRONMENT: "environment",
+    environment_checks.PROMOTION: "version_id",
+    environment_checks.GOLDEN: "version_id",
     "Engine": "engine",
     revision_checks.TRITON_SETTINGS: "batching",
     multi_model_checks.NAME: "packed",

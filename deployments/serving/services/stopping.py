@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from deployments import audit_actions
+from deployments.environments.selectors import environment_rules
 from deployments.models import Deployment, Pipeline
 from deployments.serving.services import desired_state, timeline
-from deployments.states import Environment
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.core.errors import Forbidden
@@ -14,7 +14,8 @@ from portal.core.errors import Forbidden
 def needs_approval(served: Deployment | Pipeline) -> bool:
     """Nobody relies yet on a deployment or pipeline that never served."""
     has_served = served.first_ready_at is not None
-    return Environment(served.environment).is_protected and has_served
+    rules = environment_rules.in_force(served.environment, served.team_id)
+    return has_served and rules.stop_needs_approval
 
 
 def require_free(served: Deployment | Pipeline) -> None:

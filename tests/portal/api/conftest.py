@@ -258,6 +258,7 @@ def fill(world: World) -> FullWorld:
     names = _signing_names(world) | {
         "action_id": action.pk,
         "alert_id": alert.pk,
+        "environment": "production",
         "metric": "availability",
         "invitation_id": invited.row.pk,
         "provider_id": "lab",

@@ -62,6 +62,7 @@ ADMINS = {
     "post approval-rules",
     "put approval-rules/{rule_id}",
     "delete approval-rules/{rule_id}",
+    "put environments/{environment}",
     "delete clusters/{cluster_id}",
     "post trusted-signers",
     "delete trusted-signers/{signer_id}",
@@ -301,6 +302,9 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     statuses = {one: answer.status_code for one, answer in answers.items()}
     reads = {status for status in statuses if status.startswith("get ")} - UPLOADERS - MANAGERS - FLEET
     writes = {one: status for one, status in statuses.items() if one not in reads}
+    # It serves in production, the last environment.
+    assert statuses.pop("get deployments/{deployment_id}/promotion") == 409
+    reads.discard("get deployments/{deployment_id}/promotion")
     assert {read: statuses[read] for read in reads if statuses[read] != 200} == {}
     # A preflight writes nothing; the missing permission is one of its checks.
     assert writes.pop("post deployments/preflight") in {200, 403}

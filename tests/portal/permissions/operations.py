@@ -30,6 +30,7 @@ READ_BY_EVERYONE: Final = _rows(
     "get emergency-reviews",
     "get fleet-actions",
     "get fleet-actions/{action_id}",
+    "get environments",
     "get imports",
     "get me",
     "get me/tokens",
@@ -52,6 +53,8 @@ READ_BY_EVERYONE: Final = _rows(
     "get versions/facets",
     "get versions/quarantined-in-use",
 )
+# It serves in production, the last environment.
+READ_WHERE_IT_CAN: Final = _rows(TEAM, 409, "get deployments/{deployment_id}/promotion")
 READ_BY_THE_TEAM: Final = _rows(
     TEAM,
     200,
@@ -216,7 +219,9 @@ BY_LEADS: Final = (
     *_rows(LEADS, 204, "delete teams/{slug}/members/{username}"),
     *_rows(LEADS, 204, "delete teams/{slug}/delegations/{delegation_id}"),
     *_rows(LEADS, 200, "put teams/{slug}/members/{username}", "put teams/{slug}/rollout-limit"),
-    *_rows(LEADS, 200, "put teams/{slug}/load-tests"),
+    *_rows(
+        LEADS, 200, "put teams/{slug}/load-tests", "put teams/{slug}/environments/{environment}"
+    ),
     *_rows(LEADS, 200, "post alerts/{alert_id}/silence"),
     *_rows(LEADS, 409, "post alerts/{alert_id}/unsilence"),
     *_rows(LEADS, 200, "get teams/{slug}/service-accounts"),
@@ -276,6 +281,7 @@ BY_ADMINS: Final = (
         "post clusters/{cluster_id}/test",
         "put approval-rules/{rule_id}",
         "put clusters/{cluster_id}/serving",
+        "put environments/{environment}",
         stranger=403,
     ),
     # Deployments run on it, and no approval was needed for the rule.
@@ -312,6 +318,7 @@ OF_ONESELF: Final = (
 ROWS: Final = (
     *READ_BY_EVERYONE,
     *READ_BY_THE_TEAM,
+    *READ_WHERE_IT_CAN,
     *OF_MLFLOW,
     *CONVERTED_BY_THE_TEAM,
     *BY_MEMBERS,

@@ -81,6 +81,7 @@ OF_EVERYONE: Final = tuple(
         "confirm",
         "account/security",
         "account/tokens",
+        "admin/environments",
         "advice",
         "alerts",
         "approvals",
@@ -190,6 +191,8 @@ DEPLOYMENTS: Final = (
     # For the actor's own team, which an outsider has too.
     Row("GET deployments/new", f"stranger {MEMBERS}"),
     Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
+    # It serves in production, the last environment.
+    Row(f"GET {_DEPLOYMENT}/promote", MEMBERS, ok=409),
     Row(f"POST {_DEPLOYMENT}/canary", MEMBERS, ok=422, body={"go": "submit", "version": "0"}),
     Row(f"POST {_DEPLOYMENT}/retire", MEMBERS, ok=409, body={"confirmation": "detector"}),
     Row(f"POST {_DEPLOYMENT}/roll-back", MEMBERS, ok=422, body={**_WHY, "revision": "99"}),
@@ -309,6 +312,13 @@ TEAMS: Final = (
     Row(f"POST {_TEAM}/delivery/test", ADMINS),
     Row(f"POST {_TEAM}/delegates", LEADS, ok=422),
     Row(f"POST {_TEAM}/delegates/<int:delegation_id>/end", LEADS, ok=302),
+    Row("GET admin/teams/<slug:slug>/environments/<slug:environment>", LEADS),
+    Row(
+        "POST admin/teams/<slug:slug>/environments/<slug:environment>",
+        LEADS,
+        ok=422,
+        body={"approvals": ""},
+    ),
     Row("POST admin/teams/<slug:slug>/rollout-limit", LEADS, ok=302, body={"percent": "25"}),
     Row(
         f"POST {_LOAD_TESTS}",
@@ -364,6 +374,8 @@ PLATFORM: Final = (
     _of_admins("POST admin/prices/enter", 422, body={"region": "x"}),
     _of_admins("GET admin/prices/of/<str:instance_type>", named={"instance_type": "g5.xlarge"}),
     _of_admins("POST admin/prices/<int:price_id>/remove", 404, named={"price_id": 0}),
+    _of_admins("GET admin/environments/<slug:environment>"),
+    _of_admins("POST admin/environments/<slug:environment>", 422, body={"approvals": ""}),
     _of_admins("GET admin/policy"),
     _of_admins("POST admin/policy", 422, body={"name": ""}),
     _of_admins(f"GET {_POLICY}"),

@@ -1,4 +1,4 @@
-"""deploy, canary, approve."""
+"""deploy, canary, promote-environment, approve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slipway_client import settings
 from slipway_client.cli import exit_codes, formatting
 from slipway_client.cli.context import Context
 from slipway_client.resources.deployments import DEFAULT_STEPS
-from slipway_client.types import Change, ChangePreflight, Preflight, Version
+from slipway_client.types import Change, ChangePreflight, Preflight, Promotion, Version
 
 _SET_HELP = "a setting of the spec, for example --set memory=8Gi --set scaling.kind=hpa"
 
@@ -17,6 +17,7 @@ _SET_HELP = "a setting of the spec, for example --set memory=8Gi --set scaling.k
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_deploy(commands)
     _add_canary(commands)
+    _add_promote(commands)
     command = commands.add_parser("approve", help="approve a change request")
     command.add_argument("change", type=int, help="its number")
     command.add_argument("--comment", default="")
@@ -49,6 +50,18 @@ def _add_canary(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="for example 5:10m:100,25:10m,50:1h; default: 5, 25 and 50%%, 10 minutes each",
     )
     command.set_defaults(run=canary)
+    _add_request_options(command)
+
+
+def _add_promote(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "promote-environment", help="request what serves here for the next environment"
+    )
+    command.add_argument("deployment", help="team/deployment, for example in staging")
+    command.add_argument(
+        "--name", default="", help="of the deployment there; default: the only one of the model"
+    )
+    command.set_defaults(run=promote)
     _add_request_options(command)
 
 
@@ -91,6 +104,15 @@ def canary(context: Context, options: argparse.Namespace) -> int:
     return _finish(context, options, change)
 
 
+def promote(context: Context, options: argparse.Namespace) -> int:
+    client = context.client
+    deployment = client.deployments.get(options.deployment)
+    if options.check:
+        return _show_promotion(context, client.deployments.promotion(deployment.id))
+    change = client.deployments.promote(deployment.id, name=options.name, comment=options.comment)
+    return _finish(context, options, change)
+
+
 def approve(context: Context, options: argparse.Namespace) -> None:
     """The approval names the evidence that was shown here."""
     change = context.client.changes.get(options.change)
@@ -118,6 +140,17 @@ def _show_preflight(context: Context, preflight: Preflight | ChangePreflight) ->
     lines.append("Can be requested." if preflight.can_submit else "Cannot be requested yet.")
     context.show(preflight, *lines)
     return exit_codes.OK if preflight.can_submit else exit_codes.FAILED
+
+
+def _show_promotion(context: Context, found: Promotion) -> int:
+    lines = formatting.preflight(found.checks)
+    if found.evidence is not None:
+        shown = found.evidence
+        lines.insert(0, f"{shown.deployment} r{shown.revision_number}: {shown.progress}")
+        lines.insert(1, f"Golden requests: {shown.golden_detail}")
+    lines.append("Can be requested." if found.is_possible else "Cannot be requested yet.")
+    context.show(found, *lines)
+    return exit_codes.OK if found.is_possible else exit_codes.FAILED
 
 
 def _finish(context: Context, options: argparse.Namespace, change: Change) -> int:

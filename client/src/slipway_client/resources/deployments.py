@@ -18,6 +18,7 @@ from slipway_client.types import (
     DeploymentStats,
     Log,
     Preflight,
+    Promotion,
     Revision,
 )
 
@@ -97,6 +98,26 @@ class Deployments:
         return self.request_change(
             deployment, "canary", comment=comment, version_id=version, **settings
         )
+
+    def promotion(self, deployment: int) -> Promotion:
+        """What it showed of its version, and where that can go next."""
+        return decode(Promotion, self._connection.get(f"deployments/{deployment}/promotion"))
+
+    def promote(self, deployment: int, *, name: str = "", comment: str = "") -> Change:
+        """Request the version of `deployment` for the next environment: as a canary on the deployment
+        `name` there (left out: the only one of its model), else as a new deployment of that name.
+
+        The request carries what this environment showed, and its approval binds to it.
+        """
+        found = self.promotion(deployment)
+        targets = [row for row in found.targets if name in ("", row.name)]
+        if len(targets) == 1:
+            return self.canary(targets[0].id, found.version_id, comment=comment)
+        if not name:
+            known = ", ".join(row.name for row in targets) or "there is none yet"
+            raise InvalidInput(f"Name the deployment in {found.environment}: {known}.")
+        body = {**found.new_deployment, "name": name, "comment": comment}
+        return decode(Change, self._connection.post("deployments", body))
 
     def stop(self, deployment: int, *, reason: str = "") -> Deployment:
         """Stop it now, without an approval."""

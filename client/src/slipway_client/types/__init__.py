@@ -13,6 +13,9 @@ from slipway_client.types.changes import (
     Cost,
     Preflight,
     PreflightCheck,
+    Promotion,
+    PromotionEvidence,
+    PromotionTarget,
     RequiredApproval,
 )
 from slipway_client.types.costs import CostRow, Costs, CostsKey
@@ -78,6 +81,9 @@ __all__ = [
     "Parts",
     "Preflight",
     "PreflightCheck",
+    "Promotion",
+    "PromotionEvidence",
+    "PromotionTarget",
     "RequiredApproval",
     "Revision",
     "RevisionStats",

@@ -47,6 +47,39 @@ class ChangePreflight(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionEvidence(Answer):
+    """What an environment showed of a version; `golden` is passed, failed, not run or none."""
+
+    environment: str
+    deployment: str
+    revision_number: int
+    is_finished: bool
+    progress: str
+    golden: str
+    golden_detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionTarget(Answer):
+    id: int
+    name: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion(Answer):
+    """Where the version of a deployment can go next. `new_deployment` is a request without a name."""
+
+    environment: str
+    version_id: int
+    is_possible: bool
+    evidence: PromotionEvidence | None
+    checks: tuple[PreflightCheck, ...]
+    targets: tuple[PromotionTarget, ...]
+    new_deployment: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredApproval(Answer):
     """One rule that the change needs, and how far it is met."""
 
@@ -72,6 +105,7 @@ class Change(Answer):
     revision: Revision | None
     checks: tuple[PreflightCheck, ...]
     cost: Mapping[str, Any]
+    promotion: Mapping[str, Any]
     evidence_hash: str = ""
     required_approvals: tuple[RequiredApproval, ...]
     created_at: datetime

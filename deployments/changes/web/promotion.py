@@ -1,0 +1,43 @@
+"""What a deployment showed, and where its version can go next."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from deployments.changes.services import promotions
+from deployments.changes.web import request_body
+from deployments.environments.web import cards
+from deployments.serving.selectors import deployments
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.ui.access import people_only
+
+
+@require_safe
+@people_only
+def promote(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    policy.require(user, Action.REQUEST_CHANGE, deployment)
+    found = promotions.preview(actor=user, deployment_id=deployment.pk)
+    context = {
+        "deployment": deployment,
+        "promotion": found,
+        "card": cards.card_of(found.evidence.to_json()) if found.evidence else None,
+    }
+    return render(request, "changes/promote.html", context)
+
+
+def prefilled(request: HttpRequest, user: User) -> dict[str, str]:
+    """The chosen version; in a promotion also the settings of the deployment that it comes from."""
+    source = request.GET.get("promoted_from", "")
+    if not source.isdecimal():
+        return {"version": request.GET.get("version", "")}
+    body = promotions.request_body(actor=user, deployment_id=int(source))
+    try:
+        return request_body.fields_of(body)
+    except request_body.Unreadable:
+        # Settings that only the API can state.
+        return {"version": str(body["version_id"]), "environment": body["environment"]}

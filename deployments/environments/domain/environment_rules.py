@@ -1,0 +1,99 @@
+"""The rules of an environment: the platform's, and those that a team adds for itself.
+
+Both hold, so the stricter value of each field wins and a team never loosens what the platform set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any, Final
+
+from deployments.states import Environment
+
+MOST_APPROVALS: Final = 5
+# From the least to the most protected; versions are promoted in this order.
+ORDER: Final = (Environment.DEVELOPMENT, Environment.STAGING, Environment.PRODUCTION)
+
+
+class ApproverGroup(StrEnum):
+    """From the weaker to the stricter."""
+
+    LEAD = "lead"
+    ADMIN = "admin"
+
+
+ROLES: Final = tuple(role.value for role in ApproverGroup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRules:
+    """`role` "lead" means a lead or a platform admin. `promoted_from` is the environment in which a
+    version must have served before it enters this one; empty: none.
+    """
+
+    approvals: int = 1
+    role: str = ApproverGroup.LEAD.value
+    stop_needs_approval: bool = False
+    callers_need_key: bool = False
+    golden_required: bool = False
+    promoted_from: str = ""
+
+    def merged_with(self, other: EnvironmentRules) -> EnvironmentRules:
+        """The rules when both hold."""
+        return EnvironmentRules(
+            approvals=max(self.approvals, other.approvals),
+            role=max(self.role, other.role, key=ROLES.index),
+            stop_needs_approval=self.stop_needs_approval or other.stop_needs_approval,
+            callers_need_key=self.callers_need_key or other.callers_need_key,
+            golden_required=self.golden_required or other.golden_required,
+            promoted_from=max(self.promoted_from, other.promoted_from, key=_rank),
+        )
+
+    def weaker_fields(self, before: EnvironmentRules) -> tuple[str, ...]:
+        """Fields in which these rules ask for less than `before`."""
+        kept = asdict(self.merged_with(before))
+        mine = asdict(self)
+        return tuple(field.name for field in fields(self) if kept[field.name] != mine[field.name])
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRules:
+        return cls(**{field.name: data[field.name] for field in fields(cls)})
+
+
+DEFAULTS: Final[Mapping[Environment, EnvironmentRules]] = {
+    Environment.DEVELOPMENT: EnvironmentRules(),
+    Environment.STAGING: EnvironmentRules(),
+    # Users rely on its answers, so ending them takes the approval that starting them took.
+    Environment.PRODUCTION: EnvironmentRules(stop_needs_approval=True),
+}
+
+
+def previous_of(environment: str) -> Environment | None:
+    """Where a version comes from when it is promoted to this environment."""
+    index = ORDER.index(Environment(environment))
+    return ORDER[index - 1] if index else None
+
+
+def source_of(environment: str, rules: EnvironmentRules) -> str:
+    """Where the evidence of a promotion to the environment comes from; empty for the first one."""
+    return rules.promoted_from or previous_of(environment) or ""
+
+
+def next_of(environment: str) -> Environment | None:
+    """Where a version goes when it is promoted from this environment."""
+    index = ORDER.index(Environment(environment)) + 1
+    return ORDER[index] if index < len(ORDER) else None
+
+
+def sources_of(environment: str) -> tuple[Environment, ...]:
+    """Environments that a version can be promoted from to this one."""
+    return ORDER[: ORDER.index(Environment(environment))]
+
+
+def _rank(environment: str) -> int:
+    return ORDER.index(Environment(environment)) if environment else -1

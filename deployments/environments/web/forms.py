@@ -1,0 +1,89 @@
+"""The form of an environment's rules."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+
+from deployments.environments.domain import environment_rules
+from deployments.environments.domain.environment_rules import (
+    MOST_APPROVALS,
+    ApproverGroup,
+    EnvironmentRules,
+)
+from fleet.clusters.selectors import clusters
+from portal.ui.service_form import ServiceForm
+
+_ROLES = (
+    (ApproverGroup.LEAD.value, "team leads and platform admins"),
+    (ApproverGroup.ADMIN.value, "platform admins only"),
+)
+
+
+class EnvironmentForm(ServiceForm):
+    """Without a field for what does not apply: clusters to a team, promotion to the first environment."""
+
+    approvals = forms.IntegerField(
+        label="Approvals",
+        min_value=1,
+        max_value=MOST_APPROVALS,
+        help_text="From different people, never the requester.",
+    )
+    role = forms.ChoiceField(label="Approvers", choices=_ROLES)
+    promoted_from = forms.ChoiceField(
+        label="Promoted from",
+        required=False,
+        help_text="A version must have served there with its rollout completed.",
+    )
+    golden_required = forms.BooleanField(
+        label="Golden requests must have passed",
+        required=False,
+        help_text="In the environment before. Without one, the model must have golden requests.",
+    )
+    callers_need_key = forms.BooleanField(
+        label="Callers need a key",
+        required=False,
+        help_text="No address that is open to everyone who reaches the gateway.",
+    )
+    stop_needs_approval = forms.BooleanField(
+        label="Stopping needs approval",
+        required=False,
+        help_text="Of what has served. A rollout can be paused and aborted at any time.",
+    )
+    clusters = forms.MultipleChoiceField(
+        label="Reserved clusters",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="They admit only environments that list them.",
+    )
+
+    def __init__(self, *args: Any, environment: str, is_platform: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        sources = environment_rules.sources_of(environment)
+        if sources:
+            choices = [("", "not required"), *((source.value, source.value) for source in sources)]
+            cast("forms.ChoiceField", self.fields["promoted_from"]).choices = choices
+        else:
+            del self.fields["promoted_from"]
+        if is_platform:
+            known = [(str(cluster.id), cluster.name) for cluster in clusters.list_clusters()]
+            cast("forms.MultipleChoiceField", self.fields["clusters"]).choices = known
+        else:
+            del self.fields["clusters"]
+
+    @property
+    def rules(self) -> EnvironmentRules:
+        data = self.cleaned_data
+        return EnvironmentRules(
+            approvals=data["approvals"],
+            role=data["role"],
+            stop_needs_approval=data["stop_needs_approval"],
+            callers_need_key=data["callers_need_key"],
+            golden_required=data["golden_required"],
+            promoted_from=data.get("promoted_from", ""),
+        )
+
+    @property
+    def cluster_ids(self) -> tuple[int, ...]:
+        return tuple(int(pk) for pk in self.cleaned_data.get("clusters", ()))
