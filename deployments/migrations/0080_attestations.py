@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('deployments', '0008_alerts'),
+        ('deployments', '0070_environments'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('fleet', '0009_ledger_months'),
+        ('fleet', '0040_aborted_requests'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -35,8 +35,7 @@ from deployments.preflight.services.cost import ReplacedDeployment, SharesByClus
 from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
-from deployments.states import Environment
-from deployments.states import ChangeKind
+from deployments.states import ChangeKind, Environment
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters

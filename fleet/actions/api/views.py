@@ -12,13 +12,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from fleet.actions.api.serializers import (
-    ActionFilterSerializer,
-    ApproveActionSerializer,
     ActionCommentSerializer,
+    ActionFilterSerializer,
+    ActionReasonSerializer,
+    ApproveActionSerializer,
     DrainSerializer,
     FleetActionDetailsSerializer,
     FleetActionSerializer,
-    ActionReasonSerializer,
 )
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.selectors import actions

@@ -239,7 +239,9 @@ class HttpKubeClient:
     def groups(self) -> dict[str, list[str]]:
         """API group to served versions, the preferred one first."""
         listed = self._transport.json("GET", "/apis")
-        return {group["name"]: api_groups.preferred_first(group) for group in listed.get("groups") or []}
+        return {
+            group["name"]: api_groups.preferred_first(group) for group in listed.get("groups") or []
+        }
 
     def resources(self, api_version: str) -> frozenset[str]:
         """Plurals that a group and version serves now."""

@@ -300,7 +300,9 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     answers = {item: send(client, item, full_world.names) for item in mine}
 
     statuses = {one: answer.status_code for one, answer in answers.items()}
-    reads = {status for status in statuses if status.startswith("get ")} - UPLOADERS - MANAGERS - FLEET
+    reads = (
+        {status for status in statuses if status.startswith("get ")} - UPLOADERS - MANAGERS - FLEET
+    )
     writes = {one: status for one, status in statuses.items() if one not in reads}
     # It serves in production, the last environment.
     assert statuses.pop("get deployments/{deployment_id}/promotion") == 409
