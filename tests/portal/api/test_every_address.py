@@ -23,6 +23,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 SHARED = {
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-pools",
     "get clusters/{cluster_id}/shares",
     "get prices",
 }
@@ -40,6 +41,8 @@ ANONYMOUS = {
 # Nodes belong to no team: a lead of any may request, and refusals hide nothing.
 FLEET = {
     "get nodes/{node_id}/drain-preview",
+    "post clusters/{cluster_id}/node-pools",
+    "post clusters/{cluster_id}/node-pools/{pool}",
     "post nodes/{node_id}/cordon",
     "post nodes/{node_id}/drain",
     "post nodes/{node_id}/uncordon",
@@ -152,6 +155,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "put deployments/{deployment_id}/drift": {"policy": "hold"},
     "put deployments/{deployment_id}/health": {"is_on": False},
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
+    "post clusters/{cluster_id}/node-pools": {
+        "name": "gpu",
+        "node_class": "gpu",
+        "instance_types": ["g5.xlarge"],
+    },
     "post fleet-actions/{action_id}/approve": {"evidence_hash": "0" * 64},
     "post fleet-actions/{action_id}/reject": {"comment": "no"},
     "post changes/{change_id}/approve-in-emergency": {
@@ -288,7 +296,9 @@ def test_a_viewer_reads_all_and_changes_nothing(full_world: FullWorld) -> None:
     answers = {item: send(client, item, full_world.names) for item in mine}
 
     statuses = {one: answer.status_code for one, answer in answers.items()}
-    reads = {status for status in statuses if status.startswith("get ")} - UPLOADERS - MANAGERS - FLEET
+    reads = (
+        {status for status in statuses if status.startswith("get ")} - UPLOADERS - MANAGERS - FLEET
+    )
     writes = {one: status for one, status in statuses.items() if one not in reads}
     assert {read: statuses[read] for read in reads if statuses[read] != 200} == {}
     # A preflight writes nothing; the missing permission is one of its checks.
