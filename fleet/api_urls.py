@@ -1,5 +1,6 @@
 from django.urls import URLPattern, path
 
+from fleet.actions.api import pools
 from fleet.actions.api import views as action_views
 from fleet.capacity.api import drain, node_views
 from fleet.capacity.api import views as capacity_views
@@ -22,6 +23,14 @@ urlpatterns: list[URLPattern] = [
         name="serving-policy",
     ),
     path("clusters/<int:cluster_id>/shares", capacity_views.SharesView.as_view(), name="shares"),
+    path(
+        "clusters/<int:cluster_id>/node-pools", pools.NodePoolsView.as_view(), name="node-pools"
+    ),
+    path(
+        "clusters/<int:cluster_id>/node-pools/<slug:pool>",
+        pools.NodePoolView.as_view(),
+        name="node-pool",
+    ),
     path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
     path("nodes/<int:node_id>", node_views.NodeView.as_view(), name="node"),
     path(

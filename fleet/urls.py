@@ -4,6 +4,7 @@ from django.urls import URLPattern, path
 
 from fleet.actions.web import node_actions
 from fleet.actions.web import pages as action_pages
+from fleet.actions.web import pools
 from fleet.capacity.web import node, pages
 from fleet.costs.web import callers as caller_costs
 from fleet.costs.web import pages as cost_pages
@@ -18,6 +19,13 @@ urlpatterns: list[URLPattern] = [
     path("fleet/nodes/<int:node_id>/actions", node_actions.node_actions, name="node-actions"),
     path("fleet/actions", action_pages.actions_page, name="fleet-actions"),
     path("fleet/actions/<int:action_id>", action_pages.action_page, name="fleet-action"),
+    path("fleet/pools", pools.pools_page, name="node-pools"),
+    path("fleet/clusters/<int:cluster_id>/pools/new", pools.create_pool, name="new-node-pool"),
+    path(
+        "fleet/clusters/<int:cluster_id>/pools/of/<slug:name>",
+        pools.change_pool,
+        name="node-pool",
+    ),
     path("costs", cost_pages.costs_page, name="costs"),
     path("costs.csv", cost_pages.costs_csv, name="costs-csv"),
     path("costs/callers", caller_costs.callers_page, name="caller-costs"),

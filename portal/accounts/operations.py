@@ -25,6 +25,7 @@ _READ: Final = """
     get changes/{change_id}/checks
     get clusters
     get clusters/{cluster_id}
+    get clusters/{cluster_id}/node-pools
     get clusters/{cluster_id}/shares
     get costs
     get costs.csv
@@ -132,6 +133,8 @@ _REQUEST: Final = """
     post advice/{item_id}/request
     post advice/{item_id}/snooze
     post changes/{change_id}/withdraw
+    post clusters/{cluster_id}/node-pools
+    post clusters/{cluster_id}/node-pools/{pool}
     post deployments
     post deployments/preflight
     post deployments/{deployment_id}/changes

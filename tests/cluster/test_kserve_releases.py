@@ -25,7 +25,7 @@ from fleet.clusters.domain import kserve_releases
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.services import capabilities
 from fleet.kube.domain.errors import ClusterError
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients, objects
 from fleet.models import Cluster
 from portal.core import clock

@@ -17,9 +17,10 @@ from fleet.clusters.services import api_server_probe, capabilities, gateway_prob
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
-from fleet.kube.gateways.client import HttpKubeClient, KubeClient
+from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.gateways.transport import Transport
-from fleet.kube.services import clients, nodes, objects
+from fleet.kube.services import clients, node_pools, nodes, objects
 from fleet.observation.services import watch
 from tests.accounts import make_team
 from tests.contract.account import cluster_rbac
@@ -123,6 +124,9 @@ def what_fleet_actions_do(cluster_id: int, namespace: str) -> None:
     quietly(nodes.patch, uid="requested", body={"spec": {"unschedulable": True}}, **of_node)
     quietly(nodes.list_pods, **of_node)
     quietly(nodes.evict, cluster_id=cluster_id, namespace=namespace, pod="requested", uid="u")
+    of_pool: Mapping[str, Any] = {"cluster_id": cluster_id, "name": "requested"}
+    quietly(node_pools.get, **of_pool)
+    quietly(node_pools.patch, body={}, **of_pool)
 
 
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
@@ -241,7 +245,11 @@ def test_fleet_actions_have_a_role_of_their_own_that_has_to_be_chosen(db: None) 
     role, binding = chosen[len(plain) :]
     assert role["metadata"]["name"] == binding["roleRef"]["name"] == "slipway-fleet"
     granted = [(rule["resources"], rule["verbs"]) for rule in role["rules"]]
-    assert granted == [(["nodes"], ["get", "patch"]), (["pods/eviction"], ["create"])]
+    assert granted == [
+        (["nodes"], ["get", "patch"]),
+        (["pods/eviction"], ["create"]),
+        (["nodepools"], ["get", "create", "patch"]),
+    ]
 
 
 def test_manifest_is_accepted_by_the_schemas_of_kubernetes(db: None) -> None:

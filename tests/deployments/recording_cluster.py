@@ -9,8 +9,8 @@ from typing import Any
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Unreachable
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import ResourceType, find
-from fleet.kube.gateways.client import Listing
 from fleet.kube.gateways.connection_probe import ProbeStep
+from fleet.kube.gateways.kube_client import Listing
 
 
 class RecordingCluster:

@@ -7,8 +7,8 @@ from typing import Any
 
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import Manifest, ResourceType, find
-from fleet.kube.gateways.client import Listing, WatchEvent
 from fleet.kube.gateways.connection_probe import ProbeStep
+from fleet.kube.gateways.kube_client import Listing, WatchEvent
 
 
 class FakeKube:
@@ -35,6 +35,8 @@ class FakeKube:
         # Kind, name and body of each merge patch; namespace and name of each evicted pod.
         self.patched: list[tuple[str, str, dict[str, Any]]] = []
         self.evicted: list[tuple[str, str]] = []
+        # What the cluster says of an object of the kind, as the kind.
+        self.invalid: dict[str, ClusterError] = {}
         # Why a pod is not evicted, and what is raised after an eviction was stored.
         self.held: dict[tuple[str, str], ClusterError] = {}
         self.on_evict: list[BaseException] = []
@@ -62,6 +64,8 @@ class FakeKube:
         on_warning: Callable[[str], None] | None = None,
     ) -> dict[str, Any]:
         self._check()
+        if str(manifest["kind"]) in self.invalid:
+            raise self.invalid[str(manifest["kind"])]
         self.applied.append((str(manifest["kind"]), dry_run))
         if not dry_run:
             self.put(manifest)
@@ -112,9 +116,19 @@ class FakeKube:
             raise self.on_evict.pop()
 
     def merge_patch(
-        self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
+        self,
+        kind: ResourceType,
+        namespace: str | None,
+        name: str,
+        patch: Manifest,
+        *,
+        dry_run: bool = False,
     ) -> dict[str, Any]:
         current = self.get(kind, namespace, name)
+        if kind.kind in self.invalid:
+            raise self.invalid[kind.kind]
+        if dry_run:
+            return _merged(current, patch)
         self.patched.append((kind.kind, name, dict(patch)))
         current.update(_merged(current, patch))
         return current

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, FEWEST_MINUTES, MOST_MINUTES
 from fleet.actions.domain.kinds import ActionKind, TargetKind
+from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES
 from fleet.actions.domain.states import ActionState
 from portal.api.base_serializer import Serializer, choice_of, dollars
 
@@ -100,3 +101,46 @@ class FleetActionDetailsSerializer(FleetActionSerializer):
 class ActionFilterSerializer(Serializer):
     state = choice_of(ActionState, required=False)
     cluster = serializers.IntegerField(required=False, min_value=1)
+
+
+class PoolSettingsSerializer(ActionCommentSerializer):
+    instance_types = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        max_length=40,
+        default=list,
+        help_text="empty: the pool keeps how it chooses types",
+    )
+    capacity_types = serializers.ListField(
+        child=serializers.ChoiceField(choices=list(CAPACITY_TYPES)), default=["on-demand"]
+    )
+    gpu_limit = serializers.IntegerField(
+        default=None, allow_null=True, min_value=0, max_value=10_000, help_text="null: no limit"
+    )
+    taints = serializers.ListField(
+        child=serializers.CharField(max_length=200),
+        max_length=20,
+        default=list,
+        help_text="key=value:Effect",
+    )
+    consolidation = serializers.ChoiceField(choices=list(POLICIES), default="WhenEmpty")
+    consolidate_after = serializers.CharField(default="5m", max_length=10)
+
+
+class NewPoolSerializer(PoolSettingsSerializer):
+    name = serializers.CharField(max_length=63)
+    node_class = serializers.CharField(max_length=63, help_text="an EC2NodeClass of the cluster")
+
+
+class RequirementSerializer(Serializer):
+    key = serializers.CharField()
+    operator = serializers.CharField()
+    values = serializers.ListField(child=serializers.CharField())
+
+
+class NodePoolSerializer(Serializer):
+    name = serializers.CharField(source="pool.name")
+    requirements = RequirementSerializer(source="pool.requirements", many=True)
+    gpu_limit = serializers.IntegerField(source="pool.gpu_limit", allow_null=True)
+    gpus = serializers.IntegerField(source="pool.gpus", help_text="of its nodes now")
+    nodes = serializers.IntegerField()
+    is_ready = serializers.BooleanField(source="pool.is_ready")

@@ -30,7 +30,7 @@ from portal.api.pagination import CursorPage
 from portal.api.requests import actor_of, read_query
 
 _TAGS: Final = ["fleet"]
-_HOW: Final = (
+HOW: Final = (
     "Nothing happens before another platform admin approves it; a worker then carries it out. For leads "
     "and platform admins."
 )
@@ -93,7 +93,7 @@ def _request(run: Any, operation_id: str, description: str, body: Any) -> type[A
         shown_by=FleetActionDetailsSerializer,
         show=details,
         status=201,
-        description=f"{description} {_HOW}",
+        description=f"{description} {HOW}",
     )
 
 

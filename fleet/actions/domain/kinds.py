@@ -9,6 +9,8 @@ class ActionKind(StrEnum):
     CORDON = "cordon"
     UNCORDON = "uncordon"
     DRAIN = "drain"
+    CHANGE_NODE_POOL = "change_node_pool"
+    CREATE_NODE_POOL = "create_node_pool"
 
     @property
     def verb(self) -> str:
@@ -18,3 +20,4 @@ class ActionKind(StrEnum):
 
 class TargetKind(StrEnum):
     NODE = "node"
+    NODE_POOL = "node pool"

@@ -11,7 +11,7 @@ from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind
 from fleet.actions.domain.outcomes import Outcome
-from fleet.actions.services import cordon, drain
+from fleet.actions.services import cordon, drain, node_pools
 from fleet.models import FleetAction
 
 _A_PATCH: Final = timedelta(minutes=15)
@@ -45,6 +45,16 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
         advance=drain.advance,
         revert=cordon.revert,
         time_limit=lambda action: DrainSettings.from_json(action.parameters).time_limit,
+    ),
+    ActionKind.CHANGE_NODE_POOL: Handler(
+        observe=node_pools.observe_change,
+        advance=node_pools.advance_change,
+        revert=node_pools.revert,
+    ),
+    ActionKind.CREATE_NODE_POOL: Handler(
+        observe=node_pools.observe_creation,
+        advance=node_pools.advance_creation,
+        revert=node_pools.revert,
     ),
 }
 

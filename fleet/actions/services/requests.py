@@ -11,14 +11,15 @@ from fleet.actions.domain import evidence as evidence_rules
 from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind, TargetKind
+from fleet.actions.domain.pool_settings import PoolSettings, problem_with_name
 from fleet.actions.domain.states import OPEN, SUBMITTED_FOR, ActionState
 from fleet.actions.services import audit_actions, handlers, notifications, transitions
 from fleet.capacity.selectors import node_details
-from fleet.models import FleetAction
+from fleet.models import Cluster, FleetAction
 from portal.accounts import fleet_policy
 from portal.accounts.models import User
 from portal.core import clock
-from portal.core.errors import Conflict, Invalid
+from portal.core.errors import Conflict, Invalid, NotFound
 
 _LONGEST_COMMENT: Final = 2000
 
@@ -44,6 +45,43 @@ def request_drain(
         raise Invalid("The settings of the drain are not valid.", fields=problems)
     action = of_node(actor, ActionKind.DRAIN, node_id, settings.to_json())
     return _request(actor, action, comment)
+
+
+def request_pool_change(
+    *, actor: User, cluster_id: int, name: str, settings: PoolSettings, comment: str = ""
+) -> FleetAction:
+    """Change a Karpenter NodePool: what `settings` does not name stays."""
+    action = _of_pool(actor, ActionKind.CHANGE_NODE_POOL, cluster_id, name, settings)
+    return _request(actor, action, comment)
+
+
+def request_pool_creation(
+    *, actor: User, cluster_id: int, name: str, settings: PoolSettings, comment: str = ""
+) -> FleetAction:
+    action = _of_pool(actor, ActionKind.CREATE_NODE_POOL, cluster_id, name, settings)
+    return _request(actor, action, comment)
+
+
+def _of_pool(
+    actor: User, kind: ActionKind, cluster_id: int, name: str, settings: PoolSettings
+) -> FleetAction:
+    fleet_policy.require_requester(actor)
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    if cluster is None:
+        raise NotFound(f"Cluster {cluster_id} does not exist.")
+    problems = settings.problems(is_new=kind is ActionKind.CREATE_NODE_POOL)
+    if problem := problem_with_name(name):
+        problems["name"] = problem
+    if problems:
+        raise Invalid("The settings of the node pool are not valid.", fields=problems)
+    return FleetAction(
+        cluster=cluster,
+        kind=kind,
+        target_kind=TargetKind.NODE_POOL,
+        target=name,
+        parameters=settings.to_json(),
+        requester=actor,
+    )
 
 
 def of_node(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 
 from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, FEWEST_MINUTES, MOST_MINUTES
+from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES, PoolSettings
 from portal.ui.service_form import CommentForm
 
 
@@ -34,3 +35,74 @@ class DecisionForm(CommentForm):
 
     evidence_hash = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
     decision = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
+
+
+class PoolForm(CommentForm):
+    """Of a Karpenter NodePool. Lists are written with commas or spaces."""
+
+    instance_types = forms.CharField(
+        label="Instance types",
+        required=False,
+        max_length=1500,
+        help_text="g5.xlarge, g6.xlarge. Empty: the pool keeps how it chooses types.",
+    )
+    capacity_types = forms.MultipleChoiceField(
+        label="Capacity",
+        choices=[(name, name) for name in CAPACITY_TYPES],
+        widget=forms.CheckboxSelectMultiple,
+        initial=["on-demand"],
+        help_text="With both, Karpenter starts spot nodes first.",
+    )
+    gpu_limit = forms.IntegerField(
+        label="GPU limit",
+        required=False,
+        min_value=0,
+        max_value=10_000,
+        help_text="Of all its nodes. Empty: no limit. 0: no node starts.",
+    )
+    taints = forms.CharField(
+        required=False, max_length=1500, help_text="nvidia.com/gpu=true:NoSchedule"
+    )
+    consolidation = forms.ChoiceField(
+        choices=[(name, name) for name in POLICIES],
+        help_text="Whether nodes that are not empty may be replaced by fewer or cheaper ones.",
+    )
+    consolidate_after = forms.CharField(
+        label="Consolidate after",
+        initial="5m",
+        max_length=10,
+        help_text="How long nothing changed on a node: 30s, 5m, 1h, or Never.",
+    )
+
+    @property
+    def settings(self) -> PoolSettings:
+        data = self.cleaned_data
+        return PoolSettings(
+            instance_types=_words(data["instance_types"]),
+            capacity_types=tuple(data["capacity_types"]),
+            gpu_limit=data["gpu_limit"],
+            taints=_words(data["taints"]),
+            consolidation=data["consolidation"],
+            consolidate_after=data["consolidate_after"],
+            node_class=data.get("node_class", ""),
+        )
+
+
+class NewPoolForm(PoolForm):
+    name = forms.CharField(max_length=63, help_text="Lowercase letters, digits and hyphens.")
+    node_class = forms.CharField(
+        label="EC2NodeClass", max_length=63, help_text="Of the cluster: image, subnets, role."
+    )
+
+
+def initial_of(settings: PoolSettings) -> dict[str, Any]:
+    return {
+        **settings.to_json(),
+        "instance_types": ", ".join(settings.instance_types),
+        "capacity_types": list(settings.capacity_types),
+        "taints": ", ".join(settings.taints),
+    }
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.replace(",", " ").split()))

@@ -15,7 +15,7 @@ from fleet.actions.domain.states import ActionState
 from fleet.actions.selectors import actions
 from fleet.actions.services import decisions
 from fleet.actions.web.forms import DecisionForm
-from fleet.actions.web.rows import DeploymentRow
+from fleet.actions.web.rows import DeploymentRow, diff_lines
 from fleet.models import FleetAction
 from portal.accounts.models import User
 from portal.ui.access import keeps_input, people_only
@@ -84,6 +84,7 @@ def _context_of(user: User, action: FleetAction, form: DecisionForm) -> dict[str
     return {
         "action": action,
         "evidence": evidence,
+        "yaml_diff": diff_lines(evidence.yaml_before, evidence.yaml_after),
         "deployments": [DeploymentRow.of(row) for row in evidence.deployments],
         "form": form,
         "may_decide": is_submitted and not why_not,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from typing import Final
 
 from fleet.actions.domain.evidence import AffectedDeployment
 from fleet.capacity.domain.drain_preview import MovedPod
@@ -27,3 +29,22 @@ class DeploymentRow:
     @classmethod
     def of(cls, affected: AffectedDeployment) -> DeploymentRow:
         return cls(affected, deployment_url(affected.team_slug, affected.deployment))
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """`sign` is that of a unified diff: + - @, or empty for a line of both."""
+
+    sign: str
+    text: str
+
+
+_CONTEXT: Final = 3
+
+
+def diff_lines(before: str, after: str) -> list[DiffLine]:
+    """A unified diff; a new document is shown whole."""
+    if not before:
+        return [DiffLine("+", line) for line in after.splitlines()]
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
+    return [DiffLine(line[:1].strip(), line[1:]) for line in list(lines)[2:]]

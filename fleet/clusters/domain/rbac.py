@@ -168,6 +168,7 @@ _AT_GATEWAYS: tuple[Permission, ...] = (
 FLEET_ACTIONS: tuple[Permission, ...] = (
     _cluster("", "nodes", ("get", "patch"), "cordoning and uncordoning nodes"),
     _cluster("", "pods/eviction", ("create",), "draining nodes, as disruption budgets allow"),
+    _cluster("karpenter.sh", "nodepools", ("get", *_APPLY), "changing and creating node pools"),
 )
 
 

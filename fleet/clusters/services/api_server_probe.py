@@ -10,7 +10,7 @@ from fleet.clusters.domain.capabilities import Feature
 from fleet.clusters.services.unknown_features import or_unknown
 from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.domain.resource_types import ResourceType
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 
 ENDPOINT_SLICE = ResourceType("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 # Every API server writes its own address there; on EKS those of its network interfaces in the VPC.

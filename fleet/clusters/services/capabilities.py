@@ -21,7 +21,7 @@ from fleet.gpus.domain import shares
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import Manifest, ResourceType
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from portal.core import clock
@@ -58,7 +58,7 @@ _KEDAS_OWN = Feature(
 )
 _NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
 _NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
-NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
+NODE_POOL = resource_types.NODE_POOL
 PROMETHEUS = ResourceType("monitoring.coreos.com/v1", "Prometheus", "prometheuses")
 
 

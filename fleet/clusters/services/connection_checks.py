@@ -11,7 +11,7 @@ from fleet.clusters.domain.connection_checks import Check
 from fleet.clusters.domain.rbac import PERMISSIONS, Permission
 from fleet.clusters.services import capabilities
 from fleet.kube.domain.errors import ClusterError
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster, Workload
 from portal.accounts import policy

@@ -11,7 +11,7 @@ from fleet.clusters.services.unknown_features import or_unknown
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import Manifest, ResourceType
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 
 GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")

@@ -7,7 +7,7 @@ import re
 from fleet.clusters.domain.rbac import CONTROLLERS
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 
 _TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
 

@@ -12,7 +12,7 @@ from fleet.clusters.services.installed_versions import read_version
 from fleet.clusters.services.unknown_features import or_unknown
 from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import ResourceType
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 
 _GROUP = "serving.kserve.io"
 _ALPHA = (f"{_GROUP}/v1alpha2", f"{_GROUP}/v1alpha1")

@@ -38,6 +38,8 @@ NETWORK_POLICY = ResourceType("networking.k8s.io/v1", "NetworkPolicy", "networkp
 DISRUPTION_BUDGET = ResourceType("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 SERVICE_MONITOR = ResourceType("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors")
 
+NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
+
 KNOWN: tuple[ResourceType, ...] = (
     POD,
     NODE,
@@ -74,6 +76,7 @@ KNOWN: tuple[ResourceType, ...] = (
         "localmodelnodegroups",
         is_namespaced=False,
     ),
+    NODE_POOL,
     ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),

@@ -1,12 +1,10 @@
-"""The only client of Kubernetes API servers: objects, watches, logs and the pod proxy."""
+"""KubeClient over HTTP."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
 from urllib.parse import quote
 
 from fleet.kube.domain import api_groups, eviction, label_selectors
@@ -16,93 +14,14 @@ from fleet.kube.domain.label_selectors import Labels
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import POD, Manifest, ResourceType, find
 from fleet.kube.gateways.connection_probe import ProbeStep
+from fleet.kube.gateways.kube_client import WATCH_SECONDS, Json, Listing, WatchEvent
 from fleet.kube.gateways.status_errors import error_of
 from fleet.kube.gateways.transport import Transport
 
 FIELD_MANAGER = "slipway"
 _PAGE = 500
-# The server ends a watch after this long; no data beyond it means that the stream is dead.
-WATCH_SECONDS = 50
 _WATCH_GRACE_SECONDS = 15
 _APPLY_SECONDS = 30.0
-
-Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    items: list[Json]
-    resource_version: str
-
-
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
-
-    type: str
-    object: Json
-    resource_version: str
-
-
-class KubeClient(Protocol):
-    """Every method raises a ClusterError and returns within its timeout."""
-
-    def apply(
-        self,
-        manifest: Manifest,
-        *,
-        dry_run: bool = False,
-        force: bool = False,
-        on_warning: Callable[[str], None] | None = None,
-    ) -> Json: ...
-
-    def get(self, kind: ResourceType, namespace: str | None, name: str) -> Json: ...
-
-    def list_all(
-        self,
-        kind: ResourceType,
-        *,
-        namespace: str | None = None,
-        labels: Labels | None = None,
-        fields: str = "",
-    ) -> Listing: ...
-
-    def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None: ...
-
-    def evict(self, namespace: str, pod: str, *, uid: str) -> None: ...
-
-    def merge_patch(
-        self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
-    ) -> Json: ...
-
-    def watch(
-        self,
-        kind: ResourceType,
-        *,
-        resource_version: str,
-        labels: Mapping[str, str] | None = None,
-        seconds: int = WATCH_SECONDS,
-    ) -> Iterator[WatchEvent]: ...
-
-    def proxy_get(
-        self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
-    ) -> str: ...
-
-    def proxy_request(self, call: PodRequest) -> PodResponse: ...
-
-    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str: ...
-
-    def version(self) -> str: ...
-
-    def groups(self) -> dict[str, list[str]]: ...
-
-    def resources(self, api_version: str) -> frozenset[str]: ...
-
-    def may(self, attributes: Mapping[str, str]) -> bool: ...
-
-    def probe_connection(self) -> list[ProbeStep]: ...
-
-    def resource_type(self, api_version: str, kind: str) -> ResourceType: ...
 
 
 class HttpKubeClient:
@@ -128,9 +47,7 @@ class HttpKubeClient:
                 f"A {manifest.get('kind')} without metadata.name was to be applied."
             )
         kind = self.resource_type(str(manifest["apiVersion"]), str(manifest["kind"]))
-        query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")]
-        query += [("force", "true")] if force else []
-        query += [("dryRun", "All")] if dry_run else []
+        query = [*_strict(dry_run=dry_run), *([("force", "true")] if force else [])]
         return self._transport.json(
             "PATCH",
             kind.path(metadata.get("namespace"), metadata["name"]),
@@ -178,12 +95,18 @@ class HttpKubeClient:
         self._transport.json("POST", f"{POD.path(namespace, pod)}/eviction", body=body)
 
     def merge_patch(
-        self, kind: ResourceType, namespace: str | None, name: str, patch: Manifest
+        self,
+        kind: ResourceType,
+        namespace: str | None,
+        name: str,
+        patch: Manifest,
+        *,
+        dry_run: bool = False,
     ) -> Json:
         return self._transport.json(
             "PATCH",
             kind.path(namespace, name),
-            query=[("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")],
+            query=_strict(dry_run=dry_run),
             body=patch,
             content_type="application/merge-patch+json",
         )
@@ -296,3 +219,8 @@ class HttpKubeClient:
     def _typed(kind: ResourceType, item: Json) -> Json:
         """Items of a list carry no type of their own."""
         return {"apiVersion": kind.api_version, "kind": kind.kind} | item
+
+
+def _strict(*, dry_run: bool) -> list[tuple[str, str]]:
+    query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")]
+    return [*query, ("dryRun", "All")] if dry_run else query

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from fleet.kube.domain.connection import Connection
-from fleet.kube.gateways.client import HttpKubeClient, KubeClient
+from fleet.kube.gateways.client import HttpKubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.models import Cluster
 from portal.core.errors import NotFound
 

@@ -19,7 +19,7 @@ from fleet.kube.domain.errors import (
 )
 from fleet.kube.domain.label_selectors import Labels
 from fleet.kube.domain.resource_types import Manifest, ResourceType
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 
 # What later objects of one push may need to exist.

@@ -19,7 +19,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound, WatchExpired
 from fleet.kube.domain.resource_types import Manifest, ResourceType
-from fleet.kube.gateways.client import KubeClient, Listing, WatchEvent
+from fleet.kube.gateways.kube_client import KubeClient, Listing, WatchEvent
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from fleet.observation.services import record, subscribers

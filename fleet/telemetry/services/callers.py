@@ -16,7 +16,7 @@ from fleet.clusters.services import gateway_probe, prometheus
 from fleet.clusters.services.gateway_probe import Proxy
 from fleet.gpus.domain.intervals import hour_of, milliseconds
 from fleet.kube.domain.errors import ClusterError, NotAllowed
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import CallerCounter, CallerHour, CallerReading, Cluster
 from fleet.telemetry.domain import caller_metrics

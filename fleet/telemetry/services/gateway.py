@@ -12,7 +12,7 @@ from fleet.clusters.domain.prometheus import PrometheusError, Sample
 from fleet.clusters.services import gateway_probe, prometheus
 from fleet.clusters.services.gateway_probe import Proxy
 from fleet.kube.domain.errors import ClusterError, NotAllowed
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from fleet.telemetry.domain import gateway_metrics

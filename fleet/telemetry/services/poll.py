@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from fleet.gpus.domain import shares
 from fleet.kube.domain.errors import ClusterError
-from fleet.kube.gateways.client import KubeClient
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import MetricSample, Pod, Workload
 from fleet.observation.services import subscribers

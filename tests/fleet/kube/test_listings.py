@@ -8,7 +8,7 @@ import pytest
 
 from fleet.kube.domain.errors import NotAllowed
 from fleet.kube.domain.resource_types import ResourceType
-from fleet.kube.gateways.client import Listing
+from fleet.kube.gateways.kube_client import Listing
 from fleet.kube.services import clients, objects
 
 _KINDS = [("v1", "Service")]

@@ -257,6 +257,7 @@ def fill(world: World) -> FullWorld:
     )
     names = _signing_names(world) | {
         "action_id": action.pk,
+        "pool": "gpu",
         "alert_id": alert.pk,
         "environment": "production",
         "metric": "availability",

@@ -25,6 +25,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 SHARED = {
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-pools",
     "get clusters/{cluster_id}/shares",
     "get prices",
 }
@@ -42,6 +43,8 @@ ANONYMOUS = {
 # Nodes belong to no team: a lead of any may request, and refusals hide nothing.
 FLEET = {
     "get nodes/{node_id}/drain-preview",
+    "post clusters/{cluster_id}/node-pools",
+    "post clusters/{cluster_id}/node-pools/{pool}",
     "post nodes/{node_id}/cordon",
     "post nodes/{node_id}/drain",
     "post nodes/{node_id}/uncordon",
@@ -159,6 +162,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "put deployments/{deployment_id}/drift": {"policy": "hold"},
     "put deployments/{deployment_id}/health": {"is_on": False},
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
+    "post clusters/{cluster_id}/node-pools": {
+        "name": "gpu",
+        "node_class": "gpu",
+        "instance_types": ["g5.xlarge"],
+    },
     "post fleet-actions/{action_id}/approve": {"evidence_hash": "0" * 64},
     "post fleet-actions/{action_id}/reject": {"comment": "no"},
     "post changes/{change_id}/approve-in-emergency": {

@@ -21,6 +21,7 @@ READ_BY_EVERYONE: Final = _rows(
     "get changes",
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-pools",
     "get clusters/{cluster_id}/shares",
     "get costs",
     "get costs.csv",
@@ -255,6 +256,14 @@ OF_THE_FLEET: Final = (
         201,
         "post nodes/{node_id}/cordon",
         "post nodes/{node_id}/drain",
+        "post clusters/{cluster_id}/node-pools",
+    ),
+    # There is none of this name.
+    *_rows(
+        f"stranger {LEADS}",
+        409,
+        "post clusters/{cluster_id}/node-pools/{pool}",
+        named={"pool": "none"},
     ),
     # It is not cordoned.
     *_rows(f"stranger {LEADS}", 409, "post nodes/{node_id}/uncordon"),

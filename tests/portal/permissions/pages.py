@@ -98,6 +98,7 @@ OF_EVERYONE: Final = tuple(
         "fleet/nodes/<int:node_id>",
         "fleet/nodes/<int:node_id>/actions",
         "fleet/nodes/gone",
+        "fleet/pools",
         "import",
         "jump",
         "models",
@@ -356,6 +357,23 @@ PLATFORM: Final = (
     Row("POST fleet/nodes/<int:node_id>/cordon", f"stranger {LEADS}", ok=302, body=_WHY),
     Row("POST fleet/nodes/<int:node_id>/uncordon", f"stranger {LEADS}", ok=409, body=_WHY),
     Row("POST fleet/nodes/<int:node_id>/drain", f"stranger {LEADS}", ok=422, body=_WHY),
+    Row("GET fleet/clusters/<int:cluster_id>/pools/new", f"stranger {LEADS}"),
+    Row(
+        "POST fleet/clusters/<int:cluster_id>/pools/new",
+        f"stranger {LEADS}",
+        ok=422,
+        body=_WHY,
+    ),
+    # There is none of this name.
+    *(
+        Row(
+            f"{method} fleet/clusters/<int:cluster_id>/pools/of/<slug:name>",
+            f"stranger {LEADS}",
+            ok=404,
+            body=_WHY if method == "POST" else {},
+        )
+        for method in ("GET", "POST")
+    ),
     # The lead requested it.
     Row(
         "POST fleet/actions/<int:action_id>",

@@ -1,0 +1,62 @@
+"""Karpenter's node pools as the clusters last listed them, and what the portal knows of their nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.clusters.selectors import clusters
+from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.models import Node
+
+_POOL_LABEL: Final = "karpenter.sh/nodepool"
+_SIGNS: Final[Mapping[str, str]] = {"NotIn": "not", "Gt": "above", "Lt": "below"}
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """`nodes` are those that the portal observes."""
+
+    cluster: ClusterInfo
+    pool: NodePool
+    nodes: int
+
+    @property
+    def rules(self) -> list[str]:
+        return [_describe(requirement) for requirement in self.pool.requirements]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPools:
+    """`rows` None: the cluster has no Karpenter, or the portal may not list its pools."""
+
+    cluster: ClusterInfo
+    rows: tuple[PoolRow, ...] | None
+
+
+def list_pools(cluster_id: int | None = None) -> list[ClusterPools]:
+    """Of each cluster, by name. Everyone may see them, as everyone sees nodes."""
+    known = clusters.list_clusters() if cluster_id is None else [clusters.get_cluster(cluster_id)]
+    return [_of_cluster(cluster) for cluster in known]
+
+
+def _of_cluster(cluster: ClusterInfo) -> ClusterPools:
+    pools = cluster.capabilities.node_pools
+    if pools is None:
+        return ClusterPools(cluster, None)
+    labels = Node.objects.filter(cluster=cluster.id, gone_at=None).values_list("labels", flat=True)
+    counted = Counter(str(of_node.get(_POOL_LABEL, "")) for of_node in labels)
+    rows = tuple(PoolRow(cluster, pool, counted[pool.name]) for pool in pools)
+    return ClusterPools(cluster, rows)
+
+
+def _describe(requirement: Requirement) -> str:
+    key = requirement.key.rpartition("/")[2]
+    values = ", ".join(requirement.values)
+    if requirement.operator in ("Exists", "DoesNotExist"):
+        return f"{key}: {'any' if requirement.operator == 'Exists' else 'none'}"
+    sign = _SIGNS.get(requirement.operator, "")
+    return f"{key}: {sign} {values}".replace(":  ", ": ")

@@ -1,0 +1,236 @@
+"""Changing and creating Karpenter NodePools: the cluster checks each by a dry run before anyone approves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import yaml
+
+from fleet.actions.domain import outcomes, pool_settings
+from fleet.actions.domain.evidence import Evidence, FieldChange
+from fleet.actions.domain.outcomes import Outcome
+from fleet.actions.domain.pool_settings import PoolSettings
+from fleet.actions.services import node_facts
+from fleet.gpus.domain.shares import WHOLE
+from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import PriceKey
+from fleet.kube.domain.errors import ClusterError, ObjectInvalid
+from fleet.kube.services import node_pools
+from fleet.models import FleetAction
+from portal.accounts import fleet_policy
+from portal.accounts.policy import Actor
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid, NotFound, Unavailable
+
+_PERMISSIONS: Final = tuple(
+    {"group": "karpenter.sh", "resource": "nodepools", "verb": verb}
+    for verb in ("get", "create", "patch")
+)
+# Managers that write a pool again at their next run.
+_OTHER_MANAGERS: Final = ("argocd", "helm", "flux", "kustomize-controller", "terraform", "pulumi")
+
+
+def observe_change(action: FleetAction) -> Evidence:
+    node_facts.require_permissions(action, *_PERMISSIONS)
+    live = read_live(action)
+    if live is None:
+        raise Conflict(f"There is no node pool {action.target}.", code="no_node_pool")
+    settings = PoolSettings.from_json(action.parameters)
+    body = pool_settings.patch(live, settings)
+    after = pool_settings.apply_patch(live, body)
+    if after == live:
+        raise Conflict(f"Node pool {action.target} is like this already.", code="no_change")
+    _dry_run(action, lambda: _patch(action, body, dry_run=True))
+    return _evidence(action, live, after)
+
+
+def observe_creation(action: FleetAction) -> Evidence:
+    node_facts.require_permissions(action, *_PERMISSIONS)
+    if read_live(action) is not None:
+        raise Conflict(f"There is a node pool {action.target} already.", code="node_pool_exists")
+    made = _manifest(action)
+    _dry_run(
+        action,
+        lambda: node_pools.create(cluster_id=action.cluster_id, manifest=made, dry_run=True),
+    )
+    return _evidence(action, {}, made)
+
+
+def advance_change(action: FleetAction) -> Outcome:
+    live = node_pools.get(cluster_id=action.cluster_id, name=action.target)
+    if live is None:
+        return outcomes.failed(f"Node pool {action.target} was deleted.", action.progress)
+    body = pool_settings.patch(live, PoolSettings.from_json(action.parameters))
+    if pool_settings.apply_patch(live, body) == live:
+        return _end(action, live)
+    if _generation(live) != action.evidence["bound"]["generation"]:
+        message = "Somebody changed the node pool after the approval. Request the change again."
+        return outcomes.failed(message, action.progress)
+    _patch(action, body, dry_run=False)
+    return outcomes.goes_on("Changed the node pool.", action.progress, after_seconds=0)
+
+
+def advance_creation(action: FleetAction) -> Outcome:
+    live = node_pools.get(cluster_id=action.cluster_id, name=action.target)
+    if live is not None:
+        return _end(action, live)
+    node_pools.create(cluster_id=action.cluster_id, manifest=_manifest(action))
+    return outcomes.goes_on("Created the node pool.", action.progress, after_seconds=0)
+
+
+def revert(action: FleetAction) -> Outcome:
+    """Nothing is taken back: nodes may have started or ended already."""
+    message = "What was applied stays. Request another change to restore it."
+    return outcomes.done(message, action.progress)
+
+
+def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
+    """What the cluster has now, for who may request a change."""
+    fleet_policy.require_requester(actor)
+    try:
+        live = node_pools.get(cluster_id=cluster_id, name=name)
+    except ClusterError as error:
+        raise Unavailable(f"The cluster could not be asked: {error}") from error
+    if live is None:
+        raise NotFound(f"There is no node pool {name}.")
+    return pool_settings.read(live)
+
+
+def read_live(action: FleetAction) -> dict[str, Any] | None:
+    try:
+        return node_pools.get(cluster_id=action.cluster_id, name=action.target)
+    except ClusterError as error:
+        raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
+
+
+def _end(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
+    conditions = (live.get("status") or {}).get("conditions") or ()
+    ready = next((item for item in conditions if item.get("type") == "Ready"), None)
+    if ready is not None and ready.get("status") == "False":
+        message = (
+            f"Karpenter says that it is not ready: {ready.get('message') or ready.get('reason')}"
+        )
+        return outcomes.goes_on(message, action.progress, after_seconds=outcomes.RETRY_SECONDS)
+    return outcomes.done("The cluster has it as requested.", action.progress)
+
+
+def _patch(action: FleetAction, body: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
+    return node_pools.patch(
+        cluster_id=action.cluster_id, name=action.target, body=body, dry_run=dry_run
+    )
+
+
+def _manifest(action: FleetAction) -> dict[str, Any]:
+    return pool_settings.manifest(action.target, PoolSettings.from_json(action.parameters))
+
+
+def _dry_run(action: FleetAction, call: Any) -> None:
+    try:
+        call()
+    except ObjectInvalid as error:
+        raise Invalid(f"{action.cluster.name} refuses it: {error}") from error
+    except ClusterError as error:
+        raise Unavailable(f"{action.cluster.name} could not check it: {error}") from error
+
+
+def _generation(live: Mapping[str, Any]) -> int:
+    return int((live.get("metadata") or {}).get("generation") or 0)
+
+
+def _evidence(action: FleetAction, before: Mapping[str, Any], after: Mapping[str, Any]) -> Evidence:
+    old, new = pool_settings.read(before), pool_settings.read(after)
+    is_new = not before
+    return Evidence(
+        changes=tuple(_changes(PoolSettings(()) if is_new else old, new, is_new=is_new)),
+        warnings=tuple(_warnings(action, before, old, new)),
+        usd_per_hour_before=Decimal(0) if is_new else most_per_hour(action, old),
+        usd_per_hour_after=most_per_hour(action, new),
+        yaml_before="" if is_new else _yaml(before),
+        yaml_after=_yaml(after),
+        bound={"generation": _generation(before), "spec": after["spec"]},
+    )
+
+
+def most_per_hour(action: FleetAction, settings: PoolSettings) -> Decimal | None:
+    """What the pool costs at its GPU limit, at the dearest price per GPU of what it may start. None: it has
+    no limit, chooses types by other means, or a price is not known.
+    """
+    if settings.gpu_limit is None or not settings.instance_types:
+        return None
+    book, day = prices.book(settings.instance_types), clock.now().date()
+    amounts = []
+    for name in settings.instance_types:
+        for capacity in settings.capacity_types:
+            price = book.on(PriceKey(name, action.cluster.region, capacity), day)
+            if price is None:
+                return None
+            amounts.append(price.usd_per_gpu_hour_amount)
+    return max(amounts) * settings.gpu_limit
+
+
+def _changes(old: PoolSettings, new: PoolSettings, *, is_new: bool) -> list[FieldChange]:
+    rows = (
+        ("Instance types", _types(old), _types(new)),
+        ("Capacity", ", ".join(old.capacity_types), ", ".join(new.capacity_types)),
+        ("GPU limit", _limit(old), _limit(new)),
+        ("Taints", ", ".join(old.taints) or "none", ", ".join(new.taints) or "none"),
+        ("Consolidation", old.consolidation, new.consolidation),
+        ("Consolidate after", old.consolidate_after, new.consolidate_after),
+        ("EC2NodeClass", old.node_class, new.node_class),
+    )
+    return [
+        FieldChange(label, "" if is_new else before, after)
+        for label, before, after in rows
+        if is_new or before != after
+    ]
+
+
+def _types(settings: PoolSettings) -> str:
+    return ", ".join(settings.instance_types) or "by other requirements"
+
+
+def _limit(settings: PoolSettings) -> str:
+    return "none" if settings.gpu_limit is None else str(settings.gpu_limit)
+
+
+def _warnings(
+    action: FleetAction, before: Mapping[str, Any], old: PoolSettings, new: PoolSettings
+) -> list[str]:
+    found = []
+    if managers := _other_managers(before):
+        found.append(
+            f"{', '.join(managers)} also writes this node pool, and may restore its own values."
+        )
+    running = ((before.get("status") or {}).get("resources") or {}).get(WHOLE, "0")
+    if new.gpu_limit is not None and str(running).isdigit() and int(running) > new.gpu_limit:
+        found.append(
+            f"It runs {running} GPUs: with a limit of {new.gpu_limit} no node is removed, and none starts."
+        )
+    if removed := _removed(old, new) if before else []:
+        found.append(
+            f"Karpenter replaces running nodes of {', '.join(removed)}, as disruption budgets allow."
+        )
+    if new.gpu_limit is None:
+        found.append("Without a GPU limit nothing bounds its cost.")
+    if new.gpu_limit is not None and most_per_hour(action, new) is None and new.instance_types:
+        found.append("The price of one of its instance types is not known.")
+    return found
+
+
+def _removed(old: PoolSettings, new: PoolSettings) -> list[str]:
+    names = set(old.instance_types) - set(new.instance_types) if new.instance_types else set()
+    return sorted(names | (set(old.capacity_types) - set(new.capacity_types)))
+
+
+def _other_managers(live: Mapping[str, Any]) -> Sequence[str]:
+    names = {
+        str(entry.get("manager", ""))
+        for entry in (live.get("metadata") or {}).get("managedFields") or ()
+    }
+    return sorted(name for name in names if name.lower().startswith(_OTHER_MANAGERS))
+
+
+def _yaml(item: Mapping[str, Any]) -> str:
+    return yaml.safe_dump({"spec": item["spec"]}, sort_keys=True)
