@@ -50,6 +50,7 @@ READ_BY_EVERYONE: Final = _rows(
 READ_BY_THE_TEAM: Final = _rows(
     TEAM,
     200,
+    "get alerts/{alert_id}",
     "get changes/{change_id}",
     "get changes/{change_id}/checks",
     "get deployments/{deployment_id}",
