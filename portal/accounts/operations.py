@@ -19,6 +19,7 @@ BROWSER: Final = None
 _READ: Final = """
     get advice
     get alerts
+    get alerts/{alert_id}
     get approval-rules
     get changes
     get changes/{change_id}

@@ -1,4 +1,4 @@
-"""What needs the user's attention: decisions first, then failures, then the budget."""
+"""What needs the user's attention: decisions first, then failures and open alerts, then the budget."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from decimal import Decimal
 
 from django.urls import reverse
 
+from deployments.alerts.domain import catalogue as alert_kinds
+from deployments.alerts.domain.kinds import budget
+from deployments.alerts.selectors import alerts
 from deployments.changes.selectors import changes, emergency_reviews
 from deployments.changes.web import items
 from deployments.models import (
+    Alert,
     ChangeRequest,
     Deployment,
     EmergencyReview,
@@ -50,6 +54,9 @@ def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Ne
     needs += [_failing(deployment) for deployment in failing]
     bad = home.bad_versions(actor=user, team_slug=team.slug, since=now - _RECENT)
     needs += [_bad_version(version) for version in bad]
+    opened = alerts.list_open(user, team_slug=team.slug, limit=_MAX_OF_A_KIND)
+    # The forecast below says the same of the budget.
+    needs += [_alert(row) for row in opened if row.kind != budget.KIND.code or spend.over is None]
     if spend.over is not None:
         needs.append(_over_budget(team, spend.over, spend))
     return needs
@@ -124,6 +131,19 @@ def _bad_version(version: ModelVersion) -> Need:
         verb="View",
         who=version.created_by.display_name,
         since=version.created_at,
+    )
+
+
+def _alert(alert: Alert) -> Need:
+    kind = alert_kinds.KINDS.get(alert.kind)
+    return Need(
+        state="failed",
+        prompt=kind.label if kind else "Alert",
+        title=alert.subject,
+        detail=alert.message,
+        url=alert.path,
+        verb="View",
+        since=alert.opened_at,
     )
 
 

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from deployments.alerts.domain.kinds import queue_depth
 from deployments.models import ChangeRequest, Rollout
 from portal.accounts.models import User
 from slipway_client.cli import calls, exit_codes
 from slipway_client.cli.context import Context
 from slipway_client.cli.main import main
 from slipway_client.cli.rollouts import follow
+from tests.accounts import make_team
 from tests.client.terminal import Terminal, connect, run, sign_in
 from tests.deployments import canaries
+from tests.deployments.alerts import test_inbox as alerts
 from tests.deployments.delivery.test_logs_by_rest import with_pod
 from tests.deployments.world import World
 
@@ -149,6 +152,29 @@ def test_costs_models_and_versions_are_tables_or_json(
     assert "Total" in run(["cost", "--team", "vision"]).out
     assert run(["cost", "--json"]).json["total_amount"]
     assert run(["cost", "--start", "yesterday"]).code == 2
+
+
+def test_alerts_are_listed_with_what_to_do(world: World, sign_in: Callable[[User], str]) -> None:
+    opened = alerts.make(world, 1)
+    ended = alerts.make(world, 2, ended_at=world.clock.at)
+    alerts.make(world, 3, team=make_team(slug="audio"))
+    sign_in(world.lead)
+
+    listed = run(["alerts"])
+
+    assert listed.code == 0
+    assert "Queue of vision/detector1" in listed.out
+    assert "detector2" not in listed.out
+    assert f"{opened.pk}: {queue_depth.KIND.advice}" in " ".join(listed.err.split())
+    numbers = [row["id"] for row in run(["alerts", "--state", "all", "--json"]).json]
+    assert numbers == [ended.pk, opened.pk]
+    assert run(["alerts", "--kind", "budget", "--json"]).json == []
+    assert run(["alerts", "--kind", "lost"]).code == 3
+    client = connect().alerts
+    assert client.silence(opened.pk, hours=2, reason="known").state == "silenced"
+    assert run(["alerts", "--json"]).json == []
+    assert client.get(opened.pk).silence_reason == "known"
+    assert client.unsilence(opened.pk).state == "open"
 
 
 @pytest.mark.parametrize(

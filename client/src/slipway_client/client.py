@@ -13,6 +13,7 @@ from slipway_client import inference, login
 from slipway_client.connection import Connection, RetryPolicy
 from slipway_client.errors import Failed
 from slipway_client.resources.account import Account
+from slipway_client.resources.alerts import Alerts
 from slipway_client.resources.changes import Changes
 from slipway_client.resources.costs import Costs
 from slipway_client.resources.deployments import Deployments
@@ -61,6 +62,7 @@ class Client:
         self.changes = Changes(self._connection)
         self.rollouts = Rollouts(self._connection)
         self.costs = Costs(self._connection)
+        self.alerts = Alerts(self._connection)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"

@@ -37,12 +37,17 @@ class AlertSerializer(Serializer):
     state = serializers.SerializerMethodField()
     subject = serializers.CharField()
     message = serializers.CharField()
+    advice = serializers.SerializerMethodField(help_text="what to do")
     path = serializers.CharField(help_text="of the page that shows what it is about")
     deployment_id = serializers.IntegerField(allow_null=True)
     opened_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
     silenced_until = serializers.DateTimeField(allow_null=True)
     silence_reason = serializers.CharField()
+
+    def get_advice(self, row: Alert) -> str:
+        kind = catalogue.KINDS.get(row.kind)
+        return kind.advice if kind else ""
 
     @extend_schema_field(choice_of(AlertState))
     def get_state(self, row: Alert) -> str:
@@ -73,6 +78,17 @@ class AlertsView(GenericAPIView[Any]):
         return self.get_paginated_response(AlertSerializer(page, many=True).data)
 
 
+class AlertView(GenericAPIView[Any]):
+    serializer_class = AlertSerializer
+
+    @extend_schema(
+        operation_id="get_alert", tags=TAGS, responses={200: AlertSerializer, 404: PROBLEM}
+    )
+    def get(self, request: Request, alert_id: int) -> Response:
+        row = alerts.get_visible(actor=actor_of(request), alert_id=alert_id)
+        return Response(AlertSerializer(row).data)
+
+
 SilenceView = action(
     silences.silence,
     operation_id="silence_alert",
@@ -86,6 +102,7 @@ UnsilenceView = action(
 )
 urlpatterns: list[URLPattern] = [
     path("alerts", AlertsView.as_view(), name="alerts"),
+    path("alerts/<int:alert_id>", AlertView.as_view(), name="alert"),
     path("alerts/<int:alert_id>/silence", SilenceView.as_view(), name="silence-alert"),
     path("alerts/<int:alert_id>/unsilence", UnsilenceView.as_view(), name="unsilence-alert"),
 ]

@@ -41,6 +41,12 @@ def get_visible(*, actor: Actor, alert_id: int) -> Alert:
     return row
 
 
+def list_open(actor: Actor, *, team_slug: str, limit: int) -> list[Alert]:
+    """Of a team, not silenced, the newest first."""
+    rows = list_visible_to(actor, team_slug=team_slug, state=AlertState.OPEN)
+    return list(rows.order_by("-opened_at", "-pk")[:limit])
+
+
 def count_open(user: User) -> int:
     """For the bell of every page: open and not silenced."""
     rows = Alert.objects.filter(_in_state(AlertState.OPEN), team__in=policy.visible_teams(user))

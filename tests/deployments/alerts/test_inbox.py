@@ -9,6 +9,7 @@ from typing import Any
 from django.test import Client
 from rest_framework.test import APIClient
 
+from deployments.alerts.domain.kinds import queue_depth
 from deployments.models import Alert
 from portal.accounts.models import Team, User
 from tests.accounts import make_team
@@ -131,6 +132,7 @@ def test_rest_lists_by_cursor_and_silences(world: World) -> None:
         "state": "open",
         "subject": "Queue of vision/detector2",
         "message": "Requests wait.",
+        "advice": queue_depth.KIND.advice,
         "path": "/deployments/vision/detector",
         "deployment_id": None,
         "opened_at": first["results"][0]["opened_at"],
@@ -138,6 +140,7 @@ def test_rest_lists_by_cursor_and_silences(world: World) -> None:
         "silenced_until": None,
         "silence_reason": "",
     }
+    assert api.get(f"/api/v1/alerts/{rows[2].pk}").json() == first["results"][0]
     made = api.post(
         f"/api/v1/alerts/{rows[0].pk}/silence", {"hours": 1, "reason": "known"}, format="json"
     )
@@ -146,3 +149,17 @@ def test_rest_lists_by_cursor_and_silences(world: World) -> None:
         rows[0].pk
     ]
     assert api.get("/api/v1/alerts?state=lost").status_code in (400, 422)
+
+
+def test_an_ended_alert_is_read_by_its_number_and_one_of_another_team_is_not_there(
+    world: World,
+) -> None:
+    mine = make(world, 1, ended_at=world.clock.at)
+    other = make(world, 9, team=make_team(slug="audio"))
+    api = APIClient()
+    api.force_authenticate(world.viewer)
+
+    assert api.get(f"/api/v1/alerts/{mine.pk}").json()["state"] == "ended"
+    hidden, missing = (api.get(f"/api/v1/alerts/{pk}") for pk in (other.pk, other.pk + 1))
+    assert (hidden.status_code, missing.status_code) == (404, 404)
+    assert hidden.json()["title"] == missing.json()["title"]

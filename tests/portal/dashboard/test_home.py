@@ -6,10 +6,12 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from deployments.changes.services import requests
-from deployments.models import Deployment, ModelVersion
+from deployments.models import Alert, Deployment, ModelVersion
 from deployments.states import DeploymentState, VersionState
 from fleet.models import GpuLease, Node, Workload, WorkloadMinute
 from portal.accounts.models import Team, User
@@ -20,7 +22,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-QUERIES = 33
+QUERIES = 34
 
 
 def measure(world: World, requests: int, failures: int) -> None:
@@ -191,6 +193,69 @@ def test_home_needs_as_many_queries_for_many_deployments_as_for_few(
     assert names[:2] == ["other00", "other07"]
     assert serving.name in names
     assert "other20" not in names
+
+
+def test_open_alerts_of_the_team_are_listed(world: World, signed_in: SignIn) -> None:
+    add_alert(world, 1, path="/deployments/vision/detector/targets")
+    add_alert(world, 2, ended_at=world.clock.at)
+    add_alert(world, 3, silenced_until=world.clock.at + timedelta(hours=1))
+    add_alert(world, 4, team=make_team(slug="audio"))
+
+    shown = page(signed_in(world.viewer).get("/"))
+
+    assert shown.links["Queue of detector1"] == "/deployments/vision/detector/targets"
+    assert "Requests wait in detector1." in shown.text
+    assert "Queue Queue of detector1" in shown.text
+    for number in (2, 3, 4):
+        assert f"detector{number}" not in shown.text
+
+
+def test_home_lists_the_eight_newest_alerts(
+    world: World, signed_in: SignIn, django_assert_num_queries: Any
+) -> None:
+    client = signed_in(world.viewer)
+    add_alert(world, 0)
+    client.get("/")
+    with CaptureQueriesContext(connection) as few:
+        client.get("/")
+    for number in range(1, 12):
+        add_alert(world, number, opened_at=world.clock.at + timedelta(minutes=number))
+
+    with django_assert_num_queries(len(few)):
+        shown = page(client.get("/"))
+
+    named = [link for link in shown.links if link.startswith("Queue of")]
+    assert named == [f"Queue of detector{number}" for number in range(11, 3, -1)]
+
+
+def test_a_budget_is_named_once(world: World, signed_in: SignIn) -> None:
+    """The forecast on home says what its alert says."""
+    add_alert(world, 1, kind="budget", subject="Budget of vision")
+    client = signed_in(world.lead)
+    assert "Budget of vision" in page(client.get("/")).text
+    world.serving()
+    measure(world, requests=1, failures=0)
+    Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal("0.01"))
+
+    shown = page(client.get("/")).text
+
+    assert "vision is forecast to exceed its budget" in shown
+    assert "Budget of vision" not in shown
+
+
+def add_alert(world: World, number: int, **more: Any) -> Alert:
+    return Alert.objects.create(
+        **{
+            "team": world.team,
+            "kind": "queue_depth",
+            "key": f"deployment {number}",
+            "subject": f"Queue of detector{number}",
+            "message": f"Requests wait in detector{number}.",
+            "path": f"/deployments/vision/detector{number}",
+            "opened_at": world.clock.at,
+            **more,
+        }
+    )
 
 
 def add_deployments(world: World, count: int, start: int = 0) -> None:

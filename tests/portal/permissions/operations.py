@@ -59,6 +59,7 @@ READ_WHERE_IT_CAN: Final = _rows(TEAM, 409, "get deployments/{deployment_id}/pro
 READ_BY_THE_TEAM: Final = _rows(
     TEAM,
     200,
+    "get alerts/{alert_id}",
     "get changes/{change_id}",
     "get changes/{change_id}/checks",
     "get versions/{version_id}/attestations",

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from slipway_client.cli import (
     account,
+    alerts,
     calls,
     costs,
     exit_codes,
@@ -41,6 +42,7 @@ _GROUPS: Sequence[_Group] = (
     rollouts.add_commands,
     calls.add_commands,
     costs.add_commands,
+    alerts.add_commands,
 )
 
 

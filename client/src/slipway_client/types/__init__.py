@@ -7,6 +7,7 @@ whole answer, with fields that this client does not name.
 """
 
 from slipway_client.types.account import Cluster, Grant, Me, MyTeam
+from slipway_client.types.alerts import Alert
 from slipway_client.types.changes import (
     Change,
     ChangePreflight,
@@ -49,6 +50,7 @@ from slipway_client.types.registry import (
 from slipway_client.types.rollouts import Guard, Rollout, RolloutEvent, RolloutNews, StepState
 
 __all__ = [
+    "Alert",
     "Alias",
     "ArtifactFile",
     "Attestation",
