@@ -42,6 +42,7 @@ PAGES = (
     "/admin/people",
     "/admin/policy",
     "/admin/environments",
+    "/admin/provisioning",
     "/admin/environments/production",
     "/admin/prices",
     "/account/notifications",
