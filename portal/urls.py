@@ -32,6 +32,7 @@ urlpatterns = [
         name="openid_connect_callback",
     ),
     path("sign-out", sign_in_session.SignOut.as_view(), name="sign-out"),
+    path("scim/v2/", include("portal.api.scim.views")),
     path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
     path("", include("portal.dashboard.accounts.urls")),

@@ -43,6 +43,7 @@ PAGES = (
     "/admin/policy",
     "/admin/signing",
     "/admin/environments",
+    "/admin/provisioning",
     "/admin/environments/production",
     "/admin/prices",
     "/account/notifications",

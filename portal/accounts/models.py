@@ -12,9 +12,23 @@ from django.core.validators import RegexValidator
 from django.db import models
 
 from portal.accounts.local import models as _local_models  # noqa: F401  for its tables
+from portal.accounts.scim.models import ProvisionedGroup, ProvisionedPerson, ScimToken
 from portal.accounts.scopes import TokenGrant
 from portal.core import clock
 
+__all__ = [
+    "ApiToken",
+    "Delegation",
+    "Identity",
+    "Membership",
+    "ProvisionedGroup",
+    "ProvisionedPerson",
+    "Role",
+    "ScimToken",
+    "Team",
+    "User",
+    "UserManager",
+]
 SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
 

@@ -16,6 +16,7 @@ from portal.dashboard import (
     frame,
     jump,
     people,
+    provisioning,
     service_accounts,
     slots,
 )
@@ -53,6 +54,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "admin/teams/<str:slug>/delivery/test",
         admin_git.test_delivery,
         name="admin-team-delivery-test",
+    ),
+    path("admin/provisioning", provisioning.provisioning, name="admin-provisioning"),
+    path(
+        "admin/provisioning/<int:token_id>/revoke",
+        provisioning.revoke,
+        name="admin-provisioning-revoke",
     ),
     path("admin/people", people.people_list, name="admin-people"),
     path("admin/people/<str:username>", people.person_page, name="admin-person"),

@@ -33,6 +33,8 @@ class Provider:
     scopes: tuple[str, ...] = ("openid", "profile", "email")
     username_claim: str = "preferred_username"
     reads_userinfo: bool = False
+    # The claim that has what SCIM calls externalId.
+    provisioned_claim: str = "sub"
     required: tuple[tuple[str, str], ...] = ()
     rules: tuple[Rule, ...] = ()
 
@@ -66,6 +68,7 @@ def _read_provider(name: str) -> Provider:
         scopes=tuple(scopes),
         username_claim=env.text(f"{prefix}_USERNAME_CLAIM", "preferred_username"),
         reads_userinfo=env.flag(f"{prefix}_USERINFO", default=False),
+        provisioned_claim=env.text(f"{prefix}_PROVISIONED_CLAIM", "sub"),
         required=_pairs(f"{prefix}_REQUIRED_CLAIMS"),
         rules=_rules(f"{prefix}_RULES"),
     )

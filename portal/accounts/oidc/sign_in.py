@@ -6,7 +6,7 @@ local account of the same name is refused until a platform admin connects the tw
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,19 +17,16 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from portal.accounts.local.new_accounts import CREATED
-from portal.accounts.models import Identity, Membership, Team, User
-from portal.accounts.oidc import rules
+from portal.accounts.models import Identity, ProvisionedPerson, User
+from portal.accounts.oidc import granted_roles, rules
 from portal.accounts.oidc.errors import SignInRefused
 from portal.accounts.oidc.providers import Provider
 from portal.accounts.oidc.rules import ClaimsIncomplete, Grant
 from portal.accounts.policy import SYSTEM
-from portal.accounts.teams import MEMBER_REMOVED, MEMBER_SET
+from portal.accounts.scim import roles
 from portal.audit import trail
-from portal.audit.actions import register
 from portal.core import clock
 
-ADMIN_GIVEN: Final = register("person.admin_given", "made a platform admin of")
-ADMIN_TAKEN: Final = register("person.admin_taken", "took the platform admin role from")
 _MAX_USERNAME: Final = 150
 _MAX_EMAIL: Final = 254
 _is_username = UnicodeUsernameValidator()
@@ -53,8 +50,13 @@ def sign_in(provider: Provider, claims: Mapping[str, Any]) -> User:
             _update_profile(user, claims)
             # A provider that got another name in the settings still takes back what it gave.
             names = {provider.name, identity.provider}
-            _apply_roles(user, provider, granted, names)
-            _apply_admin(user, identity, provider, is_admin=granted.is_platform_admin)
+            person = roles.decide(provider, user)
+            if person is not None:
+                roles.apply(provider, [person])
+            else:
+                reason, is_admin = f"claims of {provider.label}", granted.is_platform_admin
+                granted_roles.apply_roles(user, provider, granted, names, reason)
+                granted_roles.apply_admin(user, [identity], is_admin=is_admin, reason=reason)
             Identity.objects.filter(pk=identity.pk).update(
                 signed_in_at=clock.now(), provider=provider.name
             )
@@ -87,7 +89,35 @@ def _granted(provider: Provider, claims: Mapping[str, Any]) -> Grant:
 
 def _identity(provider: Provider, claims: Mapping[str, Any]) -> Identity:
     identity = Identity.objects.filter(issuer=provider.issuer, subject=claims["sub"]).first()
-    return identity or _create(provider, claims, at=clock.now())
+    if identity is not None:
+        return identity
+    person = _provisioned(provider, claims)
+    if person is not None:
+        return _identify(person.user, provider, claims, at=clock.now())
+    return _create(provider, claims, at=clock.now())
+
+
+def _provisioned(provider: Provider, claims: Mapping[str, Any]) -> ProvisionedPerson | None:
+    """Whom the provider provisioned under the identifier that this sign-in names; never by name or address."""
+    external_id = claims.get(provider.provisioned_claim)
+    if not isinstance(external_id, str) or not external_id:
+        return None
+    rows = ProvisionedPerson.objects.filter(provider=provider.name, external_id=external_id)
+    person = rows.filter(deleted_at=None).select_related("user").first()
+    is_free = person and not person.user.identities.filter(issuer=provider.issuer).exists()
+    return person if is_free else None
+
+
+def _identify(
+    user: User, provider: Provider, claims: Mapping[str, Any], *, at: datetime
+) -> Identity:
+    return Identity.objects.create(
+        user=user,
+        provider=provider.name,
+        issuer=provider.issuer,
+        subject=claims["sub"],
+        created_at=at,
+    )
 
 
 def _create(provider: Provider, claims: Mapping[str, Any], *, at: datetime) -> Identity:
@@ -96,13 +126,7 @@ def _create(provider: Provider, claims: Mapping[str, Any], *, at: datetime) -> I
     user = User(username=username, date_joined=at)
     user.set_unusable_password()
     user.save()
-    identity = Identity.objects.create(
-        user=user,
-        provider=provider.name,
-        issuer=provider.issuer,
-        subject=claims["sub"],
-        created_at=at,
-    )
+    identity = _identify(user, provider, claims, at=at)
     trail.record(
         actor=SYSTEM,
         action=CREATED,
@@ -179,61 +203,3 @@ def _names(claims: Mapping[str, Any]) -> tuple[str, str]:
 def _cut(text: str) -> str:
     """What a column takes: no control characters, no halves of surrogate pairs."""
     return "".join(letter for letter in text if letter.isprintable()).strip()[:150]
-
-
-def _apply_roles(user: User, provider: Provider, granted: Grant, names: Collection[str]) -> None:
-    """Set the roles of the claims; remove those that earlier claims of this provider gave, under `names`.
-
-    A role that a person gave in the portal stays, unless a claim gives one in the same team.
-    """
-    teams = Team.objects.in_bulk(list(granted.roles), field_name="slug")
-    rows = {
-        row.team.slug: row for row in Membership.objects.filter(user=user).select_related("team")
-    }
-    reason = f"claims of {provider.label}"
-    for slug, team in sorted(teams.items()):
-        role, old = granted.roles[slug], rows.get(slug)
-        if old is not None and (old.role, old.provider) == (role, provider.name):
-            continue
-        Membership.objects.update_or_create(
-            user=user, team=team, defaults={"role": role, "provider": provider.name}
-        )
-        _record(MEMBER_SET, user, team, old.role if old else None, role, reason)
-    for slug, row in sorted(rows.items()):
-        if row.provider in names and slug not in teams:
-            row.delete()
-            _record(MEMBER_REMOVED, user, row.team, row.role, None, reason)
-
-
-def _record(
-    action: Any, user: User, team: Team, before: str | None, after: str | None, reason: str
-) -> None:
-    trail.record(
-        actor=SYSTEM,
-        action=action,
-        obj=team,
-        team_slug=team.slug,
-        before={user.username: before},
-        after={user.username: after},
-        reason=reason,
-    )
-
-
-def _apply_admin(user: User, identity: Identity, provider: Provider, *, is_admin: bool) -> None:
-    """Claims take the role of platform admin only where they gave it."""
-    is_given = is_admin and not user.is_platform_admin
-    is_taken = not is_admin and identity.gives_platform_admin
-    if not (is_given or is_taken):
-        return
-    User.objects.filter(pk=user.pk).update(is_platform_admin=is_given)
-    Identity.objects.filter(pk=identity.pk).update(gives_platform_admin=is_given)
-    user.is_platform_admin = is_given
-    trail.record(
-        actor=SYSTEM,
-        action=ADMIN_GIVEN if is_given else ADMIN_TAKEN,
-        obj=user,
-        label=user.username,
-        before={"is_platform_admin": not is_given},
-        after={"is_platform_admin": is_given},
-        reason=f"claims of {provider.label}",
-    )
