@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from fleet.actions.web import node_actions
+from fleet.actions.web import node_actions, pools
 from fleet.actions.web import pages as action_pages
-from fleet.actions.web import pools
 from fleet.capacity.web import node, pages
 from fleet.costs.web import callers as caller_costs
 from fleet.costs.web import pages as cost_pages
