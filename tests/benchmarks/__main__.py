@@ -16,16 +16,18 @@ _NOT_BENCHMARKS = {
     *(
         "__main__",
         "blocks_twin",
+        "language_streams",
         "lanes_twin",
         "mlflow_server",
         "percentile_streams",
         "fleet_scene",
         "registry_scene",
         "result",
+        "rollout_scenes",
         "rules",
         "scene",
     ),
-    *("waiting", "worlds"),
+    *("unequal_load", "waiting", "worlds"),
 }
 
 

@@ -38,6 +38,8 @@ class Streams:
     candidate_failed: Ints
     candidate_ms: Floats
     known: int = PAST
+    # While they last the candidate warms up.
+    warm_readings: int = 0
 
     @property
     def rollouts(self) -> int:

@@ -121,9 +121,12 @@ class LatencyTest:
         self._block, self._now = np.zeros((4, rollouts)), np.zeros((4, rollouts))
         self._seconds = np.zeros(rollouts)
 
-    def read(self, timed: Sequence[NDArray[Any]], lengths: Floats) -> None:
+    def read(
+        self, timed: Sequence[NDArray[Any]], lengths: Floats, *, is_warming: bool = False
+    ) -> None:
+        """While the candidate warms up only the fast lane judges its times."""
         added = np.stack([np.asarray(column, float) for column in timed])
-        self._block += added
+        self._block += added * np.array([1.0, 0.0, 1.0, 0.0])[:, None] if is_warming else added
         self._now += added
         self._seconds += SLOT_SECONDS
         self._close(self._seconds >= 0.9 * lengths)
@@ -153,7 +156,7 @@ class LatencyTest:
 
 def _means(block: Floats) -> tuple[Flags, Floats, Floats]:
     n_s, n_c, ms_s, ms_c = block
-    is_full = np.minimum(n_s, n_c) >= e_process.SIGN_REQUESTS
+    is_full = (n_s >= e_process.SIGN_REQUESTS) & (n_c >= e_process.SIGN_REQUESTS_OF_CANDIDATE)
     return is_full, ms_c / np.maximum(n_c, 1), ms_s / np.maximum(n_s, 1)
 
 
@@ -165,9 +168,15 @@ def _most(base: Floats) -> Floats:
 
 
 def aborts(
-    streams: Streams, *, is_latency_judged: bool = True, payoff: Payoff = Payoff.CAPPED
+    streams: Streams,
+    *,
+    is_latency_judged: bool = True,
+    payoff: Payoff = Payoff.CAPPED,
+    least_seconds: float = 0.0,
 ) -> Ints:
-    """The reading at which each rollout is aborted; -1 when it never is."""
+    """The reading at which each rollout is aborted; -1 when it never is. `least_seconds` of a block of
+    failures.
+    """
     needed = 1 / counter_verdicts.alpha_of_one_test(ALPHA, tests=TESTS)
     errors = ErrorTest(streams.rollouts, payoff)
     latency = LatencyTest(streams.rollouts, payoff)
@@ -178,12 +187,14 @@ def aborts(
             latency.cut()
         if streams.chooses(t):
             of_errors, of_means = lengths_at(streams, t)
+            of_errors = np.maximum(least_seconds, of_errors)
         n_c, x_c, ms_c = streams.candidate(t)
         n_s, x_s, ms_s = streams.stable(t)
         errors.read(n_c, x_c, n_s, x_s, of_errors)
         says = errors.evidence >= needed
         if is_latency_judged:
-            latency.read((n_s - x_s, n_c - x_c, ms_s, ms_c), of_means)
+            timed = (n_s - x_s, n_c - x_c, ms_s, ms_c)
+            latency.read(timed, of_means, is_warming=t < streams.warm_readings)
             says |= latency.evidence >= needed
         aborted = np.where((aborted < 0) & says, t, aborted)
     return aborted
@@ -199,8 +210,12 @@ def aborts_in_product(streams: Streams, row: int, *, payoff: Payoff = Payoff.CAP
             tests = sequential_tests.next_step(tests, procedure, BlockLengths())
         if streams.chooses(t):
             tests = replace(tests, lengths=product_lengths(streams, row, t))
-        interval = Side(_reading(streams.stable(t), row), _reading(streams.candidate(t), row))
-        tests = sequential_tests.advance(tests, interval, procedure=procedure)
+        uncut = Side(_reading(streams.stable(t), row), _reading(streams.candidate(t), row))
+        interval = uncut
+        if t < streams.warm_readings:
+            cold = uncut.candidate
+            interval = replace(uncut, candidate=replace(cold, duration_us=0, untimed=cold.success))
+        tests = sequential_tests.advance(tests, interval, procedure=procedure, uncut=uncut)
         by = Judging(tests=tests, alpha=alpha, is_strict=False, min_requests=0)
         if any(counter_verdicts.is_worse(limit, by) for limit in limits):
             return t

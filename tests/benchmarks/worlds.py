@@ -102,6 +102,10 @@ class World:
     shape: float = 1.0
     # Readings of stable before the rollout that were read.
     known: int = PAST
+    # Of the candidate: its first readings take so many times as long, and so many are not judged.
+    cold_readings: int = 0
+    cold: float = 1.0
+    warm_readings: int = 0
 
 
 def simulate(world: World, *, rollouts: int, seed: int) -> Streams:
@@ -112,6 +116,8 @@ def simulate(world: World, *, rollouts: int, seed: int) -> Streams:
     one = np.ones(shape)
     fails = world.failing(random, shape) if world.failing else (one, one)
     slows = world.slow(random, shape) if world.slow else (one, one)
+    cold = one.copy()
+    cold[:, PAST : PAST + world.cold_readings] = world.cold
     weights = np.concatenate([np.zeros(PAST), np.repeat(np.asarray(world.weights), step)])
     total = random.poisson(world.per_second * 5, shape)
     candidate = random.binomial(total, weights)
@@ -124,7 +130,7 @@ def simulate(world: World, *, rollouts: int, seed: int) -> Streams:
         ).astype(np.float64)
         for n, mean in (
             (stable - stable_failed, BASE_MS * slows[0]),
-            (candidate - failed, BASE_MS * world.slower * slows[1]),
+            (candidate - failed, BASE_MS * world.slower * slows[1] * cold),
         )
     ]
     return Streams(
@@ -136,4 +142,5 @@ def simulate(world: World, *, rollouts: int, seed: int) -> Streams:
         candidate_failed=failed[:, PAST:],
         candidate_ms=times[1][:, PAST:],
         known=world.known,
+        warm_readings=world.warm_readings,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -72,6 +73,17 @@ class Scene:
         saved = self.member.post(f"models/vision/{MODEL}/golden-requests", body)
         yield
         self.member.http.delete(f"golden-requests/{saved['id']}").raise_for_status()
+
+    def median_ms(self, *, count: int = 60) -> float:
+        """What a caller waits for one request at a time."""
+        url = f"{self.deployment['url']}/v2/models/{MODEL}/infer"
+        request = body_of([0.0] + [0.25] * (onnx_models.WIDTH - 1))
+        waited = []
+        for _ in range(count):
+            began = time.monotonic()
+            plain_http.client.post(url, json=request, headers=self.headers).raise_for_status()
+            waited.append((time.monotonic() - began) * 1000)
+        return statistics.median(waited)
 
     def load(self, rate: float, *, marked_share: float = 0.0) -> Load:
         return Load(

@@ -19,7 +19,7 @@ from deployments.guards.domain import (
     sequential_tests,
     step_tests,
 )
-from deployments.guards.domain.betting.blocks import BlockLengths
+from deployments.guards.domain.betting.blocks import LENGTHS, BlockLengths
 from deployments.guards.domain.counter_verdicts import Judging
 from deployments.guards.domain.counters import NO_FACTS, NO_SUMS, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
@@ -32,6 +32,7 @@ from fleet.telemetry.domain import gateway_metrics
 from fleet.telemetry.domain.gateway_metrics import Passed, PassedByProxy
 
 SIDES: Final = ("stable", "candidate")
+LEAST_SECONDS: Final = float(LENGTHS[0])
 NOT_COUNTED: Final = "requests that never return are not counted here"
 _NOT_COMPARED: Final = (
     "the stable revision gets no requests any more, and none passed at a step before"
@@ -91,10 +92,19 @@ def from_json(stored: Mapping[str, Any]) -> GatewayState:
 def next_step(state: GatewayState, procedure: Procedure, lengths: BlockLengths) -> GatewayState:
     """The state of a further step: only the capital of its tests is left."""
     stable = state.tests.total.stable
-    return GatewayState(
+    after = GatewayState(
         tests=sequential_tests.next_step(state.tests, procedure, lengths),
         before=stable if stable.requests else state.before,
     )
+    return with_lengths(after, lengths)
+
+
+def with_lengths(state: GatewayState, lengths: BlockLengths) -> GatewayState:
+    """Lengths come from failures that the server counted: losses may come in bursts where those do not, and
+    nobody counted them before the rollout. So a block is never one reading.
+    """
+    long = replace(lengths, errors=max(LEAST_SECONDS, lengths.errors))
+    return replace(state, tests=replace(state.tests, lengths=long))
 
 
 def limits_at(

@@ -99,7 +99,7 @@ def next_step(
 
 def with_lengths(state: State, lengths: BlockLengths) -> State:
     """The state with blocks of a step that were chosen anew, once more was known of stable."""
-    gateway = replace(state.gateway, tests=replace(state.gateway.tests, lengths=lengths))
+    gateway = lost_requests.with_lengths(state.gateway, lengths)
     tests = percentile_tests.with_blocks(state.tests, lengths.means)
     return replace(state, tests=tests, gateway=gateway)
 

@@ -167,8 +167,9 @@ def _without_throughput(procedure: Procedure) -> Procedure:
 
 
 def _has_means(side: Side, *, is_alone: bool) -> bool:
-    timed = side.candidate.timed if is_alone else min(side.candidate.timed, side.stable.timed)
-    return timed >= e_process.SIGN_REQUESTS
+    if side.candidate.timed < e_process.SIGN_REQUESTS_OF_CANDIDATE:
+        return False
+    return is_alone or side.stable.timed >= e_process.SIGN_REQUESTS
 
 
 def _signs(
