@@ -254,6 +254,7 @@ def fill(world: World) -> FullWorld:
     names = {
         "action_id": action.pk,
         "pool": "gpu",
+        "group": "gpu",
         "alert_id": alert.pk,
         "metric": "availability",
         "invitation_id": invited.row.pk,
