@@ -29,6 +29,16 @@ urlpatterns: list[URLPattern] = [
         pools.NodePoolView.as_view(),
         name="node-pool",
     ),
+    path(
+        "clusters/<int:cluster_id>/node-groups",
+        pools.NodeGroupsView.as_view(),
+        name="node-groups",
+    ),
+    path(
+        "clusters/<int:cluster_id>/node-groups/<str:group>",
+        pools.NodeGroupView.as_view(),
+        name="node-group",
+    ),
     path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
     path("nodes/<int:node_id>", node_views.NodeView.as_view(), name="node"),
     path(

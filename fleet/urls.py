@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from fleet.actions.web import node_actions, pools
+from fleet.actions.web import groups, node_actions, pools
 from fleet.actions.web import pages as action_pages
 from fleet.capacity.web import node, pages
 from fleet.costs.web import callers as caller_costs
@@ -18,6 +18,16 @@ urlpatterns: list[URLPattern] = [
     path("fleet/nodes/<int:node_id>/actions", node_actions.node_actions, name="node-actions"),
     path("fleet/actions", action_pages.actions_page, name="fleet-actions"),
     path("fleet/actions/<int:action_id>", action_pages.action_page, name="fleet-action"),
+    path(
+        "fleet/clusters/<int:cluster_id>/node-groups",
+        groups.groups_of_cluster,
+        name="node-groups",
+    ),
+    path(
+        "fleet/clusters/<int:cluster_id>/node-groups/<str:name>",
+        groups.scale_group,
+        name="node-group",
+    ),
     path("fleet/pools", pools.pools_page, name="node-pools"),
     path("fleet/clusters/<int:cluster_id>/pools/new", pools.create_pool, name="new-node-pool"),
     path(

@@ -26,6 +26,7 @@ _READ: Final = """
     get changes/{change_id}/checks
     get clusters
     get clusters/{cluster_id}
+    get clusters/{cluster_id}/node-groups
     get clusters/{cluster_id}/node-pools
     get clusters/{cluster_id}/shares
     get costs
@@ -134,6 +135,7 @@ _REQUEST: Final = """
     post advice/{item_id}/request
     post advice/{item_id}/snooze
     post changes/{change_id}/withdraw
+    post clusters/{cluster_id}/node-groups/{group}
     post clusters/{cluster_id}/node-pools
     post clusters/{cluster_id}/node-pools/{pool}
     post deployments

@@ -39,6 +39,8 @@ _BUCKET_SETTINGS: Final = (
 _ANCHORS: Final = ("s3:GetObjectVersion", "s3:PutObject", "s3:PutObjectRetention")
 _PRICES: Final = ("ec2:DescribeSpotPriceHistory", "pricing:GetProducts")
 
+_NODE_GROUPS: Final = ("eks:DescribeNodegroup", "eks:UpdateNodegroupConfig")
+
 
 def portal(
     *,
@@ -59,7 +61,8 @@ def portal(
         _allow("Objects", _OBJECTS, written),
         _allow("Anchors", _ANCHORS, [f"{arn}/{anchor_store.PREFIX}*"]),
         _allow("Prices", _PRICES, ["*"]),
-        _allow("Clusters", ("eks:DescribeCluster",), eks),
+        _allow("Clusters", ("eks:DescribeCluster", "eks:ListNodegroups"), eks),
+        _allow("NodeGroups", _NODE_GROUPS, [_groups_of(arn) for arn in eks]),
         _allow("RolesOfClusters", ("sts:AssumeRole",), assumed),
         _allow("CheckOfRoles", ("iam:SimulatePrincipalPolicy",), simulated),
         _allow("Prometheus", ("aps:QueryMetrics",), prometheus),
@@ -71,6 +74,11 @@ def portal(
         ),
     ]
     return _document([statement for statement in statements if statement["Resource"]])
+
+
+def _groups_of(cluster: str) -> str:
+    """The ARN of all node groups of a cluster."""
+    return f"{cluster.replace(':cluster/', ':nodegroup/', 1)}/*/*"
 
 
 def serving(*, bucket: str, team: str) -> dict[str, Any]:

@@ -11,14 +11,18 @@ from rest_framework.views import APIView
 
 from fleet.actions.api.serializers import (
     FleetActionDetailsSerializer,
+    GroupSizeSerializer,
     NewPoolSerializer,
+    NodeGroupSerializer,
     NodePoolSerializer,
     PoolSettingsSerializer,
 )
 from fleet.actions.api.views import HOW, details
 from fleet.actions.domain.pool_settings import PoolSettings
 from fleet.actions.selectors import pools
-from fleet.actions.services import requests
+from fleet.actions.services import node_groups, requests
+from fleet.clusters.domain.node_groups import GroupSize
+from fleet.clusters.selectors import clusters
 from fleet.models import FleetAction
 from portal.accounts.models import User
 from portal.api.idempotency import IdempotentMixin
@@ -72,6 +76,39 @@ class NodePoolView(IdempotentMixin, APIView):
             cluster_id=cluster_id,
             name=pool,
             settings=_settings(body),
+            comment=body.get("comment", ""),
+        )
+        return _shown(actor, action)
+
+
+class NodeGroupsView(APIView):
+    @extend_schema(
+        operation_id="node_groups",
+        tags=["fleet"],
+        description="EKS's managed node groups, as AWS has them now; empty for other clusters.",
+        responses=NodeGroupSerializer(many=True),
+    )
+    def get(self, request: Request, cluster_id: int) -> Response:
+        cluster = clusters.get_cluster(cluster_id)
+        groups = node_groups.list_or_unavailable(cluster_id=cluster.id)
+        return Response(NodeGroupSerializer(groups, many=True).data)
+
+
+class NodeGroupView(IdempotentMixin, APIView):
+    @extend_schema(
+        operation_id="scale_node_group",
+        tags=["fleet"],
+        description=f"Request another size of a managed node group of EKS. {HOW}",
+        request=GroupSizeSerializer,
+        responses={201: FleetActionDetailsSerializer, **REFUSALS},
+    )
+    def post(self, request: Request, cluster_id: int, group: str) -> Response:
+        actor, body = actor_of(request), read_body(GroupSizeSerializer, request)
+        action = requests.request_group_scale(
+            actor=actor,
+            cluster_id=cluster_id,
+            name=group,
+            size=GroupSize.from_json(body),
             comment=body.get("comment", ""),
         )
         return _shown(actor, action)

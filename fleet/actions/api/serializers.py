@@ -8,6 +8,7 @@ from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, FEWEST_MINUTES,
 from fleet.actions.domain.kinds import ActionKind, TargetKind
 from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES
 from fleet.actions.domain.states import ActionState
+from fleet.actions.services.node_groups import MOST_NODES
 from portal.api.base_serializer import Serializer, choice_of, dollars
 
 
@@ -144,3 +145,20 @@ class NodePoolSerializer(Serializer):
     gpus = serializers.IntegerField(source="pool.gpus", help_text="of its nodes now")
     nodes = serializers.IntegerField()
     is_ready = serializers.BooleanField(source="pool.is_ready")
+
+
+class GroupSizeSerializer(ActionCommentSerializer):
+    min_size = serializers.IntegerField(min_value=0, max_value=MOST_NODES)
+    max_size = serializers.IntegerField(min_value=1, max_value=MOST_NODES)
+    desired_size = serializers.IntegerField(min_value=0, max_value=MOST_NODES)
+
+
+class NodeGroupSerializer(Serializer):
+    name = serializers.CharField()
+    status = serializers.CharField(help_text="as AWS says it: ACTIVE, UPDATING, DEGRADED, …")
+    capacity_type = serializers.CharField()
+    instance_types = serializers.ListField(child=serializers.CharField())
+    min_size = serializers.IntegerField(source="size.min_size")
+    max_size = serializers.IntegerField(source="size.max_size")
+    desired_size = serializers.IntegerField(source="size.desired_size")
+    issues = serializers.ListField(child=serializers.CharField())

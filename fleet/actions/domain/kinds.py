@@ -11,6 +11,7 @@ class ActionKind(StrEnum):
     DRAIN = "drain"
     CHANGE_NODE_POOL = "change_node_pool"
     CREATE_NODE_POOL = "create_node_pool"
+    SCALE_NODE_GROUP = "scale_node_group"
 
     @property
     def verb(self) -> str:
@@ -21,3 +22,4 @@ class ActionKind(StrEnum):
 class TargetKind(StrEnum):
     NODE = "node"
     NODE_POOL = "node pool"
+    NODE_GROUP = "node group"

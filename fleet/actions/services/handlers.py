@@ -11,10 +11,12 @@ from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind
 from fleet.actions.domain.outcomes import Outcome
-from fleet.actions.services import cordon, drain, node_pools
+from fleet.actions.services import cordon, drain, node_groups, node_pools
 from fleet.models import FleetAction
 
 _A_PATCH: Final = timedelta(minutes=15)
+# AWS starts the nodes of a group before its update ends.
+_AN_UPDATE: Final = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,12 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
         observe=node_pools.observe_creation,
         advance=node_pools.advance_creation,
         revert=node_pools.revert,
+    ),
+    ActionKind.SCALE_NODE_GROUP: Handler(
+        observe=node_groups.observe,
+        advance=node_groups.advance,
+        revert=node_pools.revert,
+        time_limit=lambda _: _AN_UPDATE,
     ),
 }
 

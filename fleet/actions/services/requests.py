@@ -13,8 +13,9 @@ from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind, TargetKind
 from fleet.actions.domain.pool_settings import PoolSettings, problem_with_name
 from fleet.actions.domain.states import OPEN, SUBMITTED_FOR, ActionState
-from fleet.actions.services import audit_actions, handlers, notifications, transitions
+from fleet.actions.services import audit_actions, handlers, node_groups, notifications, transitions
 from fleet.capacity.selectors import node_details
+from fleet.clusters.domain.node_groups import GroupSize
 from fleet.models import Cluster, FleetAction
 from portal.accounts import fleet_policy
 from portal.accounts.models import User
@@ -62,13 +63,36 @@ def request_pool_creation(
     return _request(actor, action, comment)
 
 
+def request_group_scale(
+    *, actor: User, cluster_id: int, name: str, size: GroupSize, comment: str = ""
+) -> FleetAction:
+    """Scale a managed node group of EKS."""
+    fleet_policy.require_requester(actor)
+    if problems := node_groups.problems_with(size):
+        raise Invalid("The size of the node group is not valid.", fields=problems)
+    action = FleetAction(
+        cluster=_cluster(cluster_id),
+        kind=ActionKind.SCALE_NODE_GROUP,
+        target_kind=TargetKind.NODE_GROUP,
+        target=name,
+        parameters=size.to_json(),
+        requester=actor,
+    )
+    return _request(actor, action, comment)
+
+
+def _cluster(cluster_id: int) -> Cluster:
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    if cluster is None:
+        raise NotFound(f"Cluster {cluster_id} does not exist.")
+    return cluster
+
+
 def _of_pool(
     actor: User, kind: ActionKind, cluster_id: int, name: str, settings: PoolSettings
 ) -> FleetAction:
     fleet_policy.require_requester(actor)
-    cluster = Cluster.objects.filter(pk=cluster_id).first()
-    if cluster is None:
-        raise NotFound(f"Cluster {cluster_id} does not exist.")
+    cluster = _cluster(cluster_id)
     problems = settings.problems(is_new=kind is ActionKind.CREATE_NODE_POOL)
     if problem := problem_with_name(name):
         problems["name"] = problem

@@ -9,6 +9,8 @@ from django import forms
 
 from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, FEWEST_MINUTES, MOST_MINUTES
 from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES, PoolSettings
+from fleet.actions.services.node_groups import MOST_NODES
+from fleet.clusters.domain.node_groups import GroupSize
 from portal.ui.service_form import CommentForm
 
 
@@ -106,3 +108,18 @@ def initial_of(settings: PoolSettings) -> dict[str, Any]:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.replace(",", " ").split()))
+
+
+class GroupForm(CommentForm):
+    desired_size = forms.IntegerField(label="Desired nodes", min_value=0, max_value=MOST_NODES)
+    min_size = forms.IntegerField(label="Min nodes", min_value=0, max_value=MOST_NODES)
+    max_size = forms.IntegerField(
+        label="Max nodes",
+        min_value=1,
+        max_value=MOST_NODES,
+        help_text="Where Cluster Autoscaler runs, it sets the desired number between both.",
+    )
+
+    @property
+    def size(self) -> GroupSize:
+        return GroupSize.from_json(self.cleaned_data)

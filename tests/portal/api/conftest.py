@@ -258,6 +258,7 @@ def fill(world: World) -> FullWorld:
     names = _signing_names(world) | {
         "action_id": action.pk,
         "pool": "gpu",
+        "group": "gpu",
         "alert_id": alert.pk,
         "environment": "production",
         "metric": "availability",

@@ -25,6 +25,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 SHARED = {
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-groups",
     "get clusters/{cluster_id}/node-pools",
     "get clusters/{cluster_id}/shares",
     "get prices",
@@ -45,6 +46,7 @@ FLEET = {
     "get nodes/{node_id}/drain-preview",
     "post clusters/{cluster_id}/node-pools",
     "post clusters/{cluster_id}/node-pools/{pool}",
+    "post clusters/{cluster_id}/node-groups/{group}",
     "post nodes/{node_id}/cordon",
     "post nodes/{node_id}/drain",
     "post nodes/{node_id}/uncordon",
@@ -162,6 +164,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "put deployments/{deployment_id}/drift": {"policy": "hold"},
     "put deployments/{deployment_id}/health": {"is_on": False},
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
+    "post clusters/{cluster_id}/node-groups/{group}": {
+        "min_size": 0,
+        "max_size": 2,
+        "desired_size": 1,
+    },
     "post clusters/{cluster_id}/node-pools": {
         "name": "gpu",
         "node_class": "gpu",

@@ -21,6 +21,7 @@ READ_BY_EVERYONE: Final = _rows(
     "get changes",
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-groups",
     "get clusters/{cluster_id}/node-pools",
     "get clusters/{cluster_id}/shares",
     "get costs",
@@ -264,6 +265,7 @@ OF_THE_FLEET: Final = (
         f"stranger {LEADS}",
         409,
         "post clusters/{cluster_id}/node-pools/{pool}",
+        "post clusters/{cluster_id}/node-groups/{group}",
         named={"pool": "none"},
     ),
     # It is not cordoned.

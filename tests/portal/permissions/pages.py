@@ -98,6 +98,7 @@ OF_EVERYONE: Final = tuple(
         "fleet/nodes/<int:node_id>",
         "fleet/nodes/<int:node_id>/actions",
         "fleet/nodes/gone",
+        "fleet/clusters/<int:cluster_id>/node-groups",
         "fleet/pools",
         "import",
         "jump",
@@ -367,12 +368,13 @@ PLATFORM: Final = (
     # There is none of this name.
     *(
         Row(
-            f"{method} fleet/clusters/<int:cluster_id>/pools/of/<slug:name>",
+            f"{method} fleet/clusters/<int:cluster_id>/{address}",
             f"stranger {LEADS}",
             ok=404,
             body=_WHY if method == "POST" else {},
         )
         for method in ("GET", "POST")
+        for address in ("pools/of/<slug:name>", "node-groups/<str:name>")
     ),
     # The lead requested it.
     Row(

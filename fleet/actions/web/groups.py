@@ -1,0 +1,61 @@
+"""Managed node groups of EKS: their list, and requesting another size."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from fleet.actions.services import node_groups as group_actions
+from fleet.actions.services import requests
+from fleet.actions.web.forms import GroupForm
+from fleet.actions.web.node_actions import show_request
+from fleet.clusters.selectors import clusters
+from fleet.clusters.services import node_groups
+from fleet.kube.domain.errors import ClusterError
+from portal.accounts import roles
+from portal.accounts.models import User
+from portal.ui.access import keeps_input, people_only
+
+_EFFECTS = ("AWS gets the size", "Nodes start, or AWS drains and ends some of its choice")
+
+
+@require_GET
+@people_only
+def groups_of_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
+    """A part of the list of node pools: it asks AWS, so the page loads it separately."""
+    cluster = clusters.get_cluster(cluster_id)
+    context = {"cluster": cluster, "may_request": roles.is_lead(user), "groups": (), "problem": ""}
+    try:
+        context["groups"] = node_groups.list_groups(cluster_id=cluster.id)
+    except ClusterError as error:
+        context["problem"] = str(error)
+    return render(request, "actions/_groups.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+@keeps_input
+def scale_group(request: HttpRequest, user: User, cluster_id: int, name: str) -> HttpResponse:
+    group = group_actions.read(actor=user, cluster_id=cluster_id, name=name)
+    form = GroupForm(request.POST or None, initial=group.size.to_json())
+    if request.method == "POST":
+        action = form.run(
+            lambda: requests.request_group_scale(
+                actor=user,
+                cluster_id=cluster_id,
+                name=name,
+                size=form.size,
+                comment=form.cleaned_data["comment"],
+            )
+        )
+        if action is not None:
+            return show_request(request, action)
+    context = {
+        "cluster": clusters.get_cluster(cluster_id),
+        "group": group,
+        "form": form,
+        "effects": _EFFECTS,
+    }
+    status = form.status if form.is_bound else 200
+    return render(request, "actions/group.html", context, status=status)
