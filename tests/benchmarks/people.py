@@ -51,18 +51,16 @@ _PAGES = (
 
 @dataclass(slots=True)
 class Load:
-    """`counted` from this time on."""
+    """Times are those of the monotonic clock; requests that are sent after `began` are counted."""
 
     began: float
     ends: float
     taken: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    # Answered while the processor time was measured.
+    served: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     # Name of the reference to the metadata that was acknowledged last.
     written: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def is_counted(self) -> bool:
-        return time.monotonic() >= self.began
 
 
 def main() -> Result:
@@ -232,7 +230,9 @@ async def _send(
                 answer = await response.json()
     except (aiohttp.ClientError, TimeoutError) as error:
         load.errors[f"{kind}: {type(error).__name__}"] += 1
-    if load.is_counted:
+    if load.began <= time.monotonic() <= load.ends:
+        load.served += 1
+    if began >= load.began:
         load.taken[kind].append(1000 * (time.monotonic() - began))
     return answer
 
@@ -278,10 +278,12 @@ def _report(load: Load, used: _Usage, lost: int) -> Result:
     for kind, times in rows:
         print(f"{kind:<28}{len(times):>9}{statistics.median(times):>9.0f}{_p95(times):>9.0f}")
     p95 = _p95(taken)
-    print(f"all: {len(taken)} requests, {len(taken) / SECONDS:.0f}/s, p95 {p95:.0f} ms")
+    print(f"all: {len(taken)} requests, p95 {p95:.0f} ms; {load.served / SECONDS:.0f} answers/s")
     for name, seconds in used.seconds.items():
         each = (
-            f", {1000 * seconds / len(taken):.1f} ms a request" if name != "other programs" else ""
+            f", {1000 * seconds / max(load.served, 1):.1f} ms a request"
+            if name != "other programs"
+            else ""
         )
         print(f"processor of {name}: {seconds / SECONDS:.2f} of {os.cpu_count()} cores{each}")
     print(f"{sum(load.errors.values())} errors; {len(load.written)} versions written, {lost} lost")
