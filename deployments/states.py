@@ -16,16 +16,6 @@ class VersionState(StrEnum):
     FAILED = "failed"
 
 
-class AttestationState(StrEnum):
-    # Until a worker verified it, which needs the version's own digests first.
-    PENDING = "pending"
-    TRUSTED = "trusted"
-    # Nobody who is trusted signed it.
-    UNTRUSTED = "untrusted"
-    # It cannot be read, or is not about the version's bytes.
-    INVALID = "invalid"
-
-
 class ImportKind(StrEnum):
     S3 = "s3"
     URL = "url"

@@ -7,6 +7,7 @@ from typing import Final
 from deployments.alerts.domain import catalogue
 from deployments.alerts.domain.signals import AlertState
 from deployments.approvals.domain.rules import RequiredRole
+from deployments.attestations.domain.verdicts import AttestationState
 from deployments.environments.domain.environment_rules import ApproverGroup
 from deployments.guards.domain.answers.answer_metrics import Kind as ObservationKind
 from deployments.guards.domain.evidence import Verdict
@@ -15,7 +16,6 @@ from deployments.sizing.domain.memory import BITS
 from deployments.spec.domain.model_settings import PRECISIONS
 from deployments.spec.domain.scaling import SCALING_KINDS
 from deployments.states import (
-    AttestationState,
     ChangeKind,
     ChangeState,
     ConsumerKind,

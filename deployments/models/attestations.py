@@ -6,9 +6,10 @@ from django.conf import settings
 from django.db import models
 
 from deployments.models.registry import ModelVersion
-from deployments.states import AttestationState
 from portal.accounts.models import Team
 from portal.core.leases import Leased
+
+_STATES = ("pending", "trusted", "untrusted", "invalid")
 
 
 class TrustedSigner(models.Model):
@@ -73,7 +74,8 @@ class Attestation(Leased):
     body = models.TextField()
     # Of the file as it was added.
     sha256 = models.CharField(max_length=64)
-    state = models.CharField(max_length=9, choices=[(s.value, s.value) for s in AttestationState])
+    # deployments.attestations.domain.verdicts.AttestationState
+    state = models.CharField(max_length=9, choices=[(state, state) for state in _STATES])
     # Why it is not trusted.
     reason = models.TextField(blank=True, default="")
     is_provenance = models.BooleanField(default=False)

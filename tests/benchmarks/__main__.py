@@ -20,6 +20,7 @@ _NOT_BENCHMARKS = {
         "lanes_twin",
         "mlflow_server",
         "percentile_streams",
+        "people_scene",
         "fleet_scene",
         "registry_scene",
         "result",

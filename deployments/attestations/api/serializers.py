@@ -5,8 +5,9 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from deployments.attestations.domain.signers import LONGEST_PEM, SignerKind
+from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.services import attestations
-from deployments.states import AttestationState, Environment
+from deployments.states import Environment
 from portal.api.base_serializer import Serializer, choice_of
 
 

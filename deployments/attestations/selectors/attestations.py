@@ -10,8 +10,8 @@ from django.db.models import Q, QuerySet
 from deployments.attestations.domain import signing_rules
 from deployments.attestations.domain.signers import Signer, SignerKind
 from deployments.attestations.domain.signing_rules import Trusted
+from deployments.attestations.domain.verdicts import AttestationState
 from deployments.models import Attestation, ModelVersion, SigningRule, TrustedSigner
-from deployments.states import AttestationState
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Actor

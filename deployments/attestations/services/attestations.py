@@ -10,10 +10,11 @@ from django.db import IntegrityError, transaction
 from deployments import audit_actions
 from deployments.attestations.domain import bundles
 from deployments.attestations.domain.bundles import AttestationInvalid
+from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.selectors import attestations
 from deployments.attestations.services import verification
 from deployments.models import Attestation, ModelVersion
-from deployments.states import AttestationState, VersionState
+from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action

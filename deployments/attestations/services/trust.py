@@ -11,8 +11,9 @@ from django.db.models import Model as Row
 from deployments import audit_actions
 from deployments.attestations.domain import signers
 from deployments.attestations.domain.signers import SignerInvalid, SignerKind
+from deployments.attestations.domain.verdicts import AttestationState
 from deployments.models import Attestation, SigningRule, TrustedSigner
-from deployments.states import AttestationState, Environment
+from deployments.states import Environment
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.audit import trail

@@ -13,9 +13,10 @@ from deployments import audit_actions
 from deployments.attestations.domain import bundles, signers, statements
 from deployments.attestations.domain.bundles import AttestationInvalid, Envelope, MessageSignature
 from deployments.attestations.domain.statements import Artifact, Provenance, Statement
+from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.selectors import attestations
 from deployments.models import Attestation, ModelVersion
-from deployments.states import AttestationState, VersionState
+from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.core import clock, documents, leases

@@ -44,13 +44,7 @@ from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
 
-__all__ = [
-    "DeployDraft",
-    "check",
-    "check_deploy",
-    "check_revision",
-    "evaluate_revision",
-]
+__all__ = ["DeployDraft", "check", "check_deploy", "check_revision", "evaluate_revision"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +160,7 @@ def evaluate_revision(
     )
     replaced = ReplacedDeployment(deployment.pk, 0 if is_in_place else overlap_seconds)
     return _evaluate(
-        replace(
-            subject,
-            replaces=replaced,
-            baseline=baseline,
-            environment=deployment.environment,
-        ),
+        replace(subject, replaces=replaced, baseline=baseline, environment=deployment.environment),
         [],
         is_name_valid=True,
         without_deployment_id=deployment.pk if is_in_place else None,

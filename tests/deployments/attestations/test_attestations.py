@@ -10,11 +10,12 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from deployments.attestations.domain.signers import SignerKind
+from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.services import attestations, trust, verification
 from deployments.attestations.services.trust import RuleDraft, SignerDraft
 from deployments.changes.services import decisions, requests
 from deployments.models import Attestation, ModelVersion, SigningRule, TrustedSigner
-from deployments.states import AttestationState, VersionState
+from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import leases
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound

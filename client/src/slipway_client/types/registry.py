@@ -51,7 +51,7 @@ class Attestation(Answer):
     state: str
     reason: str
     is_provenance: bool
-    signer: str | None
+    signer: str | None = None
     identity: str
 
 

@@ -1,0 +1,223 @@
+"""Two versions of web at once on one database, as a rolling upgrade has them for some minutes.
+
+The version before is the commit before the newest migration, or SLIPWAY_UPGRADE_FROM (a tag, before a release). While its
+web answers, the migrations of this version run; then both webs answer in turns, with the same sessions and tokens.
+Dependencies are those of this version.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+from django.db import connection
+from psycopg import sql
+
+from tests.benchmarks import waiting
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = ("/", "/models", "/deployments", "/approvals", "/costs", "/fleet", "/audit", "/admin")
+REST = ("models", "versions", "deployments", "changes", "clusters", "nodes", "me")
+_SEED = """
+import json
+from portal.accounts import tokens
+from portal.accounts.models import Membership, Team, User
+from portal.core import clock
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from portal.accounts.local.session_store import SessionStore
+
+user = User.objects.create(username="lead")
+team = Team.objects.create(slug="vision", name="Vision", created_at=clock.now(), monthly_budget_amount=1)
+Membership.objects.create(user=user, team=team, role="lead")
+session = SessionStore()
+session[SESSION_KEY] = str(user.pk)
+session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+session.create()
+token = tokens.create(actor=user, name="ci", days=1, scopes=["read", "upload"])
+print(json.dumps({"session": session.session_key, "token": token.plain}))
+"""
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif("connection.vendor != 'postgresql'", reason="upgrades are of PostgreSQL"),
+]
+
+
+def version_before() -> str:
+    wanted = os.environ.get("SLIPWAY_UPGRADE_FROM")
+    newest = _git("log", "-1", "--format=%H", "--", "*/migrations/*.py")
+    commit = wanted or (f"{newest}^" if newest else "")
+    if not commit or not _git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"):
+        pytest.skip("the commit before the newest migration is not in this clone")
+    return commit
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    archive = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", version_before()], capture_output=True, check=True
+    )
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(tmp_path / "before", filter="data")
+    return tmp_path / "before"
+
+
+@contextmanager
+def empty_database() -> Iterator[str]:
+    """Its address for the portal."""
+    server = connection.get_connection_params()
+    name = f"upgraded_{uuid4().hex[:8]}"
+    address = {"host": server["host"], "user": server["user"], "dbname": "postgres"}
+    with psycopg.connect(**address, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield f"postgres://{server['user']}@/{name}?host={server['host']}"
+        finally:
+            admin.execute(sql.SQL("DROP DATABASE {} (FORCE)").format(sql.Identifier(name)))
+
+
+@dataclass
+class Traffic:
+    """Requests in turns to `webs`, as a load balancer sends them."""
+
+    headers: dict[str, str]
+    cookies: dict[str, str]
+    webs: list[str]
+    refused: list[str] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+    sent: int = 0
+    is_over: bool = False
+
+    def run(self) -> None:
+        turns = itertools.count()
+        with httpx.Client(timeout=120, cookies=self.cookies) as browser:
+            while not self.is_over:
+                try:
+                    self.go_round(browser, turns)
+                except httpx.HTTPError as error:
+                    self.refused.append(repr(error))
+                    return
+
+    def go_round(self, browser: httpx.Client, turns: Iterator[int]) -> None:
+        for path in PAGES:
+            self._answer(browser.get(self._web(turns) + path))
+        for path in REST:
+            self._answer(httpx.get(f"{self._web(turns)}/api/v1/{path}", **self._as_token))
+        number = len(self.written) + 1
+        body = {"source_uri": f"hf://org/model:{number:040x}", "metadata": {"notes": "x"}}
+        path = "/api/v1/models/vision/detector/references"
+        made = httpx.post(self._web(turns) + path, json=body, **self._as_token)
+        if self._answer(made):
+            self.written.append(made.json()["number"])
+            # Through the other one, when there are two.
+            path = f"/api/v1/models/vision/detector/versions/{self.written[-1]}"
+            read = httpx.get(self._web(turns) + path, **self._as_token)
+            if self._answer(read) and read.json()["source_uri"] != body["source_uri"]:
+                self.refused.append(f"version {self.written[-1]} is another one")
+
+    @property
+    def _as_token(self) -> dict[str, Any]:
+        return {"headers": self.headers, "timeout": 120}
+
+    def _web(self, turns: Iterator[int]) -> str:
+        webs = list(self.webs)
+        return webs[next(turns) % len(webs)]
+
+    def _answer(self, response: httpx.Response) -> bool:
+        self.sent += 1
+        if response.status_code not in {200, 201}:
+            self.refused.append(
+                f"{response.status_code} {response.request.url}: {response.text[:300]}"
+            )
+        return response.is_success
+
+
+def run_manage(folder: Path, environment: dict[str, str], *arguments: str) -> str:
+    command = [sys.executable, "manage.py", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def start_web(parts: ExitStack, folder: Path, environment: dict[str, str], log: Path) -> str:
+    port = waiting.free_port()
+    command = [
+        *(sys.executable, "-m", "gunicorn", "portal.wsgi:application", "--no-control-socket"),
+        *("--worker-class", "gthread", "--workers", "1", "--threads", "4"),
+        *("--bind", f"127.0.0.1:{port}"),
+    ]
+    output = parts.enter_context(log.open("w"))
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
+    )
+    parts.callback(process.wait, 60)
+    parts.callback(process.terminate)
+    address = f"http://127.0.0.1:{port}"
+    waiting.until(lambda: httpx.get(f"{address}/sign-in").is_success, seconds=300, log=log)
+    return address
+
+
+def wait_for_rounds(traffic: Traffic, thread: threading.Thread, rounds: int) -> None:
+    target, pause = len(traffic.written) + rounds, threading.Event()
+    while len(traffic.written) < target and thread.is_alive() and not traffic.refused:
+        pause.wait(0.1)
+
+
+def test_old_and_new_web_answer_on_one_database(sources: Path, tmp_path: Path) -> None:
+    with ExitStack() as parts:
+        database = parts.enter_context(empty_database())
+        environment = {**os.environ, "SLIPWAY_DATABASE_URL": database, "SLIPWAY_DEBUG": "0"}
+        environment["DJANGO_SETTINGS_MODULE"] = "portal.settings"
+        run_manage(sources, environment, "migrate", "--verbosity", "0")
+        seeded = json.loads(run_manage(sources, environment, "shell", "-v", "0", "-c", _SEED))
+        old = start_web(parts, sources, environment, tmp_path / "old.log")
+        traffic = Traffic(
+            {"Authorization": f"Bearer {seeded['token']}"}, {"sessionid": seeded["session"]}, [old]
+        )
+        thread = threading.Thread(target=traffic.run)
+        thread.start()
+        try:
+            wait_for_rounds(traffic, thread, 2)
+            before = len(traffic.written)
+            run_manage(ROOT, environment, "migrate", "--verbosity", "0")
+            wait_for_rounds(traffic, thread, 2)
+            migrated = len(traffic.written)
+            traffic.webs.append(start_web(parts, ROOT, environment, tmp_path / "new.log"))
+            wait_for_rounds(traffic, thread, 4)
+        finally:
+            traffic.is_over = True
+            thread.join()
+        traffic.webs.remove(old)
+        with httpx.Client(timeout=120, cookies=traffic.cookies) as browser:
+            traffic.go_round(browser, itertools.count())
+
+    assert traffic.refused == []
+    assert before >= 2
+    assert migrated >= before + 2
+    # Numbers are given by both webs, none twice and none left out.
+    assert traffic.written == list(range(1, len(traffic.written) + 1))
+    assert len(traffic.written) >= migrated + 5
