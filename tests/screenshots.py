@@ -31,6 +31,8 @@ PAGES = (
     "/deployments/new",
     "/approvals",
     "/fleet",
+    "/fleet/actions",
+    "/fleet/pools",
     "/costs",
     "/costs/ledger",
     "/advice",

@@ -69,6 +69,11 @@ class Evidence:
             return None
         return (self.usd_per_hour_after - self.usd_per_hour_before) * HOURS_PER_MONTH
 
+    @property
+    def usd_per_month_after(self) -> Decimal | None:
+        amount = self.usd_per_hour_after
+        return None if amount is None else amount * HOURS_PER_MONTH
+
     def to_json(self) -> dict[str, Any]:
         raw = asdict(self)
         for name in ("usd_per_hour_before", "usd_per_hour_after"):

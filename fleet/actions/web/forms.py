@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django import forms
 
@@ -39,6 +39,9 @@ class DecisionForm(CommentForm):
     decision = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
 
 
+_CAPACITIES: Final = (("on-demand",), ("spot",), CAPACITY_TYPES)
+
+
 class PoolForm(CommentForm):
     """Of a Karpenter NodePool. Lists are written with commas or spaces."""
 
@@ -48,11 +51,9 @@ class PoolForm(CommentForm):
         max_length=1500,
         help_text="g5.xlarge, g6.xlarge. Empty: the pool keeps how it chooses types.",
     )
-    capacity_types = forms.MultipleChoiceField(
+    capacity_types = forms.ChoiceField(
         label="Capacity",
-        choices=[(name, name) for name in CAPACITY_TYPES],
-        widget=forms.CheckboxSelectMultiple,
-        initial=["on-demand"],
+        choices=[(",".join(names), " and ".join(names)) for names in _CAPACITIES],
         help_text="With both, Karpenter starts spot nodes first.",
     )
     gpu_limit = forms.IntegerField(
@@ -81,7 +82,7 @@ class PoolForm(CommentForm):
         data = self.cleaned_data
         return PoolSettings(
             instance_types=_words(data["instance_types"]),
-            capacity_types=tuple(data["capacity_types"]),
+            capacity_types=tuple(data["capacity_types"].split(",")),
             gpu_limit=data["gpu_limit"],
             taints=_words(data["taints"]),
             consolidation=data["consolidation"],
@@ -101,7 +102,7 @@ def initial_of(settings: PoolSettings) -> dict[str, Any]:
     return {
         **settings.to_json(),
         "instance_types": ", ".join(settings.instance_types),
-        "capacity_types": list(settings.capacity_types),
+        "capacity_types": ",".join(sorted(settings.capacity_types)),
         "taints": ", ".join(settings.taints),
     }
 

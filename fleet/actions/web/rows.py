@@ -47,4 +47,10 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
     if not before:
         return [DiffLine("+", line) for line in after.splitlines()]
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
-    return [DiffLine(line[:1].strip(), line[1:]) for line in list(lines)[2:]]
+    return [_line(line) for line in list(lines)[2:]]
+
+
+def _line(line: str) -> DiffLine:
+    """A line of both is as far in as those with a sign."""
+    sign = line[:1].strip()
+    return DiffLine(sign, line[1:] if sign else f"  {line[1:]}")

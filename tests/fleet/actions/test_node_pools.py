@@ -367,7 +367,7 @@ def test_from_the_list_to_the_approver(
     form = page(client.get(address))
     body = {
         "instance_types": "g5.xlarge, g6.xlarge",
-        "capacity_types": ["on-demand"],
+        "capacity_types": "on-demand,spot",
         "gpu_limit": "2",
         "taints": "",
         "consolidation": "WhenEmpty",
@@ -380,6 +380,7 @@ def test_from_the_list_to_the_approver(
     shown = page(client.get(f"/fleet/actions/{action.pk}"))
     listed_in_api = client.get(f"/api/v1/clusters/{cluster.pk}/node-pools").json()
 
+    assert action.parameters["capacity_types"] == ["on-demand", "spot"]
     assert "instance-gpu-name: a10g" in listed.text
     assert form.text.count("GPU limit") == 1
     assert wrong.status_code == 422
