@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "portal.monitoring.exposition.middleware.MetricsMiddleware",
+    "portal.ui.tracing.TracingMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -133,6 +134,9 @@ SLIPWAY_API_ANONYMOUS_PER_MINUTE = env.integer("SLIPWAY_API_ANONYMOUS_PER_MINUTE
 # /metrics is answered to whoever has the token, or comes directly from one of the networks; neither: to nobody.
 SLIPWAY_METRICS_TOKEN = env.optional_secret("SLIPWAY_METRICS_TOKEN", least_characters=16)
 SLIPWAY_METRICS_NETWORKS = env.networks("SLIPWAY_METRICS_NETWORKS")
+# An OTLP receiver over HTTP, such as http://collector:4318; empty: no traces. A line "name=value" for each header.
+SLIPWAY_OTLP_ENDPOINT = env.text("SLIPWAY_OTLP_ENDPOINT", "")
+SLIPWAY_OTLP_HEADERS = env.secrets_by_name("SLIPWAY_OTLP_HEADERS")
 SLIPWAY_TOKEN_MAX_DAYS = env.integer("SLIPWAY_TOKEN_MAX_DAYS", 365)
 
 SLIPWAY_S3_BUCKET = env.text("SLIPWAY_S3_BUCKET", "slipway-models")

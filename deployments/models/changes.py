@@ -66,6 +66,8 @@ class ChangeRequest(Leased):
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
     # What the page showed at the decision, as deployments/changes/selectors/shown_evidence.py; {} until then.
     decided = models.JSONField(default=dict)
+    # W3C trace context of the request that made it (portal.core.tracing); empty: none.
+    trace = models.CharField(max_length=55, blank=True, default="")
     created_at = models.DateTimeField()
     submitted_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)

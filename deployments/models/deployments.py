@@ -64,6 +64,9 @@ class Deployment(Leased):
     # Someone decided to revert the pending drift.
     is_revert_requested = models.BooleanField(default=False)
 
+    # That of the change that is applied, until it ends; empty: none.
+    trace = models.CharField(max_length=55, blank=True, default="")
+
     # Observed.
     observed_generation = models.PositiveIntegerField(default=0)
     state = models.CharField(

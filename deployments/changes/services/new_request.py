@@ -15,7 +15,7 @@ from deployments.changes.services.transitions import SUBMITTED_SECONDS
 from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.states import ChangeKind, ChangeState
 from portal.accounts.models import User
-from portal.core import clock
+from portal.core import clock, tracing
 from portal.core.errors import Conflict
 
 
@@ -32,6 +32,7 @@ def submit(
     at = clock.now()
     change.team, change.requester, change.state = change.subject.team, actor, ChangeState.SUBMITTED
     change.created_at = change.submitted_at = at
+    change.trace = tracing.current()
     change.deadline_at = change.next_check_at = at + timedelta(seconds=SUBMITTED_SECONDS)
     approvals.bind(change)
     change.save()

@@ -10,12 +10,12 @@ from django.db import transaction
 from deployments.changes.selectors import shown_evidence
 from deployments.changes.selectors.evidence import ReviewedChange
 from deployments.changes.selectors.subjects import subject_of
-from deployments.models import ChangeRequest
+from deployments.models import ChangeRequest, Deployment
 from deployments.states import CHANGE, ChangeState
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
-from portal.core import clock
+from portal.core import clock, tracing
 from portal.core.errors import Conflict
 
 SUBMITTED_SECONDS: Final = 14 * 24 * 3600
@@ -61,8 +61,27 @@ def move(
             after={"state": to},
             reason=reason,
         )
+        _trace(change, to)
     change.state, change.state_reason, change.decided = to, reason, decided
     change.deadline_at, change.finished_at = deadline_at, finished_at
+
+
+def _trace(change: ChangeRequest, to: ChangeState) -> None:
+    """While a change is applied, what is done to its deployment belongs to its trace."""
+    if not change.trace:
+        return
+    transaction.on_commit(
+        lambda: tracing.note(
+            f"change request {to}", parent=change.trace, attributes={"slipway.change": change.pk}
+        )
+    )
+    if change.deployment_id is None:
+        return
+    rows = Deployment.objects.filter(pk=change.deployment_id)
+    if to == ChangeState.APPLYING:
+        rows.update(trace=change.trace)
+    elif not CHANGE[to]:
+        rows.filter(trace=change.trace).update(trace="")
 
 
 def decided_by_another(change: ChangeRequest) -> Conflict:

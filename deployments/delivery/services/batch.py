@@ -25,7 +25,7 @@ from fleet.kube.domain.errors import (
     ObjectInvalid,
     ObjectNotFound,
 )
-from portal.core import clock
+from portal.core import clock, tracing
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
@@ -146,7 +146,8 @@ class Batch:
         if not items:
             return
         pushes = [state.push_of(decision.revision_number) for state, decision in items]
-        results = effects.push_revisions(pushes)
+        with tracing.span_for_each("push revision", [_traced(state) for state, _ in items]):
+            results = effects.push_revisions(pushes)
         for (state, decision), result in zip(items, results, strict=True):
             if isinstance(result, _PERMANENT):
                 self._refuse(state, decision.revision_number, result)
@@ -157,7 +158,8 @@ class Batch:
     def _push_routes(self, states: Sequence[ReconcileState]) -> None:
         if not states:
             return
-        results = effects.push_routes([state.rendered for state in states])
+        with tracing.span_for_each("push route", [_traced(state) for state in states]):
+            results = effects.push_routes([state.rendered for state in states])
         for state, result in zip(states, results, strict=True):
             state.is_route_drifted = False
             self._take_result(state, result)
@@ -246,6 +248,12 @@ class Batch:
     def _end(self, pk: int, wait: float | None) -> None:
         self.waits[pk] = wait
         self._states.pop(pk, None)
+
+
+def _traced(state: ReconcileState) -> tuple[str, tracing.Attributes]:
+    deployment = state.deployment
+    named = {"slipway.deployment": str(deployment), "slipway.cluster": deployment.cluster.name}
+    return deployment.trace, named
 
 
 def _without(

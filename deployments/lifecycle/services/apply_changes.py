@@ -20,7 +20,7 @@ from deployments.serving.services import desired_state, stopping, timeline
 from deployments.states import ChangeKind, ChangeState, RolloutPhase
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
-from portal.core import clock, leases
+from portal.core import clock, leases, tracing
 from portal.core.errors import Conflict
 from portal.core.wakeups import wake
 
@@ -52,7 +52,8 @@ def apply_change(*, change_id: int) -> int | None:
     if change.deployment is not None:
         revisions.load_onto(change, change.deployment)
     try:
-        begun = _step(change)
+        with tracing.span_for_each("apply change request", _traced(change)):
+            begun = _step(change)
     except Conflict:
         # Someone moved it meanwhile, and the row says what is next.
         begun = None
@@ -62,6 +63,13 @@ def apply_change(*, change_id: int) -> int | None:
     is_open = change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED)
     leases.release(ChangeRequest, lease, next_check_at=deadline if is_open else None)
     return begun
+
+
+def _traced(change: ChangeRequest) -> list[tuple[str, tracing.Attributes]]:
+    """Approved ones only: others are looked at each few minutes until somebody decides."""
+    if change.state != ChangeState.APPROVED:
+        return []
+    return [(change.trace, {"slipway.change": change.pk, "slipway.kind": change.kind})]
 
 
 def _step(change: ChangeRequest) -> int | None:
