@@ -42,6 +42,7 @@ PAGES = (
     "/admin/people",
     "/admin/policy",
     "/admin/environments",
+    "/account/second-factor/passkeys",
     "/admin/provisioning",
     "/admin/environments/production",
     "/admin/prices",
