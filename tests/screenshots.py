@@ -45,6 +45,7 @@ PAGES = (
     "/admin/policy",
     "/admin/signing",
     "/admin/environments",
+    "/account/second-factor/passkeys",
     "/admin/provisioning",
     "/admin/environments/production",
     "/admin/prices",

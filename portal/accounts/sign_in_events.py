@@ -22,6 +22,7 @@ REFUSED: Final = register("session.refused", "refused a sign-in or confirmation 
 class Reason(enum.StrEnum):
     PASSWORD = "wrong password"  # noqa: S105  no password
     CODE = "wrong code"
+    PASSKEY = "passkey not accepted"
     DEACTIVATED = "deactivated"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -11,12 +13,17 @@ from portal.accounts.local import second_factor
 from portal.accounts.local.new_accounts import MAX_PASSWORD
 from portal.accounts.models import User
 from portal.ui import kept_input
-from portal.ui.service_form import ServiceForm
+from portal.ui import passkeys as challenges
+from portal.ui.passkey_form import PasskeyForm
 
 MESSAGE = "Confirmed. Nothing was sent yet: check what you typed and send it again."
 
 
-class PasswordForm(ServiceForm):
+class AnswerForm(PasskeyForm):
+    typed = "answer"
+
+
+class PasswordForm(AnswerForm):
     answer = forms.CharField(
         label="Your password",
         max_length=MAX_PASSWORD,
@@ -25,7 +32,7 @@ class PasswordForm(ServiceForm):
     )
 
 
-class CodeForm(ServiceForm):
+class CodeForm(AnswerForm):
     answer = forms.CharField(
         label="Code",
         max_length=40,
@@ -35,16 +42,16 @@ class CodeForm(ServiceForm):
     renamed = {"code": "answer"}
 
 
-def form_of(user: User, data: object = None) -> ServiceForm:
+def form_of(user: User, data: object = None) -> AnswerForm:
     kind = CodeForm if second_factor.is_on(user) else PasswordForm
-    return kind(data)  # type: ignore[arg-type]  # what a request posts
+    return kind(data)
 
 
 def show(
     request: HttpRequest,
     user: User,
     *,
-    form: ServiceForm,
+    form: AnswerForm,
     next_path: str,
     kept: str = "",
     status: int = 200,
@@ -55,12 +62,14 @@ def show(
     if kept and not has_password and (opened := kept_input.opened(kept)) is not None:
         # The way over a provider carries no form.
         kept_input.store(request, opened)
+    options = challenges.ask_for_proof(request, user)
     context = {
         "form": form,
         "next": next_path,
         "kept": kept,
         "has_password": has_password,
         "providers": [row for row in settings.SLIPWAY_OIDC if row.name in names],
+        "passkey_options": json.dumps(dict(options)) if options else "",
         "minutes": settings.SLIPWAY_STEP_UP_MINUTES,
     }
     response = render(request, "accounts/confirm.html", context, status=status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -12,19 +13,21 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from portal.accounts.local import second_factor
-from portal.accounts.local.sessions import LOCAL_WITH_CODE
+from portal.accounts.local import passkeys, second_factor
+from portal.accounts.local.sessions import LOCAL_WITH_CODE, LOCAL_WITH_PASSKEY
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.client_address import client_address
-from portal.core.errors import DomainError
-from portal.ui.form_errors import add_to
+from portal.ui import passkeys as challenges
+from portal.ui.passkey_form import PasskeyForm
 from portal.ui.sign_in_session import SECOND_STEP, finish
 
 _LIVES: Final = timedelta(minutes=10)
 
 
-class CodeForm(forms.Form):
+class CodeForm(PasskeyForm):
+    typed = "code"
+
     code = forms.CharField(
         max_length=40,
         help_text="Six digits from your authenticator app, or one of your recovery codes.",
@@ -55,20 +58,31 @@ def enter(request: HttpRequest) -> HttpResponse:
         request.session.pop(SECOND_STEP, None)
         return redirect("sign-in")
     form = CodeForm(request.POST if request.method == "POST" else None)
-    status = 200
-    if form.is_valid():
-        try:
-            second_factor.require(user, form.cleaned_data["code"], address=client_address(request))
-        except DomainError as error:
-            add_to(form, error)
-            status = error.status
-        else:
-            del request.session[SECOND_STEP]
-            return finish(request, user, method=LOCAL_WITH_CODE, next_path=waiting["next"])
-    elif form.is_bound:
-        status = 422
-    context = {"form": form, "person": user}
+    method = form.run(lambda: _check(request, user, form)) if form.is_bound else None
+    if method is not None:
+        del request.session[SECOND_STEP]
+        return finish(request, user, method=method, next_path=waiting["next"])
+    options = challenges.ask_for_proof(request, user)
+    context = {
+        "form": form,
+        "person": user,
+        "has_app": second_factor.has_app(user),
+        "passkey_options": json.dumps(dict(options)) if options else "",
+    }
+    status = form.status
     return render(request, "accounts/code.html", context, status=status)
+
+
+def _check(request: HttpRequest, user: User, form: CodeForm) -> str:
+    """How the person proved it. Raises Invalid."""
+    address = client_address(request)
+    if answer := form.cleaned_data["passkey"]:
+        state = challenges.take(request, user)
+        site = challenges.site_of(request)
+        passkeys.require(user, site=site, state=state, answer=answer, address=address)
+        return LOCAL_WITH_PASSKEY
+    second_factor.require(user, form.cleaned_data["code"], address=address)
+    return LOCAL_WITH_CODE
 
 
 def _person(waiting: dict[str, Any]) -> User | None:

@@ -17,6 +17,7 @@ from deployments.rollouts.services import promote as rollout_promote
 from deployments.rollouts.services.analysis import Analysis
 from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core.errors import Conflict, Invalid
@@ -91,6 +92,7 @@ def finish_watch(*, actor: User, rollout_id: int) -> Rollout:
     """
     rollout = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
     policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
+    step_up.require(actor)
     if rollout.phase != RolloutPhase.WATCHING:
         message = f"The rollout is {rollout.phase}, not watched after its promotion."
         raise Conflict(message, code="rollout_phase")
@@ -127,6 +129,7 @@ def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
 def _decidable(actor: User, rollout_id: int) -> RolloutSnapshot:
     rollout = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
     policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
+    step_up.require(actor)
     if rollout.phase != RolloutPhase.RUNNING:
         fix = " Resume it first." if rollout.phase == RolloutPhase.PAUSED else ""
         raise Conflict(

@@ -111,6 +111,26 @@ class Authenticator(models.Model):
         return f"authenticator of {self.user_id}"
 
 
+class Passkey(models.Model):
+    """A WebAuthn credential of a person: its public key, and how often it has signed."""
+
+    user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="passkeys")
+    name = models.CharField(max_length=60)
+    # base64url, as browsers write it; up to 1023 bytes.
+    credential_id = models.CharField(max_length=1400, unique=True)
+    # fido2.webauthn.AttestedCredentialData as bytes.
+    credential = models.BinaryField()
+    sign_count = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"passkey of {self.user_id}"
+
+
 class RecoveryCode(models.Model):
     """Signs in once in place of a code of the authenticator app. Only a keyed hash is stored."""
 

@@ -1,4 +1,6 @@
-"""The second factor of local accounts: an authenticator app, and recovery codes for the day it is lost."""
+"""The second factor of local accounts: an authenticator app or passkeys, and recovery codes for the day they
+are lost.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from django.db import transaction
 
 from portal.accounts import people, roles, sign_in_events
 from portal.accounts.local import totp
-from portal.accounts.local.models import Authenticator, RecoveryCode
+from portal.accounts.local.models import Authenticator, Passkey, RecoveryCode
 from portal.accounts.local.password_checks import TooManyAttempts
 from portal.accounts.local.sessions import LOCAL
 from portal.accounts.models import User
@@ -23,6 +25,9 @@ from portal.core.rate_limits import Limit
 
 ADDED: Final = register("second_factor.added", "added an authenticator app to")
 REMOVED: Final = register("second_factor.removed", "removed the authenticator app of")
+REMOVED_BY_ADMIN: Final = register(
+    "second_factor.removed_by_admin", "removed the second factors of"
+)
 CODES_MADE: Final = register("second_factor.codes_made", "made new recovery codes for")
 CODE_USED: Final = register("second_factor.code_used", "used a recovery code of")
 # Three of a million codes are valid at a time: 50 guesses a day find one in 18 years, on average.
@@ -37,6 +42,11 @@ _CODE_LENGTH: Final = 12
 
 
 def is_on(user: User) -> bool:
+    """Whether signing in takes more than the password."""
+    return has_app(user) or Passkey.objects.filter(user=user).exists()
+
+
+def has_app(user: User) -> bool:
     return Authenticator.objects.filter(user=user).exclude(confirmed_at=None).exists()
 
 
@@ -62,7 +72,7 @@ def start(*, actor: User) -> None:
             "You sign in with a provider. Set up a second factor there.", code="no_password"
         )
     with transaction.atomic():
-        if is_on(actor):
+        if has_app(actor):
             raise Conflict(
                 "You have an authenticator app already. Remove it first.", code="factor_exists"
             )
@@ -118,7 +128,7 @@ def require(user: User, code: str, *, address: str) -> None:
 def make_codes(*, actor: User) -> list[str]:
     """New recovery codes; those before stop working. The caller has checked the password."""
     if not is_on(actor):
-        raise Conflict("Set up an authenticator app first.", code="no_factor")
+        raise Conflict("Set up an authenticator app or a passkey first.", code="no_factor")
     with transaction.atomic():
         codes = _new_codes(actor)
         _record(actor, actor, CODES_MADE)
@@ -132,17 +142,40 @@ def remove(*, actor: User) -> None:
 
 
 def remove_of(*, actor: Actor, username: str, reason: str = "") -> None:
-    """For platform admins, when a phone and the recovery codes are lost."""
+    """All of them. For platform admins, when phone, passkeys and recovery codes are lost."""
     person = people.get(actor=actor, username=username)
     with transaction.atomic():
-        _remove(actor, person, reason)
+        apps, _ = Authenticator.objects.filter(user=person).delete()
+        passkeys, _ = Passkey.objects.filter(user=person).delete()
+        if not apps + passkeys:
+            raise Conflict(f"{username} has no second factor.", code="no_factor")
+        end_codes_without_factor(person)
+        trail.record(
+            actor=actor,
+            action=REMOVED_BY_ADMIN,
+            obj=person,
+            label=username,
+            before={"apps": apps, "passkeys": passkeys},
+            reason=reason,
+        )
+
+
+def first_codes(user: User) -> list[str]:
+    """Recovery codes for somebody who has none left; empty otherwise. Inside a transaction."""
+    return [] if codes_left(user) else _new_codes(user)
+
+
+def end_codes_without_factor(user: User) -> None:
+    """Inside the transaction that removes a factor."""
+    if not is_on(user):
+        RecoveryCode.objects.filter(user=user).delete()
 
 
 def _remove(actor: Actor, person: User, reason: str) -> None:
     count, _ = Authenticator.objects.filter(user=person).delete()
     if not count:
         raise Conflict(f"{person.username} has no authenticator app.", code="no_factor")
-    RecoveryCode.objects.filter(user=person).delete()
+    end_codes_without_factor(person)
     _record(actor, person, REMOVED, reason=reason)
 
 

@@ -24,6 +24,7 @@ ENDED: Final = register("session.ended", "ended sessions of")
 # How a session began, unless a provider's label says so.
 LOCAL: Final = "password"
 LOCAL_WITH_CODE: Final = "password and code"
+LOCAL_WITH_PASSKEY: Final = "password and passkey"
 # The last use is written this often at most.
 _SEEN_EVERY: Final = timedelta(minutes=5)
 

@@ -9,14 +9,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from portal.accounts import sign_in_events
-from portal.accounts.local import password_checks, second_factor, step_up
+from portal.accounts.local import passkeys, password_checks, second_factor, step_up
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.client_address import client_address
 from portal.ui import confirm_page, kept_input
+from portal.ui import passkeys as challenges
 from portal.ui.access import people_only
-from portal.ui.confirm_page import CodeForm
-from portal.ui.service_form import ServiceForm
+from portal.ui.confirm_page import AnswerForm, CodeForm
 from portal.ui.sign_in_session import attempt_of
 
 
@@ -43,9 +43,17 @@ def confirm(request: HttpRequest, user: User) -> HttpResponse:
     return redirect(next_path)
 
 
-def _check(request: HttpRequest, user: User, form: ServiceForm) -> bool:
+def _check(request: HttpRequest, user: User, form: AnswerForm) -> bool:
     answer = form.cleaned_data["answer"]
-    if isinstance(form, CodeForm):
+    if passkey := form.cleaned_data["passkey"]:
+        passkeys.require(
+            user,
+            site=challenges.site_of(request),
+            state=challenges.take(request, user),
+            answer=passkey,
+            address=client_address(request),
+        )
+    elif isinstance(form, CodeForm):
         second_factor.require(user, answer, address=client_address(request))
     else:
         attempt = attempt_of(request, user.username)

@@ -117,7 +117,7 @@ def _page(
     key = second_factor.pending_key(user)
     context = {
         "has_password": user.has_usable_password(),
-        "is_on": second_factor.is_on(user),
+        "is_on": second_factor.has_app(user),
         "is_required": second_factor.is_missing(user, method=sessions.method_of(request.session)),
         "key": " ".join(key[i : i + 4] for i in range(0, len(key), 4)),
         "picture": totp.picture(totp.address(key, username=user.username)) if key else "",

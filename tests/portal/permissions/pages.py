@@ -78,6 +78,7 @@ OF_EVERYONE: Final = tuple(
         "",
         "account/notifications",
         "account/second-factor",
+        "account/second-factor/passkeys",
         "confirm",
         "account/security",
         "account/tokens",
@@ -113,6 +114,9 @@ OF_EVERYONE: Final = tuple(
 OF_ONESELF: Final = (
     Row("POST account/notifications", EVERYONE, ok=422),
     Row("POST account/password", EVERYONE, ok=422),
+    Row("POST account/second-factor/passkeys", EVERYONE, ok=422),
+    Row("POST account/second-factor/passkeys/remove", EVERYONE, ok=422),
+    Row("POST account/second-factor/passkeys/begin", EVERYONE),
     Row("POST confirm", EVERYONE, ok=422),
     Row("POST account/second-factor", EVERYONE, ok=422),
     Row("POST account/second-factor/start", EVERYONE, ok=302),
