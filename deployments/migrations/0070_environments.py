@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('deployments', '0008_alerts'),
+        ('deployments', '0060_traces'),
         ('fleet', '0009_ledger_months'),
     ]
 
