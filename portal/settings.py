@@ -50,7 +50,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "portal.core.content_policy.ContentPolicyMiddleware",
     "portal.api.border.NulMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -91,6 +91,8 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": env.database("SLIPWAY_DATABASE_URL")}
+# 0 for a pooler that does not know prepared statements, such as PgBouncer before 1.21.
+SLIPWAY_DATABASE_KEEPS_PLANS = env.flag("SLIPWAY_DATABASE_KEEPS_PLANS", default=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "accounts.User"
 # Argon2id costs an attacker memory, and a sign-in a fraction of the processor time of PBKDF2.
@@ -283,6 +285,7 @@ REST_FRAMEWORK = {
         "portal.api.authentication.TokenScope",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "portal.api.responses.Negotiation",
     "DEFAULT_PARSER_CLASSES": ["portal.api.parsing.BoundedJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "portal.api.pagination.CursorPage",
     "DEFAULT_SCHEMA_CLASS": "portal.api.schema.ProblemSchema",

@@ -5,15 +5,19 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
+from deployments import api_urls as deployments_urls
+from fleet import api_urls as fleet_urls
 from portal.api import health, views
+from portal.api import urls as account_urls
 from portal.api.schema_view import SchemaView
+from portal.core.url_groups import by_first_segment
 from portal.ui import sign_in_code, sign_in_session, single_sign_on
 from portal.ui.sign_in import SignIn
 
 api_v1: list[URLPattern | URLResolver] = [
-    path("", include("portal.api.urls")),
-    path("", include("deployments.api_urls")),
-    path("", include("fleet.api_urls")),
+    *by_first_segment(
+        [*account_urls.urlpatterns, *deployments_urls.urlpatterns, *fleet_urls.urlpatterns]
+    ),
     path("schema", SchemaView.as_view(), name="schema"),
     # Last: unknown addresses of the API get a problem instead of a page.
     re_path("", views.UnknownView.as_view(), name="unknown"),
@@ -22,6 +26,7 @@ api_v1: list[URLPattern | URLResolver] = [
 urlpatterns = [
     path("healthz", health.is_running, name="healthz"),
     path("readyz", health.is_ready, name="readyz"),
+    path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("sign-in", SignIn.as_view(), name="sign-in"),
     path("sign-in/code", sign_in_code.enter, name="sign-in-code"),
     # allauth looks the addresses up by these names.
@@ -33,7 +38,6 @@ urlpatterns = [
     ),
     path("sign-out", sign_in_session.SignOut.as_view(), name="sign-out"),
     path("scim/v2/", include("portal.api.scim.views")),
-    path("api/v1/", include((api_v1, "v1"), namespace="v1")),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
     path("", include("portal.dashboard.accounts.urls")),
     path("", include("portal.dashboard.urls")),

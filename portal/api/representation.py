@@ -15,6 +15,7 @@ from rest_framework import serializers
 from rest_framework.fields import Field, SkipField
 
 Reader = Callable[[Any, Any], Any]
+_MISSING = object()
 _KEPT_AS_THEY_ARE = {
     serializers.CharField: str,
     serializers.IntegerField: int,
@@ -25,7 +26,12 @@ _KEPT_AS_THEY_ARE = {
 
 def represent(serializer: serializers.Serializer[Any], instance: Any) -> dict[str, Any]:
     values = {}
-    for name, read in _readers(type(serializer)):
+    for name, attribute, kind, read in _readers(type(serializer)):
+        if kind is not None:
+            value = getattr(instance, attribute, _MISSING)
+            if value is None or value.__class__ is kind:
+                values[name] = value
+                continue
         try:
             values[name] = read(serializer, instance)
         except SkipField:
@@ -34,9 +40,27 @@ def represent(serializer: serializers.Serializer[Any], instance: Any) -> dict[st
 
 
 @cache
-def _readers(kind: type[serializers.Serializer[Any]]) -> tuple[tuple[str, Reader], ...]:
-    """The readable fields. They keep no state of an answer, so that all threads share them."""
-    return tuple((str(field.field_name), _reader(field)) for field in kind()._readable_fields)
+def _readers(
+    kind: type[serializers.Serializer[Any]],
+) -> tuple[tuple[str, str, type | None, Reader], ...]:
+    """The readable fields, each with the attribute and type of values that are taken as they are. They keep
+    no state of an answer, so that all threads share them.
+    """
+    return tuple(
+        (str(field.field_name), *_taken(field), _reader(field)) for field in kind()._readable_fields
+    )
+
+
+def _taken(field: Field[Any, Any, Any, Any]) -> tuple[str, type | None]:
+    """A mapping has no attribute of such a type, so that its keys are never taken for methods."""
+    is_plain = type(field) is not serializers.SerializerMethodField and len(field.source_attrs) == 1
+    return (str(field.source_attrs[0]), _kept_type(field)) if is_plain else ("", None)
+
+
+def _kept_type(field: Field[Any, Any, Any, Any]) -> type | None:
+    if type(field) is serializers.ChoiceField and all(type(key) is str for key in field.choices):
+        return str
+    return _KEPT_AS_THEY_ARE.get(type(field))
 
 
 def _reader(field: Field[Any, Any, Any, Any]) -> Reader:
@@ -65,9 +89,7 @@ def _is_mapping(kind: type) -> bool:
 
 
 def _converter(field: Field[Any, Any, Any, Any]) -> Callable[[Any], Any]:
-    kind = _KEPT_AS_THEY_ARE.get(type(field))
-    if type(field) is serializers.ChoiceField and all(type(key) is str for key in field.choices):
-        kind = str
+    kind = _kept_type(field)
     if kind is not None:
         return lambda value: value if type(value) is kind else _converted(field, value)
     if type(field) is serializers.DateTimeField and not hasattr(field, "format"):

@@ -20,6 +20,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Field, IntegerField, Model, QuerySet
 from django.db.models.query import get_related_populators
 
+from portal.core.kept_plans import kept_plans
+
 M = TypeVar("M", bound=Model)
 
 
@@ -109,7 +111,7 @@ def _run(
         else param
         for param in compiled.params
     ]
-    with connection.cursor() as cursor:
+    with kept_plans(), connection.cursor() as cursor:
         cursor.execute(compiled.sql, params)
         rows = [list(row) for row in cursor.fetchall()]
     for place, functions, expression in compiled.converters:

@@ -37,8 +37,8 @@ def install() -> None:
 
 def start(
     parts: contextlib.ExitStack, folder: Path, database: str, *, port: int, workers: int
-) -> str:
-    """Its address, once it answers. `database` is empty before."""
+) -> tuple[str, subprocess.Popen[bytes]]:
+    """Its address and process, once it answers. `database` is empty before."""
     command = [
         *(str(FOLDER / "bin" / "mlflow"), "server", "--host", "127.0.0.1", "--port", str(port)),
         *("--backend-store-uri", database, "--workers", str(workers)),
@@ -56,7 +56,7 @@ def start(
         seconds=_START_SECONDS,
         log=folder / "mlflow.log",
     )
-    return address
+    return address, process
 
 
 def fill(database: str, *, models: int, versions_each: int) -> None:

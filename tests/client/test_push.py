@@ -11,7 +11,7 @@ import pytest
 
 from deployments.models import ModelVersion
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import verification
+from deployments.registry.services import upload_signing, verification
 from slipway_client import (
     Client,
     InvalidInput,
@@ -78,6 +78,30 @@ def test_a_folder_is_sent_with_bounded_parallelism(
     assert stored_bytes(s3_store, row, "linked.bin") == bytes([7]) * 8
     assert store.most_at_once <= 3
     assert progress.bytes["send"] == progress.totals["send"] == row.declared_size_bytes
+
+
+def test_small_files_are_signed_together(
+    people: People, s3_store: S3Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model" / "1").mkdir(parents=True)
+    for number in range(120):
+        path = tmp_path / "model" / "1" / f"weights-{number:03}.bin"
+        path.write_bytes(bytes([number]) * 9)
+    signed: list[int] = []
+    sign = upload_signing.sign_parts
+
+    def counted(**request: Any) -> Any:
+        signed.append(len(request["files"]))
+        return sign(**request)
+
+    monkeypatch.setattr(upload_signing, "sign_parts", counted)
+    client_with(people, Store()).push(tmp_path / "model", "vision/detector", wait=False)
+
+    row = ModelVersion.objects.get()
+    assert sum(signed) == row.files.exclude(s3_version_id="").count() == 120
+    assert len(signed) <= 20
+    assert max(signed) <= 40
+    assert stored_bytes(s3_store, row, "1/weights-007.bin") == bytes([7]) * 9
 
 
 def test_these_exact_files_are_a_version_already(

@@ -12,7 +12,8 @@ import pytest
 from deployments.models import ModelVersion
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import file_uploads, uploads, verification
+from deployments.registry.services import file_uploads, upload_signing, uploads, verification
+from deployments.registry.services.upload_signing import PartsToSign
 from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from portal.accounts.models import Membership, Team, User
 from portal.core import clock
@@ -67,12 +68,10 @@ def draft_of(
 def send_parts(actor: User, version: ModelVersion, body: bytes, *, path: str = "") -> None:
     file = version.files.get(path=path) if path else version.files.get()
     plan = file_uploads.plan_of(file)
-    urls = uploads.sign_parts(
+    urls = upload_signing.sign_parts(
         actor=actor,
         version_id=version.pk,
-        path=path,
-        numbers=list(range(1, plan.count + 1)),
-        checksums={},
+        files=[PartsToSign(path, list(range(1, plan.count + 1)))],
     )
     for part in urls:
         start = (part.number - 1) * plan.part_bytes

@@ -210,6 +210,8 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
     @extend_schema_field(OriginSerializer(allow_null=True))
     def get_origin(self, version: ModelVersion) -> Any:
         """Null for a version that was not imported."""
+        if version.source_uri:
+            return None
         job = getattr(version, "source_import", None)
         return None if job is None else OriginSerializer(job).data
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Final
+from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -12,7 +12,7 @@ from deployments.models import ArtifactFile
 from deployments.registry.api.metadata_serializers import METADATA_HELP
 from deployments.registry.api.serializers import DeclarationSerializer, VersionSerializer
 from deployments.registry.domain.artifacts import files as artifact_files
-from deployments.registry.services import file_uploads, uploads
+from deployments.registry.services import file_uploads, upload_validation, uploads
 from portal.api.base_serializer import Serializer
 
 _MAX_PARTS = 1000
@@ -116,7 +116,7 @@ class StartedUploadSerializer(VersionSerializer):
     files = ArtifactFileSerializer(many=True)
 
 
-class SignPartsSerializer(Serializer):
+class PartsOfFileSerializer(Serializer):
     path = serializers.CharField(
         default="",
         allow_blank=True,
@@ -125,7 +125,7 @@ class SignPartsSerializer(Serializer):
     )
     numbers = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=_MAX_PARTS),
-        min_length=1,
+        default=list,
         max_length=_MAX_PARTS,
     )
     checksums = serializers.DictField(
@@ -140,7 +140,24 @@ class SignPartsSerializer(Serializer):
         return {int(number): checksum for number, checksum in value.items()}
 
 
+class SignPartsSerializer(PartsOfFileSerializer):
+    files = serializers.ListField(
+        child=PartsOfFileSerializer(),
+        default=list,
+        max_length=upload_validation.MAX_SIGNED_PARTS,
+        help_text="parts of several files, in place of path, numbers and checksums; at most "
+        f"{upload_validation.MAX_SIGNED_PARTS} parts together",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        own = {name: attrs[name] for name in ("path", "numbers", "checksums")}
+        if attrs["files"] and any(own.values()):
+            raise serializers.ValidationError({"files": "Send either files or numbers, not both."})
+        return {"files": attrs["files"] or [own]}
+
+
 class PartUrlSerializer(Serializer):
+    path = serializers.CharField(help_text="of the file")
     number = serializers.IntegerField()
     url = serializers.CharField(help_text="for one PUT of exactly size_bytes")
     size_bytes = serializers.IntegerField()

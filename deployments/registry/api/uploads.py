@@ -24,12 +24,20 @@ from deployments.registry.api.upload_serializers import (
     StartUploadSerializer,
     UploadPreviewSerializer,
 )
-from deployments.registry.selectors import listed_versions, versions
-from deployments.registry.services import upload_endings, upload_validation, uploads
+from deployments.registry.selectors import versions
+from deployments.registry.selectors.listed_versions import VersionsOfModel
+from deployments.registry.services import (
+    upload_endings,
+    upload_signing,
+    upload_validation,
+    uploads,
+)
+from deployments.registry.services.upload_signing import PartsToSign
 from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from portal.api import responses
 from portal.api.actions import action
 from portal.api.idempotency import IdempotentMixin
+from portal.api.pagination import CursorPage
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM
 
@@ -58,11 +66,11 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
         responses={200: ListedVersionSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        actor = actor_of(request)
-        model = versions.get_model(actor=actor, team_slug=team, name=name)
-        rows = versions.list_versions(actor=actor, model=model)
-        page = listed_versions.read(self.paginate_queryset(listed_versions.columns(rows)) or ())
-        return self.get_paginated_response(ListedVersionSerializer(page, many=True).data)
+        model = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
+        pages = CursorPage()
+        rows: Any = VersionsOfModel(model)
+        page: Any = pages.paginate_queryset(rows, request, view=self)
+        return pages.get_paginated_response(ListedVersionSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="start_upload",
@@ -132,10 +140,15 @@ class PartsView(APIView):
         tags=TAGS,
         request=SignPartsSerializer,
         responses={200: PartUrlSerializer(many=True), **REFUSALS},
+        description="URLs of parts of one file, or of several files: a folder of small files is then "
+        "signed with few requests.",
     )
     def post(self, request: Request, version_id: int) -> Response:
         body = read_body(SignPartsSerializer, request)
-        urls = uploads.sign_parts(actor=actor_of(request), version_id=version_id, **body)
+        files = [PartsToSign(**item) for item in body["files"]]
+        urls = upload_signing.sign_parts(
+            actor=actor_of(request), version_id=version_id, files=files
+        )
         return Response(PartUrlSerializer(urls, many=True).data)
 
 

@@ -55,6 +55,8 @@ class Declaration:
 
 def from_json(data: Mapping[str, Any]) -> Declaration:
     """Read the column `declared` of a version; empty declares nothing."""
+    if not data:
+        return Declaration()
     return check(
         takes_batches=data.get("takes_batches"),
         largest_batch=data.get("largest_batch", DEFAULT_MAX_BATCH),

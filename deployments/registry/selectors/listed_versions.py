@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, QuerySet
 
-from deployments.models import Alias, ModelVersion
+from deployments.models import Alias, Model, ModelVersion
+from portal.core.compiled_queries import CompiledQuery, Parameter
+from portal.core.kept_plans import kept_plans
 
 
 @dataclass(slots=True)
@@ -64,8 +67,61 @@ def read(rows: Sequence[Mapping[str, Any]]) -> list[ListedVersion]:
     """Rows of `columns`, in one more query for all aliases."""
     listed = [ListedVersion(*(row[column] for column in _COLUMNS)) for row in rows]
     aliases = Alias.objects.filter(version__in=[version.id for version in listed])
+    with kept_plans():
+        names = list(aliases.order_by("name").values_list("version_id", "name"))
+    return _with_aliases(listed, names)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsOfModel:
+    """Versions of a model that the caller may see, read page by page with compiled queries.
+
+    It takes what the framework's paginator asks of a queryset: an order, a position, a slice.
+    """
+
+    model: Model
+    is_descending: bool = True
+    position: int | None = None
+
+    def order_by(self, order: str) -> VersionsOfModel:
+        return replace(self, is_descending=order.startswith("-"))
+
+    def filter(self, **position: str) -> VersionsOfModel:
+        """`id__lt` or `id__gt`, as the order says."""
+        (text,) = position.values()
+        return replace(self, position=int(text))
+
+    def __getitem__(self, place: slice) -> list[ListedVersion]:
+        position = self.position
+        if position is None:
+            position = _AFTER_ALL if self.is_descending else 0
+        page = _page(place.start, place.stop, is_descending=self.is_descending)
+        rows = page.rows(model=self.model.pk, position=position)
+        listed = [ListedVersion(*row) for row in rows]
+        return _with_aliases(listed, _ALIASES.rows(model=self.model.pk))
+
+
+_AFTER_ALL: Final = 2**63 - 1
+_MODEL: Final = Parameter("model", BigIntegerField())
+_POSITION: Final = Parameter("position", BigIntegerField())
+_ALIASES: Final = CompiledQuery(
+    lambda: Alias.objects.filter(model=_MODEL).order_by("name").values_list("version_id", "name")
+)
+
+
+@lru_cache(maxsize=256)
+def _page(start: int, stop: int, *, is_descending: bool) -> CompiledQuery[ModelVersion]:
+    limit = {"id__lt": _POSITION} if is_descending else {"id__gt": _POSITION}
+    rows = ModelVersion.objects.filter(model=_MODEL, discarded_at=None, **limit)
+    ordered = rows.order_by("-id" if is_descending else "id").values_list(*_COLUMNS)
+    return CompiledQuery(lambda: ordered[start:stop])
+
+
+def _with_aliases(
+    listed: list[ListedVersion], aliases: Sequence[tuple[int, str]]
+) -> list[ListedVersion]:
     names = defaultdict(list)
-    for version_id, name in aliases.order_by("name").values_list("version_id", "name"):
+    for version_id, name in aliases:
         names[version_id].append(name)
     for version in listed:
         version.alias_names = names[version.id]

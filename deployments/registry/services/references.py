@@ -31,6 +31,7 @@ from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.definitions import Rejected
 from portal.core.errors import Conflict, Invalid
+from portal.core.kept_plans import kept_plans
 
 REGISTERED = register_action("version.registered", "registered by reference")
 _ATTEMPTS: Final = 5
@@ -70,7 +71,7 @@ def register(
     for _ in range(_ATTEMPTS):
         _refuse_duplicate(team, model_name, reference)
         try:
-            with transaction.atomic():
+            with kept_plans(), transaction.atomic():
                 model = model_service.get_or_create(actor=actor, team=team, name=model_name)
                 return _insert(actor, model, reference, metadata, draft.readme)
         except IntegrityError:

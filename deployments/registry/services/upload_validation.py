@@ -206,12 +206,17 @@ def refuse_duplicate(team: Team, model_name: str, draft: UploadDraft) -> None:
         )
 
 
-def check_numbers(numbers: Sequence[int], plan: PartPlan) -> None:
-    if not 1 <= len(numbers) <= MAX_SIGNED_PARTS:
+def check_count(numbers: Sequence[Sequence[int]]) -> None:
+    """Of all files together; each file has at least one."""
+    count = sum(map(len, numbers))
+    if not all(numbers) or not 1 <= count <= MAX_SIGNED_PARTS:
         raise Invalid(
             f"Request 1 to {MAX_SIGNED_PARTS} parts at once.",
             fields={"numbers": f"1 to {MAX_SIGNED_PARTS} part numbers"},
         )
+
+
+def check_numbers(numbers: Sequence[int], plan: PartPlan) -> None:
     invalid = [number for number in numbers if not 1 <= number <= plan.count]
     if invalid:
         raise Invalid(

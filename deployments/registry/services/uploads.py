@@ -1,14 +1,13 @@
 """Uploads: clients send bytes directly to the object store; the portal signs and tracks the parts.
 
-Start, sign the parts of each file, list stored parts, complete or abandon. Completing reads the parts
-from the store, so claims of the client are never trusted. Every call can be repeated.
+Start, sign the parts of each file (upload_signing), list stored parts, complete or abandon. Completing
+reads the parts from the store, so claims of the client are never trusted. Every call can be repeated.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -28,7 +27,6 @@ from deployments.registry.services import (
 )
 from deployments.registry.services import models as model_service
 from deployments.registry.services.file_uploads import PartsState
-from deployments.registry.services.store_errors import translated
 from deployments.registry.services.upload_validation import UploadDraft
 from deployments.states import VersionState
 from portal.accounts import policy, teams
@@ -47,14 +45,6 @@ _NUMBER_TRIES: Final = 5
 _EXTEND_AFTER: Final = timedelta(hours=1)
 # When the sweep continues a completion that crashed between the store and the row.
 _RECHECK_AFTER: Final = timedelta(seconds=30)
-
-
-@dataclass(frozen=True, slots=True)
-class PartUrl:
-    number: int
-    url: str
-    size_bytes: int
-    headers: Mapping[str, str]
 
 
 def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -> ModelVersion:
@@ -84,53 +74,14 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
     return record(row, actor=actor, team=team, model_name=model_name, draft=draft)
 
 
-def sign_parts(
-    *,
-    actor: User,
-    version_id: int,
-    path: str,
-    numbers: Sequence[int],
-    checksums: Mapping[int, str],
-) -> list[PartUrl]:
-    """URLs for one PUT each. `checksums` are base64 SHA-256 by part number."""
-    version = _uploading(actor, version_id)
-    file = _file(version, path)
-    plan = file_uploads.plan_of(file)
-    upload_validation.check_numbers(numbers, plan)
-    if version.has_part_checksums and set(numbers) - set(checksums):
-        raise Invalid(
-            "This upload was opened with part_checksums: send `checksums` for all part numbers.",
-            fields={"checksums": "base64 SHA-256 of each part"},
-        )
-    if file.s3_version_id:
-        raise Conflict(f"{file.path} is complete; no part of it can be sent.", code="wrong_state")
-    file_uploads.open_upload(file, with_part_checksums=version.has_part_checksums)
-    extend(version)
-    store = object_store.store()
-    urls = []
-    for number in numbers:
-        checksum = checksums.get(number, "") if version.has_part_checksums else ""
-        with translated():
-            url = store.presign_part(
-                file.key,
-                file.upload_id,
-                number,
-                size_bytes=plan.bytes_of(number),
-                sha256_base64=checksum,
-            )
-        headers = {"x-amz-checksum-sha256": checksum} if checksum else {}
-        urls.append(PartUrl(number, url, plan.bytes_of(number), headers))
-    return urls
-
-
 def stored_parts(*, actor: User, version_id: int, path: str) -> PartsState:
     """Raises Conflict if the upload is closed."""
-    return file_uploads.parts_state(_file(_uploading(actor, version_id), path))
+    return file_uploads.parts_state(_file(uploading_version(actor, version_id), path))
 
 
 def complete_files(*, actor: User, version_id: int, paths: Sequence[str]) -> ModelVersion:
     """Assemble the parts of these files. Raises Conflict `parts_missing`; the upload stays open."""
-    version = _uploading(actor, version_id)
+    version = uploading_version(actor, version_id)
     if not 1 <= len(paths) <= MAX_COMPLETED_AT_ONCE:
         raise Invalid(
             f"Complete 1 to {MAX_COMPLETED_AT_ONCE} files at once.",
@@ -253,7 +204,8 @@ def _open(actor: User, version_id: int) -> ModelVersion:
     return version
 
 
-def _uploading(actor: User, version_id: int) -> ModelVersion:
+def uploading_version(actor: User, version_id: int) -> ModelVersion:
+    """A version that the actor may send files of. Raises NotFound, Forbidden, Conflict."""
     version = _open(actor, version_id)
     _refuse_import(version)
     return version
@@ -279,11 +231,27 @@ def _require_uploading(version: ModelVersion) -> None:
 
 def _file(version: ModelVersion, path: str) -> ArtifactFile:
     """Without a path: the one file of the version."""
-    rows = version.files.select_related("version").filter(**({"path": path} if path else {}))[:2]
-    if len(rows) != 1:
-        named = f"The upload has no file {path[:100]}." if path else "Name one of the files."
-        raise Invalid(named, fields={"path": "one of the files of this upload"})
-    return rows[0]
+    (file,) = files_named(version, [path])
+    return file
+
+
+def files_named(version: ModelVersion, paths: Sequence[str]) -> list[ArtifactFile]:
+    """In the order of the paths, in one query."""
+    rows = version.files.select_related("version")
+    if any(not path for path in paths):
+        only = list(rows[:2])
+        if len(only) != 1 or len(paths) != 1:
+            raise _no_such_file("")
+        return only
+    by_path = {file.path: file for file in rows.filter(path__in=paths)}
+    if missing := next((path for path in paths if path not in by_path), None):
+        raise _no_such_file(missing)
+    return [by_path[path] for path in paths]
+
+
+def _no_such_file(path: str) -> Invalid:
+    named = f"The upload has no file {path[:100]}." if path else "Name one of the files."
+    return Invalid(named, fields={"path": "one of the files of this upload"})
 
 
 def extend(version: ModelVersion) -> None:

@@ -1,11 +1,56 @@
 from __future__ import annotations
 
 import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
+from django.conf import settings
 from django.db.backends.postgresql import base
+from psycopg import Cursor, errors
+from psycopg.pq import TransactionStatus
+
+# Executions before PostgreSQL keeps the plan of a statement: one that runs once is not worth it.
+_PREPARE_AFTER: Final = 1
+
+
+class _PreparingCursor(base.CursorMixin, Cursor[Any]):
+    def execute(self, query: Any, params: Any = None, **options: Any) -> _PreparingCursor:
+        """Plan again when a migration changed the type of a column that a kept plan reads.
+
+        Inside a transaction the statement fails, as the whole transaction has; its end forgets the plans.
+        """
+        try:
+            return super().execute(query, params, **options)
+        except errors.FeatureNotSupported:
+            if self.connection.info.transaction_status != TransactionStatus.IDLE:
+                raise
+            self.connection.execute("DEALLOCATE ALL")
+            return super().execute(query, params, **options)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    _prepares = False
+
+    def get_connection_params(self) -> dict[str, Any]:
+        params: dict[str, Any] = super().get_connection_params()
+        keeps = settings.SLIPWAY_DATABASE_KEEPS_PLANS
+        return {**params, "prepare_threshold": _PREPARE_AFTER if keeps else None}
+
+    @contextmanager
+    def keeping_plans(self) -> Iterator[None]:
+        """Have the server keep the plans of the statements in the block (portal.core.kept_plans)."""
+        before, self._prepares = self._prepares, settings.SLIPWAY_DATABASE_KEEPS_PLANS
+        try:
+            yield
+        finally:
+            self._prepares = before
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        if self._prepares and name is None and self.connection is not None:
+            return _PreparingCursor(self.connection)
+        return super().create_cursor(name)
+
     def is_usable(self) -> bool:
         """Whether the server still holds the connection, which is asked once for each request.
 

@@ -14,7 +14,9 @@ import time_machine
 from deployments.models import ModelVersion
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import file_uploads, uploads, verification
+from deployments.registry.services import file_uploads, upload_signing, uploads, verification
+from deployments.registry.services.upload_signing import PartsToSign
+from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock
@@ -100,8 +102,8 @@ def test_an_interrupted_upload_goes_on_with_what_is_missing(
     version = start(people)
     body = b"\x08\x07" + bytes(20 * MIB - 2)
     plan = file_uploads.plan_of(version.files.get())
-    first, _, third = uploads.sign_parts(
-        actor=people.member, version_id=version.pk, path="", numbers=[1, 2, 3], checksums={}
+    first, _, third = upload_signing.sign_parts(
+        actor=people.member, version_id=version.pk, files=[PartsToSign("", [1, 2, 3])]
     )
     plain_http.client.put(first.url, content=body[: plan.part_bytes]).raise_for_status()
     plain_http.client.put(third.url, content=b"too short").raise_for_status()
@@ -189,8 +191,8 @@ def test_an_abandoned_upload_is_aborted_at_the_store(people: People, s3_store: S
     assert (version.state, version.files.get().upload_id) == (VersionState.FAILED, "")
     assert version.state_reason == "member canceled the upload."
     with pytest.raises(Conflict):
-        uploads.sign_parts(
-            actor=people.member, version_id=version.pk, path="", numbers=[1], checksums={}
+        upload_signing.sign_parts(
+            actor=people.member, version_id=version.pk, files=[PartsToSign("", [1])]
         )
 
 
@@ -216,17 +218,71 @@ def test_parts_are_signed_in_small_batches_of_existing_numbers(
 
     for numbers in ([0], [4], [], list(range(1, 52))):
         with pytest.raises(Invalid):
-            uploads.sign_parts(
-                actor=people.member, version_id=version.pk, path="", numbers=numbers, checksums={}
+            upload_signing.sign_parts(
+                actor=people.member, version_id=version.pk, files=[PartsToSign("", numbers)]
             )
+
+
+def _folder(people: People) -> ModelVersion:
+    sizes = {"config.pbtxt": 10, "1/model.onnx": 20 * MIB, "1/labels.txt": 20}
+    files = [DraftFile(path=path, size_bytes=size) for path, size in sizes.items()]
+    return uploads.start(
+        actor=people.member,
+        team_slug="vision",
+        model_name="detector",
+        draft=UploadDraft(files=files),
+    )
+
+
+def test_parts_of_several_files_are_signed_together(people: People, s3_store: S3Store) -> None:
+    version = _folder(people)
+    wanted = [PartsToSign("1/model.onnx", [3, 1]), PartsToSign("config.pbtxt", [1])]
+
+    urls = upload_signing.sign_parts(actor=people.member, version_id=version.pk, files=wanted)
+
+    assert [(url.path, url.number, url.size_bytes) for url in urls] == [
+        ("1/model.onnx", 3, 4 * MIB),
+        ("1/model.onnx", 1, 8 * MIB),
+        ("config.pbtxt", 1, 10),
+    ]
+    plain_http.client.put(urls[2].url, content=b"max_batch:").raise_for_status()
+    state = uploads.stored_parts(actor=people.member, version_id=version.pk, path="config.pbtxt")
+    assert state.missing == []
+    assert len(open_uploads(s3_store)) == 2
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        PartsToSign("1/labels.txt", [2]),
+        PartsToSign("1/labels.txt", []),
+        PartsToSign("other.txt", [1]),
+        PartsToSign("", [1]),
+        PartsToSign("1/model.onnx", [1] * 50),
+    ],
+)
+def test_nothing_is_opened_unless_all_parts_can_be_signed(
+    people: People, s3_store: S3Store, second: PartsToSign
+) -> None:
+    version = _folder(people)
+
+    with pytest.raises(Invalid):
+        upload_signing.sign_parts(
+            actor=people.member,
+            version_id=version.pk,
+            files=[PartsToSign("config.pbtxt", [1]), second],
+        )
+
+    assert open_uploads(s3_store) == []
+    assert set(version.files.values_list("upload_id", flat=True)) == {""}
 
 
 def test_promised_checksums_must_come_with_each_part(people: People, s3_store: S3Store) -> None:
     version = start(people, has_part_checksums=True)
 
     with pytest.raises(Invalid, match="part_checksums"):
-        uploads.sign_parts(
-            actor=people.member, version_id=version.pk, path="", numbers=[1], checksums={}
+        upload_signing.sign_parts(
+            actor=people.member, version_id=version.pk, files=[PartsToSign("", [1])]
         )
 
 
@@ -287,8 +343,8 @@ def test_signed_addresses_take_exactly_the_bytes_of_their_part(
     plan = file_uploads.plan_of(version.files.get())
     numbers = range(1, plan.count + 1)
 
-    signed = uploads.sign_parts(
-        actor=people.named("member"), version_id=version.pk, path="", numbers=numbers, checksums={}
+    signed = upload_signing.sign_parts(
+        actor=people.named("member"), version_id=version.pk, files=[PartsToSign("", numbers)]
     )
 
     for part in signed:

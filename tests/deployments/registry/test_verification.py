@@ -13,7 +13,8 @@ from deployments.manifests.services import serving_bytes
 from deployments.models import ModelVersion
 from deployments.registry.domain import serving_objects
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import uploads, verification
+from deployments.registry.services import upload_signing, uploads, verification
+from deployments.registry.services.upload_signing import PartsToSign
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import clock, leases
@@ -138,8 +139,8 @@ def test_a_part_with_a_lying_checksum_is_caught_by_the_digest(
         ),
     )
     checksum = base64.b64encode(sha256.digest()).decode()
-    (part,) = uploads.sign_parts(
-        actor=people.member, version_id=version.pk, path="", numbers=[1], checksums={1: checksum}
+    (part,) = upload_signing.sign_parts(
+        actor=people.member, version_id=version.pk, files=[PartsToSign("", [1], {1: checksum})]
     )
     assert part.headers == {"x-amz-checksum-sha256": checksum}
     plain_http.client.put(part.url, content=tampered, headers=dict(part.headers)).raise_for_status()

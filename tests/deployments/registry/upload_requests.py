@@ -4,7 +4,8 @@ from typing import Any
 
 from deployments.models import Model, ModelVersion
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.services import uploads
+from deployments.registry.services import upload_signing, uploads
+from deployments.registry.services.upload_signing import PartsToSign
 from portal.audit.models import AuditEvent
 from tests.deployments.uploading import People, draft_of
 
@@ -23,8 +24,8 @@ def start(people: People, *, name: str = "detector", actor: str = "member", **dr
 
 def sign(people: People, version: ModelVersion, numbers: list[int]) -> list[Any]:
     return list(
-        uploads.sign_parts(
-            actor=people.member, version_id=version.pk, path="", numbers=numbers, checksums={}
+        upload_signing.sign_parts(
+            actor=people.member, version_id=version.pk, files=[PartsToSign("", numbers)]
         )
     )
 

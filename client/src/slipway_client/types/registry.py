@@ -128,6 +128,7 @@ class StartedUpload(Version):
 class PartUrl(Answer):
     """For one PUT of exactly `size_bytes`, with these headers."""
 
+    path: str
     number: int
     url: str
     size_bytes: int

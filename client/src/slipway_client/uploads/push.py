@@ -21,7 +21,7 @@ from slipway_client.errors import ApiError, Conflict, Failed, NotFound
 from slipway_client.types import ArtifactFile, ListedVersion, Parts, PartUrl, StartedUpload, Version
 from slipway_client.uploads import local_files, sending
 from slipway_client.uploads.local_files import LocalFile
-from slipway_client.uploads.part_store import PartStore
+from slipway_client.uploads.part_store import Part, PartStore
 from slipway_client.uploads.progress import Progress, Silent
 from slipway_client.uploads.sending import Missing, Sender
 
@@ -193,7 +193,7 @@ class Push:
         )
         sender = Sender(
             store,
-            lambda path, checksums: self._sign(version_id, path, checksums),
+            lambda parts: self._sign(version_id, parts),
             lambda path: self._file_sent(version_id, path),
             self._options.parallel,
         )
@@ -202,13 +202,19 @@ class Push:
         finally:
             store.close()
 
-    def _sign(self, version_id: int, path: str, checksums: Mapping[int, str]) -> list[PartUrl]:
-        body = {
-            "path": path,
-            "numbers": sorted(checksums),
-            "checksums": {str(number): checksum for number, checksum in checksums.items()},
-        }
-        rows = self._connection.post(f"versions/{version_id}/parts", body)
+    def _sign(self, version_id: int, parts: Sequence[Part]) -> list[PartUrl]:
+        by_path: dict[str, dict[int, str]] = {}
+        for part in parts:
+            by_path.setdefault(part.file.path, {})[part.number] = part.checksum
+        files = [
+            {
+                "path": path,
+                "numbers": sorted(checksums),
+                "checksums": {str(number): checksum for number, checksum in checksums.items()},
+            }
+            for path, checksums in by_path.items()
+        ]
+        rows = self._connection.post(f"versions/{version_id}/parts", {"files": files})
         return [decode(PartUrl, row) for row in rows]
 
     def _file_sent(self, version_id: int, path: str) -> None:

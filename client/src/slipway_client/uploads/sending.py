@@ -1,7 +1,8 @@
 """Send parts of many files at once, with a bound on what is in flight.
 
-The calling thread talks to the portal: it signs. A pool of threads reads, digests and sends. At
-most two parts for each thread are in hand, so memory and open URLs stay bounded for any size.
+The calling thread talks to the portal: it signs. A pool of threads reads, digests and sends. What
+is in hand is bounded, so that URLs do not expire before their turn: two parts for each thread, or
+more of small files, which are signed together.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from slipway_client.uploads.local_files import LocalFile
 from slipway_client.uploads.part_store import Part, PartStore, Stopped, UploadGone, UrlRefused
 
 _MOST_SIGNATURES: Final = 5
+_MOST_IN_HAND: Final = 40
+_MOST_BYTES_IN_HAND: Final = 64 * 2**20
+# More than are in hand of large parts: those are signed when all of them are digested.
+_ENOUGH_TO_SIGN: Final = 20
 
-Sign = Callable[[str, dict[int, str]], Sequence[PartUrl]]
+Sign = Callable[[Sequence[Part]], Sequence[PartUrl]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Sender:
     on_file: Callable[[str], None]
     parallel: int
     _digesting: dict[Future[str], Part] = field(default_factory=dict)
+    _digested: list[Part] = field(default_factory=list)
     _sending: dict[Future[None], Part] = field(default_factory=dict)
     _left: dict[str, int] = field(default_factory=dict)
     _signatures: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -69,7 +75,8 @@ class Sender:
                 in_hand: list[Future[Any]] = [*self._digesting, *self._sending]
                 done, _ = wait(in_hand, return_when=FIRST_COMPLETED)
                 self._handle_sent(pool, [future for future in done if future in self._sending])
-                self._handle_digested(pool, [item for item in done if item in self._digesting])
+                self._handle_digested([item for item in done if item in self._digesting])
+                self._sign_digested(pool)
         finally:
             # Nothing is in hand after the last part; after an error or Ctrl-C threads end soon.
             self.store.stop.set()
@@ -77,7 +84,7 @@ class Sender:
 
     def _fill(self, pool: ThreadPoolExecutor, parts: Iterator[Part]) -> bool:
         """Whether anything is in hand."""
-        while len(self._digesting) + len(self._sending) < 2 * self.parallel:
+        while self._has_room():
             part = next(parts, None)
             if part is None:
                 break
@@ -85,23 +92,32 @@ class Sender:
                 self._digesting[pool.submit(_checksum, part)] = part
         return bool(self._digesting or self._sending)
 
-    def _handle_digested(self, pool: ThreadPoolExecutor, done: Sequence[Future[str]]) -> None:
-        """Sign what is digested, with one request for each file."""
-        by_path: dict[str, list[Part]] = defaultdict(list)
+    def _has_room(self) -> bool:
+        in_hand = [*self._digesting.values(), *self._digested, *self._sending.values()]
+        if len(in_hand) < 2 * self.parallel:
+            return True
+        size_bytes = sum(part.size_bytes for part in in_hand)
+        return len(in_hand) < _MOST_IN_HAND and size_bytes < _MOST_BYTES_IN_HAND
+
+    def _handle_digested(self, done: Sequence[Future[str]]) -> None:
         for future in done:
             part = replace(self._digesting.pop(future), checksum=future.result())
-            by_path[part.file.path].append(part)
-        for parts in by_path.values():
+            self._digested.append(part)
+
+    def _sign_digested(self, pool: ThreadPoolExecutor) -> None:
+        """Sign what is digested with one request, once threads have less to send than they could."""
+        is_enough = len(self._digested) >= _ENOUGH_TO_SIGN or not self._digesting
+        if self._digested and is_enough and len(self._sending) < self.parallel:
+            parts, self._digested = self._digested, []
             self._submit(pool, parts)
 
     def _submit(self, pool: ThreadPoolExecutor, parts: Sequence[Part]) -> None:
-        path = parts[0].file.path
-        by_number = {part.number: part for part in parts}
-        checksums = {number: part.checksum for number, part in by_number.items()}
-        for signed in self.sign(path, checksums):
-            self._signatures[path, signed.number] += 1
-            part = by_number[signed.number]
+        by_place = {(part.file.path, part.number): part for part in parts}
+        for signed in self.sign(parts):
+            place = signed.path, signed.number
+            self._signatures[place] += 1
             headers = {str(name): str(value) for name, value in signed.headers.items()}
+            part = by_place[place]
             self._sending[pool.submit(self.store.put, part, signed.url, headers)] = part
 
     def _handle_sent(self, pool: ThreadPoolExecutor, done: Sequence[Future[None]]) -> None:

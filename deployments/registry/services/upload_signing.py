@@ -1,0 +1,75 @@
+"""Sign the parts of an upload: a URL for one PUT of exactly the bytes of a part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deployments.models import ArtifactFile, ModelVersion
+from deployments.registry.gateways import object_store
+from deployments.registry.services import file_uploads, upload_validation, uploads
+from deployments.registry.services.store_errors import translated
+from portal.accounts.models import User
+from portal.core.errors import Conflict, Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class PartsToSign:
+    """Parts of one file. `checksums` are base64 SHA-256 by part number. No path: the one file of the upload."""
+
+    path: str
+    numbers: Sequence[int]
+    checksums: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartUrl:
+    path: str
+    number: int
+    url: str
+    size_bytes: int
+    headers: Mapping[str, str]
+
+
+def sign_parts(*, actor: User, version_id: int, files: Sequence[PartsToSign]) -> list[PartUrl]:
+    """URLs for one PUT each, of parts of one file or of several small ones.
+
+    Nothing is opened in the store unless all of them can be signed.
+    """
+    version = uploads.uploading_version(actor, version_id)
+    upload_validation.check_count([item.numbers for item in files])
+    chosen = list(
+        zip(uploads.files_named(version, [item.path for item in files]), files, strict=True)
+    )
+    for file, item in chosen:
+        _require_signable(version, file, item)
+    uploads.extend(version)
+    urls = []
+    for file, item in chosen:
+        file_uploads.open_upload(file, with_part_checksums=version.has_part_checksums)
+        urls += [_sign(version, file, number, item.checksums) for number in item.numbers]
+    return urls
+
+
+def _require_signable(version: ModelVersion, file: ArtifactFile, item: PartsToSign) -> None:
+    upload_validation.check_numbers(item.numbers, file_uploads.plan_of(file))
+    if version.has_part_checksums and set(item.numbers) - set(item.checksums):
+        raise Invalid(
+            "This upload was opened with part_checksums: send `checksums` for all part numbers.",
+            fields={"checksums": "base64 SHA-256 of each part"},
+        )
+    if file.s3_version_id:
+        raise Conflict(f"{file.path} is complete; no part of it can be sent.", code="wrong_state")
+
+
+def _sign(
+    version: ModelVersion, file: ArtifactFile, number: int, checksums: Mapping[int, str]
+) -> PartUrl:
+    checksum = checksums.get(number, "") if version.has_part_checksums else ""
+    size_bytes = file_uploads.plan_of(file).bytes_of(number)
+    with translated():
+        url = object_store.store().presign_part(
+            file.key, file.upload_id, number, size_bytes=size_bytes, sha256_base64=checksum
+        )
+    headers = {"x-amz-checksum-sha256": checksum} if checksum else {}
+    return PartUrl(file.path, number, url, size_bytes, headers)
