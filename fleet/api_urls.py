@@ -23,9 +23,7 @@ urlpatterns: list[URLPattern] = [
         name="serving-policy",
     ),
     path("clusters/<int:cluster_id>/shares", capacity_views.SharesView.as_view(), name="shares"),
-    path(
-        "clusters/<int:cluster_id>/node-pools", pools.NodePoolsView.as_view(), name="node-pools"
-    ),
+    path("clusters/<int:cluster_id>/node-pools", pools.NodePoolsView.as_view(), name="node-pools"),
     path(
         "clusters/<int:cluster_id>/node-pools/<slug:pool>",
         pools.NodePoolView.as_view(),
