@@ -42,6 +42,9 @@ from deployments.registry.gateways.object_store import S3Store, StoredObject
 from deployments.states import Environment
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.states import ActionState
+from fleet.clusters.domain.node_groups import NodeGroup
+from fleet.clusters.services import node_groups
+from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.services import clients
 from fleet.models import Cluster, FleetAction, Node
 from portal.accounts import delegations, service_accounts, tokens
@@ -95,6 +98,19 @@ class LaidOut:
         return self._seeming.list_newest(prefix) or self._real.list_newest(prefix)
 
 
+class NoGroups:
+    """AWS has no managed node groups."""
+
+    def __init__(self, *_: str) -> None:
+        pass
+
+    def list_names(self) -> list[str]:
+        return []
+
+    def describe(self, group: str) -> NodeGroup:
+        raise ObjectNotFound(f"No node group found for name: {group}.")
+
+
 @pytest.fixture
 def full_world(
     module_world: FullWorld, db: None, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch
@@ -105,6 +121,7 @@ def full_world(
     cache.clear()
     connect(full.world.cluster, monkeypatch)
     full.world.clock.set(monkeypatch)
+    monkeypatch.setattr(node_groups, "factory", NoGroups)
     store = LaidOut(s3_store, full.world.store)
     monkeypatch.setattr(object_store, "store", lambda: store)
     yield full
