@@ -42,6 +42,8 @@ PAGES = (
     "/admin/people",
     "/admin/policy",
     "/admin/environments",
+    "/docs",
+    "/docs/environments",
     "/account/second-factor/passkeys",
     "/admin/provisioning",
     "/admin/environments/production",
