@@ -16,6 +16,7 @@ COPY deployments deployments
 COPY fleet fleet
 COPY templates templates
 COPY static static
+COPY docs docs
 
 # Compiled here, because whoever runs the parts may not write. Static files need settings but none of
 # what they point to.

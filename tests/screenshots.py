@@ -45,6 +45,8 @@ PAGES = (
     "/admin/policy",
     "/admin/signing",
     "/admin/environments",
+    "/docs",
+    "/docs/environments",
     "/account/second-factor/passkeys",
     "/admin/provisioning",
     "/admin/environments/production",

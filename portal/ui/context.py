@@ -12,7 +12,7 @@ from django.utils.functional import SimpleLazyObject
 
 from portal.accounts import roles
 from portal.accounts.models import Team, User
-from portal.ui import slots, teams
+from portal.ui import help_links, slots, teams
 
 THEMES = ("light", "dark")
 THEME_COOKIE = "slipway_theme"
@@ -39,6 +39,8 @@ class Frame:
     alerts: int
     theme: str
     is_demo: bool
+    # Of this screen: an address in the documents.
+    help_path: str
 
 
 _RAIL = (
@@ -80,7 +82,13 @@ def _build(request: HttpRequest) -> Frame:
         alerts=slots.alert_count(user) if isinstance(user, User) else 0,
         theme=theme_of(request),
         is_demo=settings.SLIPWAY_DEMO,
+        help_path=help_links.address_for(_url_name(request)),
     )
+
+
+def _url_name(request: HttpRequest) -> str:
+    match = request.resolver_match
+    return match.url_name or "" if match else ""
 
 
 def _entry(request: HttpRequest, path: str, text: str, icon: str) -> RailEntry:

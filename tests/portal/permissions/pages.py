@@ -93,6 +93,7 @@ OF_EVERYONE: Final = tuple(
         "costs/ledger",
         "costs/ledger.csv",
         "deployments",
+        "docs",
         "fleet",
         "fleet/actions",
         "fleet/actions/<int:action_id>",
@@ -112,6 +113,7 @@ OF_EVERYONE: Final = tuple(
     )
 )
 OF_ONESELF: Final = (
+    Row("GET docs/<path:name>", EVERYONE, named={"name": "tokens"}),
     Row("POST account/notifications", EVERYONE, ok=422),
     Row("POST account/password", EVERYONE, ok=422),
     Row("POST account/second-factor/passkeys", EVERYONE, ok=422),

@@ -1,0 +1,50 @@
+"""Where the help of each screen leads: a document and its heading. A test follows every one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from portal.ui import documents
+
+# By the name of the page's URL: the document, and the anchor of its heading.
+LINKS: Final[Mapping[str, tuple[str, str]]] = {
+    "admin-clusters": ("install", "7-first-admin-prices-clusters"),
+    "admin-people": ("sign-in", "who-a-person-is"),
+    "admin-person": ("sign-in", "who-a-person-is"),
+    "admin-policy": ("environments", "whose-rules-hold"),
+    "admin-prices": ("install", "7-first-admin-prices-clusters"),
+    "admin-provisioning": ("sign-in", "provisioning-scim"),
+    "admin-team": ("tokens", "service-accounts"),
+    "advice": ("advice", ""),
+    "alerts": ("alerts", ""),
+    "approvals": ("environments", "whose-rules-hold"),
+    "audit": ("audit", ""),
+    "caller-costs": ("callers", "usage-and-cost"),
+    "callers": ("callers", "keys"),
+    "change": ("environments", "promotion"),
+    "costs": ("focus", ""),
+    "environment-rules": ("environments", "whose-rules-hold"),
+    "environments": ("environments", ""),
+    "health": ("quality-watch", ""),
+    "load-tests": ("formats", ""),
+    "new-deployment": ("autoscaling", ""),
+    "passkeys": ("sign-in", "local-accounts"),
+    "promote-deployment": ("environments", "promotion"),
+    "request-canary": ("evidence", "the-guards"),
+    "rollout": ("evidence", "the-guards"),
+    "second-factor": ("sign-in", "local-accounts"),
+    "security": ("sign-in", "local-accounts"),
+    "targets": ("targets", ""),
+    "team-environment-rules": ("environments", "whose-rules-hold"),
+    "tokens": ("tokens", "scopes"),
+    "upload": ("formats", ""),
+    "version-config": ("triton-config", ""),
+    "what-if": ("advice", "what-if"),
+}
+
+
+def address_for(url_name: str) -> str:
+    """The index where a screen has no place of its own."""
+    name, anchor = LINKS.get(url_name, (documents.INDEX, ""))
+    return documents.address_of(name, anchor)
