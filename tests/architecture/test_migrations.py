@@ -21,7 +21,6 @@ APPS = ("accounts", "audit", "core", "deployments", "fleet", "notifications")
 BEFORE_THE_RULE = {
     "audit.0002_events_refuse_changes",
     "deployments.0002_search_indexes",
-    "deployments.0007_targets",
     "fleet.0002_sealed_rows_refuse_changes",
     "fleet.0003_workload_metrics_path",
     "fleet.0004_ledger_days",
