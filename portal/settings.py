@@ -91,8 +91,6 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": env.database("SLIPWAY_DATABASE_URL")}
-# 0 for a pooler that does not know prepared statements, such as PgBouncer before 1.21.
-SLIPWAY_DATABASE_KEEPS_PLANS = env.flag("SLIPWAY_DATABASE_KEEPS_PLANS", default=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "accounts.User"
 # Argon2id costs an attacker memory, and a sign-in a fraction of the processor time of PBKDF2.

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from django.conf import settings
 from django.db.backends.postgresql import base
 from psycopg import Cursor, errors
 from psycopg.pq import TransactionStatus
@@ -34,13 +33,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, Any]:
         params: dict[str, Any] = super().get_connection_params()
-        keeps = settings.SLIPWAY_DATABASE_KEEPS_PLANS
-        return {**params, "prepare_threshold": _PREPARE_AFTER if keeps else None}
+        return {**params, "prepare_threshold": _PREPARE_AFTER}
 
     @contextmanager
     def keeping_plans(self) -> Iterator[None]:
         """Have the server keep the plans of the statements in the block (portal.core.kept_plans)."""
-        before, self._prepares = self._prepares, settings.SLIPWAY_DATABASE_KEEPS_PLANS
+        before, self._prepares = self._prepares, bool(self.settings_dict.get("KEEPS_PLANS"))
         try:
             yield
         finally:

@@ -46,8 +46,10 @@ def test_a_statement_that_comes_again_is_planned_once_and_only_in_the_block() ->
     assert _kept() == ["SELECT username FROM accounts_user WHERE username = $1"]
 
 
-def test_nothing_is_kept_where_the_platform_says_so(settings: Any) -> None:
-    settings.SLIPWAY_DATABASE_KEEPS_PLANS = False
+def test_nothing_is_kept_where_the_platform_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "KEEPS_PLANS", False)
     connection.close()
 
     with kept_plans():
