@@ -228,9 +228,7 @@ def _percentile_detection(world: PercentileWorld) -> float:
 
 def _detection(per_second: float, base: float, name: str, times: float, promised: float) -> float:
     world = World(f"x{times:g}, {per_second:g}/s: {name}", per_second, base, errors=times)
-    streams = worlds.simulate(
-        replace(world, failing=_ERRORS[name]), rollouts=ROLLOUTS // 4, seed=_SEED
-    )
+    streams = worlds.simulate(replace(world, failing=_ERRORS[name]), rollouts=ROLLOUTS, seed=_SEED)
     aborted = lanes_twin.aborts(streams, is_latency_judged=False)
     print(f"  {world.name:<52} found after {format_median(aborted)}", flush=True)
     return median_seconds(aborted) / (_SLACK * promised)
