@@ -46,7 +46,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "portal.monitoring.exposition.middleware.MetricsMiddleware",
-    "portal.ui.tracing.TracingMiddleware",
+    "portal.monitoring.request_traces.TracingMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -106,7 +106,6 @@ LOGOUT_REDIRECT_URL = "sign-in"
 SESSION_COOKIE_AGE = env.integer("SLIPWAY_SESSION_HOURS", 12) * 3600
 # Minutes without use after which a session ends; 0: only the hours above end it.
 SLIPWAY_SESSION_IDLE_MINUTES = env.integer("SLIPWAY_SESSION_IDLE_MINUTES", 120)
-# Of leads and platform admins who sign in with a password.
 SLIPWAY_REQUIRE_SECOND_FACTOR = env.flag("SLIPWAY_REQUIRE_SECOND_FACTOR", default=False)
 # Decisions need a sign-in or a confirmation that is at most so old; 0: as old as the session.
 SLIPWAY_STEP_UP_MINUTES = env.integer("SLIPWAY_STEP_UP_MINUTES", 0)
@@ -114,8 +113,7 @@ SESSION_ENGINE = "portal.accounts.local.session_store"
 SLIPWAY_OIDC = oidc_providers.read(env.names("SLIPWAY_OIDC"))
 ACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_STORE_TOKENS = False
-# Seconds, of each request to a provider.
-SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
 
 SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL")
 CACHES = {
@@ -127,14 +125,12 @@ CACHES = {
     }
 }
 
-# X-Forwarded-For is believed from these networks only.
 SLIPWAY_TRUSTED_PROXIES = env.networks("SLIPWAY_TRUSTED_PROXIES")
 SLIPWAY_API_REQUESTS_PER_MINUTE = env.integer("SLIPWAY_API_REQUESTS_PER_MINUTE", 1200)
 SLIPWAY_API_ANONYMOUS_PER_MINUTE = env.integer("SLIPWAY_API_ANONYMOUS_PER_MINUTE", 60)
-# /metrics is answered to whoever has the token, or comes directly from one of the networks; neither: to nobody.
+# Who reads /metrics: whoever has the token, or comes directly from a network. Neither: nobody.
 SLIPWAY_METRICS_TOKEN = env.optional_secret("SLIPWAY_METRICS_TOKEN", least_characters=16)
 SLIPWAY_METRICS_NETWORKS = env.networks("SLIPWAY_METRICS_NETWORKS")
-# An OTLP receiver over HTTP, such as http://collector:4318; empty: no traces. A line "name=value" for each header.
 SLIPWAY_OTLP_ENDPOINT = env.text("SLIPWAY_OTLP_ENDPOINT", "")
 SLIPWAY_OTLP_HEADERS = env.secrets_by_name("SLIPWAY_OTLP_HEADERS")
 SLIPWAY_TOKEN_MAX_DAYS = env.integer("SLIPWAY_TOKEN_MAX_DAYS", 365)
@@ -146,19 +142,18 @@ SLIPWAY_S3_ENDPOINT_URL = env.text("SLIPWAY_S3_ENDPOINT_URL", "")
 SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
     "SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL
 )
-# Of one file, and of all files of a version.
 # On-demand and spot prices of the clusters' regions, read once a day.
 SLIPWAY_AWS_PRICES = env.flag("SLIPWAY_AWS_PRICES", default=False)
+# Of one file, and of all files of a version.
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
 SLIPWAY_MAX_VERSION_BYTES = env.integer("SLIPWAY_MAX_VERSION_BYTES", 5 * 2**40)
 # Of one team at a time, and altogether; promised bytes count from the start of an upload.
 SLIPWAY_TEAM_OPEN_UPLOADS = env.integer("SLIPWAY_TEAM_OPEN_UPLOADS", 20)
 SLIPWAY_TEAM_STORAGE_BYTES = env.integer("SLIPWAY_TEAM_STORAGE_BYTES", 10 * 2**40)
-# How long Object Lock keeps each daily anchor of the audit trail, and where events are streamed to.
 SLIPWAY_AUDIT_ANCHOR_DAYS = env.integer("SLIPWAY_AUDIT_ANCHOR_DAYS", 400)
 SLIPWAY_AUDIT_SYSLOG = env.text("SLIPWAY_AUDIT_SYSLOG", "")
 SLIPWAY_AUDIT_SYSLOG_CA = env.text("SLIPWAY_AUDIT_SYSLOG_CA", "")
-# Buckets and prefixes that models can be imported from. {team} becomes the team's short name.
+# Where models can be imported from. {team} becomes the team's short name.
 SLIPWAY_IMPORT_S3 = env.names("SLIPWAY_IMPORT_S3")
 # Hosts inside the network that URLs may name; HTTP without TLS is for these only.
 SLIPWAY_IMPORT_PRIVATE_HOSTS = env.names("SLIPWAY_IMPORT_PRIVATE_HOSTS")
@@ -188,13 +183,12 @@ SLIPWAY_ALLOWED_IMAGES = env.text("SLIPWAY_ALLOWED_IMAGES", default_images.ALLOW
 SLIPWAY_PRIORITY_CLASSES = env.text("SLIPWAY_PRIORITY_CLASSES", "")
 # What pods may reach by HTTPS. A bucket's addresses change, so all but link-local ones by default.
 SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
-# Where requests of API servers to pods come from: golden requests and trials take that way.
+# Where requests of API servers to pods come from, such as golden requests.
 SLIPWAY_CONTROL_PLANE_CIDRS = env.text("SLIPWAY_CONTROL_PLANE_CIDRS", "")
 # Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency queries it.
 SLIPWAY_SCALING_PROMETHEUS_URL = env.text(
     "SLIPWAY_SCALING_PROMETHEUS_URL", "http://prometheus-operated.monitoring:9090"
 )
-# The LocalModelNodeGroup of the clusters whose nodes cache models.
 SLIPWAY_MODEL_CACHE_NODE_GROUP = env.text("SLIPWAY_MODEL_CACHE_NODE_GROUP", "gpu")
 # The IAM role with which pods of a team on EKS read its models (IRSA), with {team}. Empty is none.
 SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")
@@ -205,16 +199,15 @@ if SLIPWAY_SERVING_ROLE_ARN and "{team}" not in SLIPWAY_SERVING_ROLE_ARN:
     )
 # Given to pods on clusters of kind local only; elsewhere pods have their own role.
 SLIPWAY_LOCAL_S3_KEYS = (env.text("AWS_ACCESS_KEY_ID", ""), env.text("AWS_SECRET_ACCESS_KEY", ""))
-# Kubeconfigs and Prometheus tokens of clusters are files in it, and nowhere else.
+# Kubeconfigs and Prometheus tokens of clusters are files in it.
 SLIPWAY_CLUSTER_CREDENTIALS_DIR = env.text("SLIPWAY_CLUSTER_CREDENTIALS_DIR", "/etc/slipway")
-# Each file in it is the token of one Git repository; teams are given them by name.
+# Each file in it is the token of one Git repository.
 SLIPWAY_GIT_CREDENTIALS_DIR = env.text("SLIPWAY_GIT_CREDENTIALS_DIR", "")
 SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
 # Messages lead back to the portal by this address; empty leaves the host out.
 SLIPWAY_PUBLIC_URL = env.text("SLIPWAY_PUBLIC_URL", (*CSRF_TRUSTED_ORIGINS, "")[0])
 SLIPWAY_SMTP_URL = env.optional_secret("SLIPWAY_SMTP_URL")
 SLIPWAY_SMTP_FROM = env.text("SLIPWAY_SMTP_FROM", "slipway@localhost")
-# Hosts inside the network that webhooks may go to; the portal refuses all others.
 SLIPWAY_NOTIFY_PRIVATE_HOSTS = env.names("SLIPWAY_NOTIFY_PRIVATE_HOSTS")
 
 LANGUAGE_CODE = "en"

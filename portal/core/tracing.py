@@ -1,4 +1,5 @@
-"""Traces by OpenTelemetry, where SLIPWAY_OTLP_ENDPOINT names a receiver; otherwise nothing of it is imported.
+"""Traces by OpenTelemetry, where SLIPWAY_OTLP_ENDPOINT names a receiver; otherwise neither spans nor
+the exporter are imported.
 
 A message is only a hint, so the context of a trace travels with the row: `current()` is stored with it and is the
 parent of what another process does for it later. Exporting never delays or fails what is traced.
@@ -143,9 +144,9 @@ def _make_provider() -> TracerProvider:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415  only where it is on
         OTLPSpanExporter,
     )
-    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  as above
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  as above
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  as above
 
     exporter = OTLPSpanExporter(
         endpoint=f"{settings.SLIPWAY_OTLP_ENDPOINT.rstrip('/')}/v1/traces",

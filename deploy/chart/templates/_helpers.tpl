@@ -122,7 +122,7 @@ env:
   {{- include "slipway.env" (dict "root" .root "databaseSecret" $values.secretName) | nindent 2 }}
   {{- $token := $values.metrics.tokenSecret }}
   {{- if and $token.name (eq .role "web") }}
-  {{ include "slipway.secret" (dict "name" "SLIPWAY_METRICS_TOKEN" "secretName" $token.name "key" $token.key) }}
+  {{- include "slipway.secret" (dict "name" "SLIPWAY_METRICS_TOKEN" "secretName" $token.name "key" $token.key) | nindent 2 }}
   {{- end }}
 {{- end -}}
 
