@@ -15,6 +15,17 @@ from portal.ui.access import people_only
 @require_safe
 @people_only
 def document(request: HttpRequest, user: User, name: str = documents.INDEX) -> HttpResponse:
+    return _show(request, name)
+
+
+@require_safe
+@people_only
+def record(request: HttpRequest, user: User, record: str) -> HttpResponse:
+    """A decision and its reasons."""
+    return _show(request, f"adr/{record}")
+
+
+def _show(request: HttpRequest, name: str) -> HttpResponse:
     found = documents.read(name)
     if found is None:
         raise NotFound("There is no such document.")

@@ -113,7 +113,12 @@ OF_EVERYONE: Final = tuple(
     )
 )
 OF_ONESELF: Final = (
-    Row("GET docs/<path:name>", EVERYONE, named={"name": "tokens"}),
+    Row("GET docs/<str:name>", EVERYONE, named={"name": "tokens"}),
+    Row(
+        "GET docs/adr/<str:record>",
+        EVERYONE,
+        named={"record": "0070-environments-have-rules-of-their-own"},
+    ),
     Row("POST account/notifications", EVERYONE, ok=422),
     Row("POST account/password", EVERYONE, ok=422),
     Row("POST account/second-factor/passkeys", EVERYONE, ok=422),
