@@ -64,8 +64,9 @@ class SignerForm(ServiceForm):
     )
 
     def __init__(self, *args: Any, teams: Iterable[Team], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         # The form of a rule on the same page has fields of the same names.
-        super().__init__(*args, auto_id="id_signer_%s", **kwargs)
+        self.auto_id = "id_signer_%s"
         cast("forms.ChoiceField", self.fields["team"]).choices = _choices(teams)
 
     def draft(self) -> SignerDraft:
