@@ -104,7 +104,6 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 # Roles from claims are read at sign-in, so a session must not outlive a working day by much.
 SESSION_COOKIE_AGE = env.integer("SLIPWAY_SESSION_HOURS", 12) * 3600
-# Minutes without use after which a session ends; 0: only the hours above end it.
 SLIPWAY_SESSION_IDLE_MINUTES = env.integer("SLIPWAY_SESSION_IDLE_MINUTES", 120)
 SLIPWAY_REQUIRE_SECOND_FACTOR = env.flag("SLIPWAY_REQUIRE_SECOND_FACTOR", default=False)
 # Decisions need a sign-in or a confirmation that is at most so old; 0: as old as the session.
