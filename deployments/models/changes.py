@@ -53,7 +53,9 @@ class ChangeRequest(Leased):
     # Keys of the golden requests that are approved with it; they are sent to the candidate.
     golden = models.JSONField(default=list)
     # deployments.environments.domain.promotion.PromotionEvidence as JSON; {} without any.
-    promotion = models.JSONField(default=dict)
+    promotion = models.JSONField(
+        default=dict, db_default=models.Value({}, output_field=models.JSONField())
+    )
     # Of a pipeline: the desired deployments.pipelines.domain.pipeline_spec.PipelineSpec; {} to remove it.
     pipeline_spec = models.JSONField(default=dict)
     # deployments.preflight.domain.checks: Check, a list; LastRecheck, or {}; and Cost.
@@ -67,7 +69,7 @@ class ChangeRequest(Leased):
     # What the page showed at the decision, as deployments/changes/selectors/shown_evidence.py; {} until then.
     decided = models.JSONField(default=dict)
     # W3C trace context of the request that made it (portal.core.tracing); empty: none.
-    trace = models.CharField(max_length=55, blank=True, default="")
+    trace = models.CharField(max_length=55, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     submitted_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField(null=True)

@@ -65,7 +65,7 @@ class Deployment(Leased):
     is_revert_requested = models.BooleanField(default=False)
 
     # That of the change that is applied, until it ends; empty: none.
-    trace = models.CharField(max_length=55, blank=True, default="")
+    trace = models.CharField(max_length=55, blank=True, default="", db_default="")
 
     # Observed.
     observed_generation = models.PositiveIntegerField(default=0)

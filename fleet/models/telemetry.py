@@ -29,7 +29,7 @@ class Counters(models.Model):
     later_token_us = models.BigIntegerField(default=0)
     preemptions = models.BigIntegerField(default=0)
     # Neither served nor failed: the client left before the end.
-    request_aborted = models.BigIntegerField(default=0)
+    request_aborted = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         abstract = True

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0070_provisioning'),
+        ('accounts', '0002_provisioning'),
     ]
 
     operations = [

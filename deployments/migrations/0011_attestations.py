@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('deployments', '0070_environments'),
+        ('deployments', '0010_environments'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

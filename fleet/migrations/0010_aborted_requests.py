@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name=name,
             name="request_aborted",
-            field=models.BigIntegerField(default=0),
+            field=models.BigIntegerField(default=0, db_default=0),
         )
         for name in ("metricsample", "workloadminute", "workloadhour")
     ]

@@ -8,11 +8,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="changerequest",
             name="trace",
-            field=models.CharField(blank=True, default="", max_length=55),
+            field=models.CharField(blank=True, default="", db_default="", max_length=55),
         ),
         migrations.AddField(
             model_name="deployment",
             name="trace",
-            field=models.CharField(blank=True, default="", max_length=55),
+            field=models.CharField(blank=True, default="", db_default="", max_length=55),
         ),
     ]

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('deployments', '0060_traces'),
+        ('deployments', '0009_traces'),
         ('fleet', '0009_ledger_months'),
     ]
 
@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='changerequest',
             name='promotion',
-            field=models.JSONField(default=dict),
+            field=models.JSONField(db_default=models.Value({}, output_field=models.JSONField()), default=dict),
         ),
         migrations.CreateModel(
             name='EnvironmentRule',

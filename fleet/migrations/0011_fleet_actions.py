@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('fleet', '0040_aborted_requests'),
+        ('fleet', '0010_aborted_requests'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
