@@ -153,8 +153,6 @@ def database(name: str) -> dict[str, object]:
             "OPTIONS": options,
             "CONN_MAX_AGE": 60,
             "CONN_HEALTH_CHECKS": True,
-            # Of portal.core.postgresql. 0 for a pooler that does not know prepared statements.
-            "KEEPS_PLANS": flag("SLIPWAY_DATABASE_KEEPS_PLANS", default=True),
         }
     if url.scheme == "sqlite":
         raise BadEnvironment(f"{name}: SQLite has no option {min(options)!r}. Leave it out.")

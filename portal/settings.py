@@ -91,6 +91,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": env.database("SLIPWAY_DATABASE_URL")}
+DATABASES["default"]["KEEPS_PLANS"] = env.flag("SLIPWAY_DATABASE_KEEPS_PLANS", default=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "accounts.User"
 # Argon2id costs an attacker memory, and a sign-in a fraction of the processor time of PBKDF2.
@@ -141,8 +142,7 @@ SLIPWAY_S3_ENDPOINT_URL = env.text("SLIPWAY_S3_ENDPOINT_URL", "")
 SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
     "SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL
 )
-# On-demand and spot prices of the clusters' regions, read once a day.
-SLIPWAY_AWS_PRICES = env.flag("SLIPWAY_AWS_PRICES", default=False)
+SLIPWAY_AWS_PRICES = env.flag("SLIPWAY_AWS_PRICES", default=False)  # read once a day
 # Of one file, and of all files of a version.
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
 SLIPWAY_MAX_VERSION_BYTES = env.integer("SLIPWAY_MAX_VERSION_BYTES", 5 * 2**40)

@@ -140,7 +140,7 @@ def _measure(demo: DemoProcess, folder: Path) -> Result:
 def _compare(url: str, folder: Path) -> int:
     session = onnxruntime.InferenceSession(folder / "table.onnx")
     rows = TABLE_MIB * MIB // (4 * WIDTH)
-    ids = np.random.default_rng(3).integers(0, rows, size=64)
+    ids = np.random.default_rng(3).integers(0, rows, size=32)
     expected: Any = session.run(None, {"ids": ids})[0]
     with triton_http.InferenceServerClient(
         url.removeprefix("http://"), network_timeout=300.0, connection_timeout=300.0
