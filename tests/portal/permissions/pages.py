@@ -117,7 +117,7 @@ OF_ONESELF: Final = (
     Row(
         "GET docs/adr/<str:record>",
         EVERYONE,
-        named={"record": "0070-environments-have-rules-of-their-own"},
+        named={"record": "0062-environments-have-rules-of-their-own"},
     ),
     Row("POST account/notifications", EVERYONE, ok=422),
     Row("POST account/password", EVERYONE, ok=422),
