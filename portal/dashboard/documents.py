@@ -8,8 +8,8 @@ from django.views.decorators.http import require_safe
 
 from portal.accounts.models import User
 from portal.core.errors import NotFound
-from portal.ui import documents
 from portal.ui.access import people_only
+from portal.ui.docs import documents
 
 
 @require_safe

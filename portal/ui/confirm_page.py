@@ -13,8 +13,8 @@ from portal.accounts.local import second_factor
 from portal.accounts.local.new_accounts import MAX_PASSWORD
 from portal.accounts.models import User
 from portal.ui import kept_input
-from portal.ui import passkeys as challenges
-from portal.ui.passkey_form import PasskeyForm
+from portal.ui.second_factor import passkeys as challenges
+from portal.ui.second_factor.passkey_form import PasskeyForm
 
 MESSAGE = "Confirmed. Nothing was sent yet: check what you typed and send it again."
 

@@ -12,7 +12,8 @@ from django.utils.functional import SimpleLazyObject
 
 from portal.accounts import roles
 from portal.accounts.models import Team, User
-from portal.ui import help_links, slots, teams
+from portal.ui import slots, teams
+from portal.ui.docs import help_links
 
 THEMES = ("light", "dark")
 THEME_COOKIE = "slipway_theme"

@@ -18,8 +18,8 @@ from portal.accounts.local.sessions import LOCAL_WITH_CODE, LOCAL_WITH_PASSKEY
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.client_address import client_address
-from portal.ui import passkeys as challenges
-from portal.ui.passkey_form import PasskeyForm
+from portal.ui.second_factor import passkeys as challenges
+from portal.ui.second_factor.passkey_form import PasskeyForm
 from portal.ui.sign_in_session import SECOND_STEP, finish
 
 _LIVES: Final = timedelta(minutes=10)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from deployments import rejections
 from deployments.manifests.domain import http_route
-from deployments.manifests.domain.metadata import ManifestContext
-from deployments.manifests.selectors import rendered, rendering
+from deployments.manifests.selectors import rendering
 from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.manifests.services import defaults
-from deployments.models import Deployment, ModelVersion, Revision
+from deployments.models import Deployment, ModelVersion
 from deployments.preflight.domain.checks import Check, DeployDraft, Preflight
 from deployments.preflight.selectors import quotas
 from deployments.preflight.services import (
@@ -32,44 +30,19 @@ from deployments.preflight.services import (
 )
 from deployments.preflight.services import cost as preflight_cost
 from deployments.preflight.services.cost import ReplacedDeployment, SharesByCluster
+from deployments.preflight.services.subject import Subject, subject_of
 from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
 from deployments.spec.domain.serving_spec import ServingSpec
-from deployments.states import ChangeKind, Environment
+from deployments.states import ChangeKind
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts import policy
-from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
 
 __all__ = ["DeployDraft", "check", "check_deploy", "check_revision", "evaluate_revision"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """The revision under evaluation, before or after its rows exist."""
-
-    team: Team
-    cluster: ClusterInfo
-    context: ManifestContext
-    rendered: RenderedRevision
-    # The versions of the stable revision; None for a new deployment.
-    stable: ModelVersion | None = None
-    stable_additional: Sequence[ModelVersion] = ()
-    environment: str = Environment.PRODUCTION
-    replaces: ReplacedDeployment | None = None
-    # Of the rollout that the revision is the candidate of.
-    baseline: ServingSpec | None = None
-
-    @property
-    def version(self) -> ModelVersion:
-        return self.rendered.version
-
-    @property
-    def spec(self) -> ServingSpec:
-        return self.rendered.spec
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
@@ -82,7 +55,7 @@ def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
 def check_deploy(draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo) -> Preflight:
     """`check` after the permission, with the version and the cluster of the draft."""
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
-    subject = _subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
+    subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     subject = replace(subject, environment=draft.environment)
     problem = kubernetes_names.problem_with(draft.name, namespace=subject.context.namespace)
     if problem:
@@ -148,7 +121,7 @@ def evaluate_revision(
     during which both revisions, and a baseline, run; `revision` is the same one where it is rendered already.
     """
     cluster = clusters.get_cluster(deployment.cluster_id)
-    subject = _subject_of(
+    subject = subject_of(
         version,
         cluster,
         spec,
@@ -168,37 +141,8 @@ def evaluate_revision(
     )
 
 
-def _subject_of(
-    version: ModelVersion,
-    cluster: ClusterInfo,
-    spec: ServingSpec,
-    *,
-    name: str,
-    deployment_id: int,
-    number: int,
-    stable: Revision | None = None,
-    revision: RenderedRevision | None = None,
-) -> _Subject:
-    team = version.model.team
-    context = rendering.context_for(
-        team=team.slug,
-        name=name,
-        deployment_id=deployment_id,
-        cluster=cluster,
-        policy=cluster.serving,
-        capabilities=cluster.capabilities,
-    )
-    with rejections.as_invalid():
-        revision = revision or rendered.render(context, number=number, version=version, spec=spec)
-    subject = _Subject(team, cluster, context, revision)
-    if stable is None:
-        return subject
-    stable_additional = rendering.additional_versions(stable.version, rendering.spec_of(stable))
-    return replace(subject, stable=stable.version, stable_additional=stable_additional)
-
-
 def _evaluate(
-    subject: _Subject,
+    subject: Subject,
     first: Sequence[Check],
     *,
     is_name_valid: bool,
@@ -247,7 +191,7 @@ def _evaluate(
     )
 
 
-def _check_model(subject: _Subject, *, is_ready: bool) -> list[Check]:
+def _check_model(subject: Subject, *, is_ready: bool) -> list[Check]:
     return [
         *revision_checks.check_artifact(subject.version, subject.spec, is_ready=is_ready),
         *cluster_checks.check_access(
@@ -267,7 +211,7 @@ def _check_model(subject: _Subject, *, is_ready: bool) -> list[Check]:
     ]
 
 
-def _check_gpu(subject: _Subject, shares: Sequence[GpuShare], gpu_name: str) -> list[Check]:
+def _check_gpu(subject: Subject, shares: Sequence[GpuShare], gpu_name: str) -> list[Check]:
     return [
         revision_checks.check_memory(
             subject.version, subject.spec, shares, additional=subject.rendered.additional
@@ -276,7 +220,7 @@ def _check_gpu(subject: _Subject, shares: Sequence[GpuShare], gpu_name: str) -> 
     ]
 
 
-def _check_cluster(subject: _Subject) -> list[Check]:
+def _check_cluster(subject: Subject) -> list[Check]:
     name, capabilities = subject.cluster.name, subject.cluster.capabilities
     return [
         revision_checks.check_engine(
@@ -302,7 +246,7 @@ def _check_cluster(subject: _Subject) -> list[Check]:
     ]
 
 
-def _check_dry_run(subject: _Subject) -> list[Check]:
+def _check_dry_run(subject: Subject) -> list[Check]:
     served = subject.rendered.served
     backend = http_route.backend_for(served.number, subject.spec, 100, model=served.model_name)
     route = http_route.http_route(subject.context, [backend])

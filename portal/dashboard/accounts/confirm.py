@@ -14,9 +14,9 @@ from portal.accounts.models import User
 from portal.core import clock
 from portal.core.client_address import client_address
 from portal.ui import confirm_page, kept_input
-from portal.ui import passkeys as challenges
 from portal.ui.access import people_only
 from portal.ui.confirm_page import AnswerForm, CodeForm
+from portal.ui.second_factor import passkeys as challenges
 from portal.ui.sign_in_session import attempt_of
 
 

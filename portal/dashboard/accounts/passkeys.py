@@ -15,8 +15,8 @@ from portal.accounts.local import passkeys, password_checks, sessions
 from portal.accounts.local.new_accounts import MAX_PASSWORD
 from portal.accounts.local.session_store import BEGAN
 from portal.accounts.models import User
-from portal.ui import passkeys as challenges
 from portal.ui.access import people_only
+from portal.ui.second_factor import passkeys as challenges
 from portal.ui.service_form import ServiceForm
 from portal.ui.sign_in_session import attempt_of
 

@@ -29,6 +29,7 @@ TABLE = {
     Action.SILENCE_ALERTS: "lead admin",
     Action.CHOOSE_LOAD_TESTS: "lead admin",
     Action.REQUEST_FLEET_ACTION: "lead admin",
+    Action.MANAGE_ENVIRONMENTS: "lead admin",
     Action.DECIDE_FLEET_ACTION: "admin",
     Action.RELEASE_QUARANTINE: "admin",
     Action.MANAGE_MEMBERS: "lead admin",

@@ -215,7 +215,7 @@ def test_a_platform_admin_removes_it_and_nobody_else(ana: User, key: str) -> Non
     browser.post("/admin/people/ana/second-factor/remove")
 
     assert not second_factor.is_on(ana)
-    row = AuditEvent.objects.get(action="second_factor.removed")
+    row = AuditEvent.objects.get(action="second_factor.removed_by_admin")
     assert (row.actor_name, row.object_label) == ("root", "ana")
     with pytest.raises(Conflict):
         second_factor.remove_of(actor=root, username="ana")

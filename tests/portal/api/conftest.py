@@ -286,6 +286,7 @@ def fill(world: World) -> FullWorld:
         "slug": "vision",
         "team": "vision",
         "name": world.version1.model.name,
+        "record": "0001-stable-address-by-one-route",
         "number": 1,
         "alias": "champion",
         "username": "member",

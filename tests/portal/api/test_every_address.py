@@ -37,6 +37,7 @@ ANONYMOUS = {
     "get nodes",
     "get nodes/{node_id}",
     "get nodes/{node_id}/hours",
+    "get nodes/{node_id}/starts",
     "get nodes/{node_id}/utilisation",
     "get fleet-actions",
     "get fleet-actions/{action_id}",

@@ -15,6 +15,7 @@ from django.core.management import call_command, get_commands, load_command_clas
 
 from deployments import states
 from deployments.registry.gateways import bucket_policy
+from fleet.actions.domain.states import ActionState
 from portal.doctor import registry
 from tests.portal.management.test_chart import SCHEMA, VALUES, errors
 
@@ -83,6 +84,7 @@ def test_states_that_do_not_move_on_are_states() -> None:
         "change request": states.ChangeState,
         "deployment": states.DeploymentState,
         "rollout": states.RolloutPhase,
+        "fleet action": ActionState,
     }
     rows = re.findall(r"^\| ([a-z ]+) \| (.+?) \|", OPERATIONS, re.MULTILINE)
     named = [(what, state) for what, cell in rows for state in re.findall(r"\*([a-z]+)\*", cell)]

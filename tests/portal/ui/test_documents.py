@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import NoReverseMatch, get_resolver
 
-from portal.ui import documents, help_links
+from portal.ui.docs import documents, help_links
 from tests.accounts import make_user
 from tests.page import page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from portal.ui import documents
+from portal.ui.docs import documents
 
 # By the name of the page's URL: the document, and the anchor of its heading.
 LINKS: Final[Mapping[str, tuple[str, str]]] = {
