@@ -5,6 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    old_pods_go_on = "A worker of before fails to send a notice without a team; a new one sends it after the lease."
 
     dependencies = [
         ('accounts', '0001_initial'),
