@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 from csp.constants import HEADER
 from csp.middleware import CSPMiddleware
@@ -20,11 +22,24 @@ class ContentPolicyMiddleware(CSPMiddleware):  # type: ignore[misc]  # no types
         if is_changed or hasattr(request, "_csp_nonce") or settings.DEBUG:
             answer: HttpResponseBase = super().process_response(request, response)
             return answer
-        response.headers.setdefault(HEADER, _policy())
+        response.headers.setdefault(HEADER, _policy_of(_Setting(settings.CONTENT_SECURITY_POLICY)))
         return response
 
 
-@cache
-def _policy() -> str:
+class _Setting:
+    """The setting as a key. Another value of it is another object, which is kept, so its id is its own."""
+
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Setting) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+@lru_cache(maxsize=1)
+def _policy_of(_setting: _Setting) -> str:
     policy: str = build_policy()
     return policy
