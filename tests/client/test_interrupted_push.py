@@ -160,13 +160,13 @@ def test_an_upload_that_was_cancelled_meanwhile_says_so(
     post = client._connection.post
     signed: list[str] = []
 
-    def cancel_before_the_second_signature(path: str, body: Any = None) -> Any:
+    def cancel_before_the_signature(path: str, body: Any = None) -> Any:
         if path.endswith("/parts"):
             signed.append(path)
-            if len(signed) == 2:
+            if len(signed) == 1:
                 uploads.abandon(actor=people.member, version_id=ModelVersion.objects.get().pk)
         return post(path, body)
 
-    monkeypatch.setattr(client._connection, "post", cancel_before_the_second_signature)
+    monkeypatch.setattr(client._connection, "post", cancel_before_the_signature)
     with pytest.raises(Failed, match=r"vision/detector:1 is failed: .*Push again"):
         client.push(model, "vision/detector", parallel=1)
