@@ -89,7 +89,7 @@ def multi_model_rows(
     """Additional models at this address, with the revisions that serve them."""
     by_label: dict[str, list[str]] = {}
     for revision in revisions:
-        for model in revision.spec.packed:
+        for model in revision.spec.additional_models:
             by_label.setdefault(model.label, []).append(f"{revision.role} r{revision.number}")
     address = deployments.url_of(deployment)
     return [

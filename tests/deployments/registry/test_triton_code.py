@@ -158,7 +158,7 @@ def test_an_environment_stays_beside_the_versions() -> None:
     files = {
         **PYTHON,
         "config.pbtxt": _with_environment("$$TRITON_MODEL_DIRECTORY/env.tar.gz"),
-        "env.tar.gz": gzip.compress(b"packed"),
+        "env.tar.gz": gzip.compress(b"additional_models"),
     }
 
     inspection = inspect(files)
