@@ -191,8 +191,8 @@ def test_a_version_of_any_revision_cannot_be_declared_anew(
         declarations.declare(
             actor=world.member,
             version_id=version.pk,
-            takes_batches=True,
-            largest_batch=8,
+            supports_batching=True,
+            max_batch_size=8,
             largest_inputs={},
         )
 

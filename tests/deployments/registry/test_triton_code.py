@@ -47,7 +47,7 @@ def read(files: dict[str, bytes]) -> dict[str, Any]:
 
 
 def inspect(files: dict[str, bytes]) -> Inspection:
-    context = Context(model="rows", main="", paths=tuple(files), largest_batch=32)
+    context = Context(model="rows", main="", paths=tuple(files), max_batch_size=32)
     assert triton.TRITON_WITH_CODE.reading is not None
     return triton.TRITON_WITH_CODE.reading.conclude(read(files), context)
 

@@ -40,7 +40,7 @@ def read(files: dict[str, bytes], model: str = "served") -> dict[str, Any]:
 
 def _concluded(files: dict[str, bytes]) -> Any:
     """The signature of a version as it is stored."""
-    context = Context(model="served", main="", paths=tuple(files), largest_batch=32)
+    context = Context(model="served", main="", paths=tuple(files), max_batch_size=32)
     assert triton.TRITON.reading is not None
     return triton.TRITON.reading.conclude(read(files), context).signature.to_json()
 
