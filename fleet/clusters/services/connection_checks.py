@@ -15,10 +15,12 @@ from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster, Workload
 from portal.accounts import policy
+from portal.accounts.models import Team
 from portal.accounts.policy import Actor
 
 _THREADS = 8
 _MAX_NAMESPACES = 20
+_MAX_TEAMS = 50
 
 
 def run(*, actor: Actor, cluster_id: int) -> list[Check]:
@@ -64,7 +66,7 @@ def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:
         answers = list(pool.map(lambda pair: client.may(pair[0].attributes(pair[1])), requested))
     denied = [pair for pair, allowed in zip(requested, answers, strict=True) if not allowed]
     signed_in = Check("Signed in", ok=True, detail="the cluster knows the portal's account")
-    namespaces = _namespaces(cluster_id)
+    namespaces = _used_namespaces(cluster_id) or _granted_namespaces(client, denied)
     missing = _missing(client, denied, namespaces)
     lines = [
         connection_checks.missing_permission(str(permission), verbs, permission.why, where)
@@ -73,11 +75,23 @@ def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:
     return [signed_in, *(lines or [connection_checks.all_permitted(len(requested))])]
 
 
-def _namespaces(cluster_id: int) -> list[str]:
+def _used_namespaces(cluster_id: int) -> list[str]:
     """Namespaces with workloads: a Role may grant the permissions in these only."""
     rows = Workload.objects.filter(cluster_id=cluster_id, retired_at=None)
     names = rows.order_by("namespace").values_list("namespace", flat=True).distinct()
     return list(names[:_MAX_NAMESPACES])
+
+
+def _granted_namespaces(client: KubeClient, denied: Iterable[tuple[Permission, str]]) -> list[str]:
+    """Before the first workload: namespaces of teams where a permission is granted that is not granted
+    cluster-wide. A team that does not use the cluster has none.
+    """
+    per_team = next((pair for pair in denied if pair[0].is_per_team), None)
+    if per_team is None:
+        return []
+    permission, verb = per_team
+    teams = Team.objects.order_by("-created_at").values_list("slug", flat=True)[:_MAX_TEAMS]
+    return [slug for slug in teams if client.may(permission.attributes(verb, slug))]
 
 
 def _missing(

@@ -12,7 +12,7 @@ from fleet.kube.gateways.connection_probe import ProbeStep
 from fleet.models import Cluster
 from portal.accounts.policy import SYSTEM
 from portal.core.errors import Forbidden
-from tests.accounts import make_user
+from tests.accounts import make_team, make_user
 from tests.fleet.fakes import FakeKube
 
 pytestmark = pytest.mark.django_db
@@ -99,6 +99,43 @@ def test_permissions_of_a_team_may_be_granted_in_its_namespace_alone(
     assert [check.detail for check in checks if check.ok is False] == [
         "missing: get, list, create, patch, delete services in namespace vision. "
         "Needed for serving a revision"
+    ]
+
+
+def test_before_the_first_workload_the_namespaces_of_teams_count(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    """Of two teams one uses the cluster, with all permissions or with some."""
+    make_team(slug="vision")
+    make_team(slug="speech")
+
+    def only_there(attributes: Mapping[str, str]) -> bool:
+        is_about_team = attributes["resource"] == "services"
+        return not is_about_team or attributes.get("namespace") == "vision"
+
+    kube.allows = only_there
+    assert ("Permissions", True) in steps(cluster)
+
+    kube.allows = lambda attributes: (
+        only_there(attributes)
+        and (attributes["resource"], attributes["verb"]) != ("services", "patch")
+    )
+    checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+    assert [check.detail for check in checks if check.ok is False] == [
+        "missing: patch services in namespace vision. Needed for serving a revision"
+    ]
+
+
+def test_where_no_team_has_a_permission_it_is_missing_everywhere(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    make_team(slug="vision")
+    kube.allows = lambda attributes: attributes["resource"] != "services"
+
+    checks = connection_checks.run(actor=SYSTEM, cluster_id=cluster.pk)
+
+    assert [check.detail for check in checks if check.ok is False] == [
+        "missing: get, list, create, patch, delete services. Needed for serving a revision"
     ]
 
 
