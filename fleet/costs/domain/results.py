@@ -59,6 +59,19 @@ class Spend:
         return self.allocated_amount + self.estimated_amount
 
 
+@dataclass(frozen=True, slots=True)
+class MonthSpend:
+    """What a team spent this month; the estimate is that of hours not sealed yet."""
+
+    allocated_amount: Decimal
+    estimated_amount: Decimal
+    has_demo_data: bool
+
+    @property
+    def total_amount(self) -> Decimal:
+        return self.allocated_amount + self.estimated_amount
+
+
 class GroupKey(NamedTuple):
     """Identifies a row. Fields that are not part of the grouping are empty. A tuple, because pages sum
     thousands of groups.

@@ -10,7 +10,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from fleet.costs.domain.results import CostTable
-from fleet.costs.selectors import costs, ledger_entries, ledger_rows, series
+from fleet.costs.selectors import costs, ledger_entries, ledger_rows, open_hours, series
+from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.services import exports
 from fleet.costs.web import board as cost_board
 from fleet.costs.web import csv, ledger_query
@@ -31,7 +32,8 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
     now = clock.now()
     query = _query(request)
     slugs = _slugs(request, user, query)
-    table = _table(query, slugs, limit=cost_query.ROWS_PER_PAGE, offset=query.offset)
+    unsealed = open_hours.read(slugs, query.start, query.end)
+    table = _table(query, slugs, unsealed, limit=cost_query.ROWS_PER_PAGE, offset=query.offset)
     points = series.series(
         team_slugs=slugs,
         start=query.start,
@@ -39,6 +41,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         group_by=query.group_by,
         step=query.step,
         named=[row.key for row in table.rows[: cost_board.NAMED]],
+        unsealed=unsealed,
     )
     board = cost_board.build(
         query=query,
@@ -99,7 +102,12 @@ def _slugs(request: HttpRequest, user: User, query: CostQuery) -> Sequence[str] 
 
 
 def _table(
-    query: CostQuery, slugs: Sequence[str] | None, *, limit: int | None = None, offset: int = 0
+    query: CostQuery,
+    slugs: Sequence[str] | None,
+    unsealed: Unsealed | None = None,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
 ) -> CostTable:
     return costs.table(
         team_slugs=slugs,
@@ -108,6 +116,7 @@ def _table(
         group_by=query.group_by,
         limit=limit,
         offset=offset,
+        unsealed=unsealed,
     )
 
 
