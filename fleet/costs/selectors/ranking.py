@@ -16,8 +16,7 @@ from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import BigIntegerField, Case, F, QuerySet, Sum, Value, When
-from django.db.models.functions import Cast
+from django.db.models import Case, F, QuerySet, Value, When
 
 from fleet.costs.domain.ledger import MICRO
 from fleet.costs.domain.results import ZERO, GroupBy, GroupKey
@@ -132,7 +131,7 @@ def _parts(
     scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None, unsealed: Unsealed
 ) -> Iterator[_Part]:
     names = len(sealed.names_of(group_by))
-    for rows in sealed.grouped(scope, start, end, group_by):
+    for rows in sealed.grouped(scope, start, end, group_by, with_rows=True):
         yield from _part(rows, ranking_sql.of_sealed(names))
     if unsealed.kept:
         yield from _part(_kept(scope, group_by, unsealed), ranking_sql.of_estimate(names))
@@ -141,7 +140,7 @@ def _parts(
         yield ranking_sql.of_json(names), [json.dumps(entries)]
     if UnpricedHour.objects.filter(hour__gte=start, hour__lt=end).exists():
         ledger_rows = unpriced.rows_of(sealed.rows_in(scope, start, end))
-        rows = sealed.sums_of_rows(ledger_rows, group_by, None)
+        rows = sealed.columns_of_rows(ledger_rows, group_by)
         yield from _part(rows, ranking_sql.of_unpriced(names))
 
 
@@ -158,13 +157,9 @@ def _kept(scope: Scope, group_by: GroupBy | None, unsealed: Unsealed) -> QuerySe
     names: tuple[str, ...] = sealed.names_of(group_by)
     if group_by is GroupBy.CLUSTER:
         names = ("open_hour__cluster__name",)
-    without_price = Case(When(is_priced=False, then=F("gpu_milliseconds")), default=Value(0))
-    rows = open_hours.kept_rows(unsealed, scope).values_list("is_idle", *names)
-    cost, ms, unpriced_ms = (
-        Cast(Sum(column), BigIntegerField())
-        for column in ("cost_micros", "gpu_milliseconds", without_price)
-    )
-    return rows.annotate(estimate=cost, ms=ms, unpriced_ms=unpriced_ms).order_by()
+    unpriced_ms = Case(When(is_priced=False, then=F("gpu_milliseconds")), default=Value(0))
+    rows = open_hours.kept_rows(unsealed, scope).annotate(unpriced_ms=unpriced_ms)
+    return rows.values_list("is_idle", *names, "cost_micros", "gpu_milliseconds", "unpriced_ms")
 
 
 def _live(scope: Scope, group_by: GroupBy | None, unsealed: Unsealed) -> list[list[Any]]:

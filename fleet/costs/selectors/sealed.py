@@ -17,6 +17,7 @@ from django.db.models import (
     Case,
     DecimalField,
     ExpressionWrapper,
+    F,
     Model,
     Q,
     QuerySet,
@@ -35,7 +36,6 @@ from fleet.models import LedgerDay, LedgerMonth, LedgerRow, LedgerTeamDay, Ledge
 from portal.core import clock
 
 _DAY = timedelta(days=1)
-_LABELS = ("model", "deployment", "revision")
 _MICROS = DecimalField(max_digits=30, decimal_places=6)
 
 
@@ -123,9 +123,11 @@ def grouped(
     group_by: GroupBy | None,
     *,
     step: Step | None = None,
+    with_rows: bool = False,
 ) -> Iterator[QuerySet[Any, Any]]:
     """The queries whose rows together are the sums: idle, demo, the names of the group, the time where a
-    step was requested, micro-dollars and GPU milliseconds.
+    step was requested, micro-dollars and GPU milliseconds. With rows: those of the ledger as they are, for
+    a statement that adds them up; PostgreSQL would sort them for sums of their own.
     """
     period = Period(None, [(start, end)])
     if step is not Step.HOUR:
@@ -138,7 +140,8 @@ def grouped(
             hours = LedgerTeamHour.objects.filter(hour__gte=first, hour__lt=last)
             yield _summed(_of_teams(hours, scope), group_by, "hour" if step else "")
         else:
-            yield sums_of_rows(rows_in(scope, first, last), group_by, step)
+            rows = rows_in(scope, first, last)
+            yield columns_of_rows(rows, group_by) if with_rows else _of_rows(rows, group_by, step)
 
 
 def _of_days(
@@ -190,23 +193,35 @@ def _summed(
     return columns.annotate(cost=cost, ms=ms).order_by()
 
 
-def sums_of_rows(
+def columns_of_rows(
+    rows: QuerySet[LedgerRow], group_by: GroupBy | None
+) -> QuerySet[Any, tuple[Any, ...]]:
+    """As the columns of `grouped`, without a time."""
+    cost = ExpressionWrapper(F("cost_amount") * 1_000_000, _MICROS)
+    columns = _labelled(rows, group_by).annotate(cost=Cast(Round(cost), BigIntegerField()))
+    return columns.values_list("idle", "is_demo", *names_of(group_by), "cost", "gpu_milliseconds")
+
+
+def _of_rows(
     rows: QuerySet[LedgerRow], group_by: GroupBy | None, step: Step | None
 ) -> QuerySet[Any, tuple[Any, ...]]:
-    names = names_of(group_by)
-    labels = {name: KT(f"workload_labels__{name}") for name in names if name in _LABELS}
-    columns = rows.annotate(
-        idle=Case(When(IDLE, then=Value(True)), default=Value(False)),  # noqa: FBT003  a column
-        at=TruncDay("hour") if step is Step.DAY else Coalesce("hour", "hour"),
-        **labels,
+    columns = _labelled(rows, group_by).annotate(
+        at=TruncDay("hour") if step is Step.DAY else Coalesce("hour", "hour")
     )
+    times = ("at",) if step else ()
     # SQLite adds decimals as floating point.
     micros = Round(ExpressionWrapper(Sum("cost_amount") * 1_000_000, _MICROS))
     return (
-        columns.values_list("idle", "is_demo", *names, *(("at",) if step else ()))
+        columns.values_list("idle", "is_demo", *names_of(group_by), *times)
         .annotate(cost=Cast(micros, BigIntegerField()), ms=Sum("gpu_milliseconds"))
         .order_by()
     )
+
+
+def _labelled(rows: QuerySet[LedgerRow], group_by: GroupBy | None) -> QuerySet[LedgerRow]:
+    labels = {name: KT(f"workload_labels__{name}") for name in usage.grouping_labels(group_by)}
+    idle = Case(When(IDLE, then=Value(True)), default=Value(False))  # noqa: FBT003  a column
+    return rows.annotate(idle=idle, **labels)
 
 
 def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]:
