@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from fleet.capacity.domain.overview import (
@@ -41,6 +41,13 @@ class Part:
 class NodeRow:
     node: NodeView
     tiles: Sequence[Sequence[Part]]
+
+    @property
+    def tiles_html(self) -> SafeString:
+        """As capacity/_gpu.html shows one. Hundreds of tiles would take a template most of the page's time."""
+        css = "gpu sim" if self.node.is_simulated else "gpu"
+        tiles = ((css, format_html_join("", "{}", map(_part_html, parts))) for parts in self.tiles)
+        return format_html_join("", '<div class="{}">{}</div>', tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +190,14 @@ def _parts(tile: GpuTile) -> Sequence[Part]:
     if tile.is_free:
         return [Part("free", "free", 100, "free")]
     return list(_holders(tile))
+
+
+def _part_html(part: Part) -> tuple[SafeString]:
+    css, rest = f"part w-{part.width} {part.css}", (part.title, part.text)
+    if part.url:
+        link = '<a class="{}" href="{}" title="{}">{}</a>'
+        return (format_html(link, css, part.url, *rest),)
+    return (format_html('<span class="{}" title="{}">{}</span>', css, *rest),)
 
 
 def _holders(tile: GpuTile) -> Iterable[Part]:
