@@ -26,6 +26,19 @@ class Step(StrEnum):
     DAY = "day"
 
 
+class IdleRule(StrEnum):
+    """What a table does with idle: a row of its own, left out, or shared among the groups."""
+
+    SEPARATE = "separate"
+    HIDDEN = "hidden"
+    BY_COST = "by-cost"
+    BY_GPU_TIME = "by-gpu-time"
+
+    @property
+    def is_shared(self) -> bool:
+        return self in (IdleRule.BY_COST, IdleRule.BY_GPU_TIME)
+
+
 @dataclass(frozen=True, slots=True)
 class UnpricedNode:
     """A node whose hours count as 0 in every sum until an admin loads a price and they are adjusted."""
@@ -122,10 +135,16 @@ class CostRow:
     # Of language models; None where no token was counted.
     tokens: int | None = None
     previous_amount: Decimal | None = None
+    # Its part of idle, where idle is shared; not in the amount, nor in what is derived from it.
+    idle_amount: Decimal = ZERO
 
     @property
     def amount(self) -> Decimal:
         return self.allocated_amount + self.estimated_amount
+
+    @property
+    def amount_with_idle(self) -> Decimal:
+        return self.amount + self.idle_amount
 
     @property
     def used_amount(self) -> Decimal | None:
@@ -168,8 +187,9 @@ class CostTable:
     """Rows, the most expensive first, and one idle row in results for the whole fleet.
 
     `others_amount` is that of the groups beyond the limit, of `row_count` in all. The amounts of the
-    rows, the others and idle sum to `total_amount` exactly. `is_unpriced`: no group has a price, so that
-    the total is not known.
+    rows, the others and idle sum to `total_amount` exactly: idle as a row, or as the parts of the rows and
+    others where it is shared, or not at all where it is hidden. `is_unpriced`: no group has a price, so
+    that the total is not known.
     """
 
     start: datetime
@@ -183,6 +203,13 @@ class CostTable:
     row_count: int = 0
     offset: int = 0
     is_unpriced: bool = False
+    # What was done with idle: separate where it could not be shared.
+    idle_rule: IdleRule = IdleRule.SEPARATE
+    others_idle_amount: Decimal = ZERO
+
+    @property
+    def others_amount_with_idle(self) -> Decimal:
+        return self.others_amount + self.others_idle_amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,14 @@ from decimal import Decimal
 
 from django.db.models import Max, Sum
 
+from fleet.costs.domain import idle as idle_shares
 from fleet.costs.domain.results import (
     ZERO,
     CostRow,
     CostTable,
     GroupBy,
     GroupKey,
+    IdleRule,
     MonthSpend,
     Spend,
 )
@@ -74,9 +76,11 @@ def table(
     limit: int | None = None,
     offset: int = 0,
     unsealed: Unsealed | None = None,
+    idle_rule: IdleRule = IdleRule.SEPARATE,
 ) -> CostTable:
     """One row for each group, with the change from the previous period of equal length. With a limit:
     so many of the most expensive ones after `offset`. A deployment's name limits all of it to that one.
+    Idle stays separate between clusters, each of which has its own, and where nothing was held.
     """
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
     unsealed = unsealed or open_hours.read(team_slugs, start, end)
@@ -91,27 +95,61 @@ def table(
         team_slugs=team_slugs,
         keys=keys if is_part or deployment else None,
     )
-    rows = [_row(total, previous.amounts, used) for total in whole.page]
+    rule = _rule(idle_rule, whole, group_by)
+    parts = _idle_parts(whole, rule)
+    rows = [
+        _row(total, previous.amounts, used, part)
+        for total, part in zip(whole.page, parts, strict=True)
+    ]
     idle = [_row(total, previous.amounts, {}) for total in whole.idle]
+    idle_amount = sum((row.amount for row in idle), ZERO)
+    is_hidden = rule is IdleRule.HIDDEN
+    before = previous.without_idle if is_hidden else previous.total
     return CostTable(
         start=start,
         end=end,
         rows=tuple(rows),
-        idle=_merged(idle) if idle else None,
-        total_amount=whole.held.amount + sum((row.amount for row in idle), ZERO),
+        idle=_merged(idle) if idle and rule is IdleRule.SEPARATE else None,
+        total_amount=whole.held.amount + (ZERO if is_hidden else idle_amount),
         others_amount=whole.held.amount - sum((row.amount for row in rows), ZERO),
         row_count=whole.held_count,
         offset=offset,
         is_unpriced=whole.is_unpriced,
-        previous_total_amount=previous.total or None,
+        previous_total_amount=before or None,
         spend=_spend(team_slugs, start, end, whole, unsealed),
+        idle_rule=rule,
+        others_idle_amount=idle_amount - sum(parts, ZERO) if rule.is_shared else ZERO,
     )
+
+
+def _rule(rule: IdleRule, whole: Ranking, group_by: GroupBy) -> IdleRule:
+    is_possible = group_by is not GroupBy.CLUSTER and whole.held.weight(rule) > 0
+    return IdleRule.SEPARATE if rule.is_shared and not is_possible else rule
+
+
+def _idle_parts(whole: Ranking, rule: IdleRule) -> list[Decimal]:
+    """Of each row of the page, what it bears of idle."""
+    if not rule.is_shared:
+        return [ZERO] * len(whole.page)
+    amount = sum((total.amount for total in whole.idle), ZERO)
+    parts = idle_shares.share(
+        int(amount / MICRO),
+        [total.weight(rule) for total in whole.page],
+        before=whole.before.weight(rule),
+        whole=whole.held.weight(rule),
+    )
+    return [Decimal(part).scaleb(-6) for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
 class _Previous:
     amounts: Mapping[GroupKey, Decimal]
     total: Decimal
+
+    @property
+    def without_idle(self) -> Decimal:
+        idle = (amount for key, amount in self.amounts.items() if key.is_idle)
+        return self.total - sum(idle, ZERO)
 
 
 def _previous(
@@ -179,6 +217,7 @@ def _row(
     total: GroupTotal,
     previous: Mapping[GroupKey, Decimal],
     usage_by_key: Mapping[GroupKey, usage.GroupUsage],
+    idle_amount: Decimal = ZERO,
 ) -> CostRow:
     group_usage = None if total.key.is_idle else usage_by_key.get(total.key)
     return CostRow(
@@ -192,6 +231,7 @@ def _row(
         inferences=group_usage.inferences if group_usage else None,
         tokens=(group_usage.tokens or None) if group_usage else None,
         previous_amount=previous.get(total.key),
+        idle_amount=idle_amount,
     )
 
 

@@ -19,7 +19,7 @@ from django.db import connection
 from django.db.models import Case, F, QuerySet, Value, When
 
 from fleet.costs.domain.ledger import MICRO
-from fleet.costs.domain.results import ZERO, GroupBy, GroupKey
+from fleet.costs.domain.results import ZERO, GroupBy, GroupKey, IdleRule
 from fleet.costs.selectors import open_hours, ranking_sql, sealed, unpriced, usage
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.selectors.sealed import Scope
@@ -42,9 +42,16 @@ class GroupTotal:
     def amount(self) -> Decimal:
         return self.allocated + self.estimated
 
+    def weight(self, rule: IdleRule) -> int:
+        """Of its part of idle: micro-dollars, or GPU milliseconds."""
+        return self.gpu_ms if rule is IdleRule.BY_GPU_TIME else int(self.amount / MICRO)
+
     @property
     def is_unpriced(self) -> bool:
         return self.amount == 0 and 0 < self.gpu_ms <= self.unpriced_ms
+
+
+_NOTHING = GroupTotal(GroupKey())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,8 @@ class Ranking:
     page: Sequence[GroupTotal]
     idle: Sequence[GroupTotal]
     held: GroupTotal
+    # The sum of the groups that are more expensive than those of the page.
+    before: GroupTotal
     held_count: int
     unpriced_count: int
     has_demo_data: bool
@@ -80,7 +89,7 @@ def rank(
     """The most expensive groups after `offset`, all with a limit of None. Equal amounts by name."""
     parts = list(_parts(scope, start, end, group_by, unsealed))
     if not parts:
-        return Ranking((), (), GroupTotal(GroupKey()), 0, 0, has_demo_data=False)
+        return Ranking((), (), _NOTHING, _NOTHING, 0, 0, has_demo_data=False)
     count = len(sealed.names_of(group_by))
     statement = ranking_sql.statement(
         [sql for sql, _ in parts],
@@ -90,7 +99,7 @@ def rank(
     )
     params = [param for _, of_part in parts for param in of_part]
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*params, *(() if limit is None else (limit, offset))])
+        cursor.execute(statement, [*params, *(() if limit is None else (limit, offset, offset))])
         rows = cursor.fetchall()
     return _ranking(rows, group_by, count)
 
@@ -104,10 +113,12 @@ def _ranking(rows: Sequence[Any], group_by: GroupBy | None, count: int) -> Ranki
         (row for row in rows if row[0] == ranking_sql.IDLE), key=lambda row: row[1 : 1 + count]
     )
     (whole,) = (row for row in rows if row[0] == ranking_sql.ALL)
+    before = [row for row in rows if row[0] == ranking_sql.BEFORE]
     return Ranking(
         page=[_total(row, group_by, count) for row in page],
         idle=[_total(row, group_by, count, is_idle=True) for row in idle],
         held=_total(whole, None, count),
+        before=_total(before[0], None, count) if before else _NOTHING,
         held_count=whole[-2],
         unpriced_count=whole[-1],
         has_demo_data=any(row[5 + count] for row in (*idle, whole)),

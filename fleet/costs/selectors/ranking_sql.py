@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.db import connection
 
 # What a row of the answer is, in its first column.
-PAGE, IDLE, ALL = range(3)
+PAGE, IDLE, ALL, BEFORE = range(4)
 _SUMS = ("cost", "estimate", "gpu_ms", "unpriced_ms", "is_demo")
 
 
@@ -46,7 +46,8 @@ def of_json(names: int) -> str:
 
 def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limited: bool) -> str:
     """Rows of the groups of a page, of idle, and one of all groups that are not idle, each with its kind,
-    names, sums, and of the last the number of groups and of those without a price.
+    names, sums, and of the last the number of groups and of those without a price. Where it is limited also
+    one of the groups before the page. Its parameters follow those of the parts: limit, offset, offset.
     """
     columns = _list("is_idle", *_names(names), *_SUMS)
     union = " UNION ALL ".join(f"SELECT * FROM ({part}) p{n}" for n, part in enumerate(parts))  # noqa: S608
@@ -54,6 +55,11 @@ def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limit
     ranked = _list("cost + estimate DESC", *(f"{name} {order}" for name in _names(names)))
     sums = [f"CAST(SUM({name}) AS bigint)" for name in _SUMS[:-1]]
     whole = [f"CAST(COALESCE(SUM({name}), 0) AS bigint)" for name in _SUMS]
+    before = f"""
+        UNION ALL
+        SELECT {_list(str(BEFORE), *["''"] * names, *whole)}, 0, 0
+        FROM (SELECT * FROM totals WHERE NOT is_idle ORDER BY {ranked} LIMIT %s) earlier
+    """  # noqa: S608
     group = [_group(name, is_idle_split=is_idle_split) for name in _names(names)]
     return f"""
         WITH parts ({columns}) AS ({union}),
@@ -71,7 +77,7 @@ def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limit
         UNION ALL
         SELECT {_list(str(ALL), *["''"] * names, *whole)}, COUNT(*), COALESCE(SUM(CASE
             WHEN cost + estimate = 0 AND gpu_ms > 0 AND gpu_ms <= unpriced_ms THEN 1 ELSE 0 END), 0)
-        FROM totals WHERE NOT is_idle
+        FROM totals WHERE NOT is_idle {before if is_limited else ""}
     """  # noqa: S608
 
 

@@ -11,8 +11,16 @@ from decimal import Decimal
 from urllib.parse import urlencode
 
 from fleet.costs.domain.forecast import month_end_amount
-from fleet.costs.domain.results import UNATTRIBUTED, CostPoint, CostRow, CostTable, GroupKey, Step
-from fleet.costs.web.query import CostQuery
+from fleet.costs.domain.results import (
+    UNATTRIBUTED,
+    CostPoint,
+    CostRow,
+    CostTable,
+    GroupKey,
+    IdleRule,
+    Step,
+)
+from fleet.costs.web.query import IDLE_RULES, CostQuery
 from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 
@@ -45,6 +53,17 @@ class CostBoard:
     # Elapsed part of the month in percent.
     elapsed_percent: Decimal | None
     usd_per_1k_inferences_amount: Decimal | None
+    # Whether idle is among what the person may see: its rule is chosen then.
+    sees_idle: bool = False
+
+    @property
+    def idle_rule_text(self) -> str:
+        return dict(IDLE_RULES)[self.table.idle_rule].lower()
+
+    @property
+    def other_columns(self) -> int:
+        """Of the table, beside the group and its cost with and without idle."""
+        return 8 if self.has_tokens else 6
 
     @property
     def has_tokens(self) -> bool:
@@ -95,6 +114,7 @@ def build(
     budget_amount: Decimal,
     allocated: AllocatedGpus,
     now: datetime,
+    sees_idle: bool = False,
 ) -> CostBoard:
     elapsed = _elapsed(now) if query.is_this_month else None
     return CostBoard(
@@ -108,6 +128,7 @@ def build(
         budget_amount=budget_amount,
         elapsed_percent=None if elapsed is None else elapsed * 100,
         usd_per_1k_inferences_amount=_per_1k(table),
+        sees_idle=sees_idle,
     )
 
 
@@ -160,7 +181,9 @@ def _per_1k(table: CostTable) -> Decimal | None:
 def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
     """The most expensive groups have their own colours, the others share one, idle is grey."""
     sums: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
-    for point in points:
+    is_hidden = table.idle_rule is IdleRule.HIDDEN
+    shown = [point for point in points if not (is_hidden and point.key.is_idle)]
+    for point in shown:
         sums[point.at, IDLE if point.key.is_idle else point.key.label] += point.amount
     rank = {row.key.label: i for i, row in enumerate(table.rows)}
     cells = sorted(sums.items(), key=lambda cell: rank.get(cell[0][1], len(rank)))

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from fleet.costs.domain.results import CostTable
+from fleet.costs.domain.results import CostTable, GroupBy
 from fleet.costs.selectors import costs, ledger_entries, ledger_rows, open_hours, series
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.services import exports
@@ -50,6 +50,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         budget_amount=_budget(request, query),
         allocated=_allocated(slugs),
         now=now,
+        sees_idle=slugs is None,
     )
     return render(request, "costs/costs.html", _cost_context(request, query, board))
 
@@ -117,6 +118,7 @@ def _table(
         limit=limit,
         offset=offset,
         unsealed=unsealed,
+        idle_rule=query.idle_rule,
     )
 
 
@@ -149,6 +151,11 @@ def _cost_context(
         "groups": [
             (group, text, with_query(request, group=group, page=None))
             for group, text in cost_query.GROUPS
+        ],
+        "idle_rules": [
+            (rule, text, with_query(request, idle=rule, page=None))
+            for rule, text in cost_query.IDLE_RULES
+            if query.group_by is not GroupBy.CLUSTER or not rule.is_shared
         ],
         "previous_page": with_query(request, page=str(query.page - 1)) if query.page > 1 else "",
         "next_page": with_query(request, page=str(query.page + 1)) if board.has_more else "",
