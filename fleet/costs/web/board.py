@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import (
@@ -16,6 +16,7 @@ from fleet.costs.domain.results import (
     CostPoint,
     CostRow,
     CostTable,
+    GroupBy,
     GroupKey,
     IdleRule,
     Step,
@@ -33,6 +34,8 @@ _CENT = Decimal("0.01")
 class Row:
     cost: CostRow
     ledger_url: str
+    # The page of what the row is of; empty for idle and what is not attributed.
+    name_url: str = ""
 
     @property
     def utilisation_percent(self) -> float | None:
@@ -119,7 +122,7 @@ def build(
     elapsed = _elapsed(now) if query.is_this_month else None
     return CostBoard(
         table=table,
-        rows=[Row(row, ledger_url(query, row)) for row in table.rows],
+        rows=[Row(row, ledger_url(query, row), name_url(query, row.key)) for row in table.rows],
         idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
         chart=_chart(points, table, query.step) if points else None,
         ledger_url=ledger_url(query),
@@ -140,6 +143,25 @@ def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
     if row is not None:
         names |= _names_of(row.key)
     return f"/costs/ledger?{urlencode({k: v for k, v in names.items() if v})}"
+
+
+def name_url(query: CostQuery, key: GroupKey) -> str:
+    """Of pages of other apps, for models and deployments; of a team, its costs by deployment."""
+    if key.cluster_name:
+        return f"/fleet?{urlencode({'cluster': key.cluster_name})}"
+    if not key.team_slug:
+        return ""
+    if key.deployment:
+        return f"/deployments/{key.team_slug}/{quote(key.deployment)}"
+    if key.model:
+        name = key.model.removeprefix(f"{key.team_slug}/")
+        return f"/models/{key.team_slug}/{quote(name)}" if "/" not in name else ""
+    names = {"of": key.team_slug, "group": GroupBy.DEPLOYMENT}
+    if query.range_name:
+        names["range"] = query.range_name
+    else:
+        names |= {"start": f"{query.start:%Y-%m-%d}", "end": f"{query.last_day:%Y-%m-%d}"}
+    return f"/costs?{urlencode(names)}"
 
 
 def _names_of(key: GroupKey) -> dict[str, str]:
