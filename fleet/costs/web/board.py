@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import (
     UNATTRIBUTED,
+    ChangeMark,
     CostPoint,
     CostRow,
     CostTable,
@@ -23,6 +24,7 @@ from fleet.costs.domain.results import (
 )
 from fleet.costs.web.query import IDLE_RULES, CostQuery
 from fleet.telemetry.selectors.current import AllocatedGpus
+from portal.ui.chart_marks import Mark
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 
 # Groups with a colour of their own in the chart.
@@ -114,6 +116,7 @@ def build(
     query: CostQuery,
     table: CostTable,
     points: Sequence[CostPoint],
+    changes: Sequence[ChangeMark] = (),
     budget_amount: Decimal,
     allocated: AllocatedGpus,
     now: datetime,
@@ -124,7 +127,7 @@ def build(
         table=table,
         rows=[Row(row, ledger_url(query, row), name_url(query, row.key)) for row in table.rows],
         idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
-        chart=_chart(points, table, query.step) if points else None,
+        chart=_chart(points, table, query.step, changes) if points else None,
         ledger_url=ledger_url(query),
         is_this_month=query.is_this_month,
         forecast_amount=_forecast(table, allocated, now) if query.is_this_month else None,
@@ -200,7 +203,9 @@ def _per_1k(table: CostTable) -> Decimal | None:
     return amount * 1000 / inferences if inferences else None
 
 
-def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
+def _chart(
+    points: Sequence[CostPoint], table: CostTable, step: Step, changes: Sequence[ChangeMark]
+) -> Chart:
     """The most expensive groups have their own colours, the others share one, idle is grey."""
     sums: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
     is_hidden = table.idle_rule is IdleRule.HIDDEN
@@ -210,6 +215,7 @@ def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
     rank = {row.key.label: i for i, row in enumerate(table.rows)}
     cells = sorted(sums.items(), key=lambda cell: rank.get(cell[0][1], len(rank)))
     bars = [Bar(at, series, amount) for (at, series), amount in cells]
+    marks = [Mark(change.bar_at(step), change.text) for change in changes]
     if step is Step.HOUR:
         return stacked_bars(
             label="Cost per hour",
@@ -217,5 +223,6 @@ def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
             unit="$",
             time_unit="yearmonthdatehours",
             time_format="%H:%M",
+            marks=marks,
         )
-    return stacked_bars(label="Cost per day", bars=bars, unit="$")
+    return stacked_bars(label="Cost per day", bars=bars, unit="$", marks=marks)

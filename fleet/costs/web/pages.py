@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from fleet.costs.domain.results import CostTable, GroupBy
 from fleet.costs.selectors import costs, ledger_entries, ledger_rows, open_hours, series
 from fleet.costs.selectors.open_hours import Unsealed
-from fleet.costs.services import exports
+from fleet.costs.services import exports, marks
 from fleet.costs.web import board as cost_board
 from fleet.costs.web import csv, ledger_query
 from fleet.costs.web import query as cost_query
@@ -43,10 +43,17 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         named=[row.key for row in table.rows[: cost_board.NAMED]],
         unsealed=unsealed,
     )
+    changes = marks.of_rows(
+        table.rows[: cost_board.NAMED],
+        query.group_by,
+        start=query.start,
+        end=query.end,
+    )
     board = cost_board.build(
         query=query,
         table=table,
         points=points,
+        changes=changes,
         budget_amount=_budget(request, query),
         allocated=_allocated(slugs),
         now=now,
