@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from urllib.parse import quote, urlencode
 
+from fleet.costs.domain.anomalies import Anomaly
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import (
     UNATTRIBUTED,
@@ -22,6 +23,7 @@ from fleet.costs.domain.results import (
     IdleRule,
     Step,
 )
+from fleet.costs.selectors.anomalies import UnusualDay
 from fleet.costs.web.query import IDLE_RULES, CostQuery
 from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.ui.chart_marks import Mark
@@ -29,6 +31,7 @@ from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 
 # Groups with a colour of their own in the chart.
 NAMED = 6
+_MOST_UNUSUAL = 10
 _CENT = Decimal("0.01")
 
 
@@ -42,6 +45,13 @@ class Row:
     @property
     def utilisation_percent(self) -> float | None:
         return None if self.cost.utilisation is None else self.cost.utilisation * 100
+
+
+@dataclass(frozen=True, slots=True)
+class UnusualRow:
+    name: str
+    url: str
+    anomaly: Anomaly
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,7 @@ class CostBoard:
     usd_per_1k_inferences_amount: Decimal | None
     # Whether idle is among what the person may see: its rule is chosen then.
     sees_idle: bool = False
+    unusual: Sequence[UnusualRow] = ()
 
     @property
     def idle_rule_text(self) -> str:
@@ -121,6 +132,7 @@ def build(
     allocated: AllocatedGpus,
     now: datetime,
     sees_idle: bool = False,
+    unusual: Sequence[UnusualDay] = (),
 ) -> CostBoard:
     elapsed = _elapsed(now) if query.is_this_month else None
     return CostBoard(
@@ -135,7 +147,20 @@ def build(
         elapsed_percent=None if elapsed is None else elapsed * 100,
         usd_per_1k_inferences_amount=_per_1k(table),
         sees_idle=sees_idle,
+        unusual=unusual_rows(query, unusual),
     )
+
+
+def unusual_rows(query: CostQuery, days: Sequence[UnusualDay]) -> list[UnusualRow]:
+    """The newest in the period: of teams in the table of teams, else of deployments."""
+    is_of_teams = query.group_by is GroupBy.TEAM
+    rows = []
+    for one in days:
+        key = GroupKey(one.team_slug, deployment=one.deployment)
+        is_in = query.start.date() <= one.anomaly.day <= query.last_day
+        if is_in and is_of_teams is not bool(one.deployment):
+            rows.append(UnusualRow(key.label, name_url(query, key), one.anomaly))
+    return rows[:_MOST_UNUSUAL]
 
 
 def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:

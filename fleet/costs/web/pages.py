@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from fleet.costs.domain.results import CostTable, GroupBy
-from fleet.costs.selectors import costs, ledger_entries, ledger_rows, open_hours, series
+from fleet.costs.selectors import anomalies, costs, ledger_entries, ledger_rows, open_hours, series
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.services import exports, marks
 from fleet.costs.web import board as cost_board
@@ -58,6 +58,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         allocated=_allocated(slugs),
         now=now,
         sees_idle=slugs is None,
+        unusual=anomalies.of_teams(anomalies.recent(), slugs),
     )
     return render(request, "costs/costs.html", _cost_context(request, query, board))
 

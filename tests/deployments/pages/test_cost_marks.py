@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,33 +11,15 @@ from django.test import Client
 
 from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.pages.selectors import cost_marks
-from fleet.models import LedgerRow
 from portal.accounts.models import User
 from portal.core import clock
+from tests.deployments.ledger import spend
 from tests.deployments.signed_in import start_canary
 from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
 _DAY = timedelta(days=1)
-
-
-def spend(deployment: Deployment, at: datetime) -> None:
-    LedgerRow.objects.create(
-        hour=at.astimezone(UTC).replace(minute=0, second=0, microsecond=0),
-        cluster_name=deployment.cluster.name,
-        node_uid="n1",
-        node_name="n1",
-        instance_type="g5.xlarge",
-        kind="allocated",
-        team_slug=deployment.team.slug,
-        namespace=deployment.namespace,
-        workload_name=f"{deployment.name}-r1",
-        workload_labels={"deployment": deployment.name, "revision": "1"},
-        gpu_milliseconds=3_600_000,
-        cost_amount=Decimal(2),
-        sealed_at=at,
-    )
 
 
 def texts(deployment: Deployment, start: datetime, end: datetime) -> list[str]:
@@ -88,7 +69,7 @@ def test_each_kind_says_what_it_did(
 def test_both_charts_have_them(world: World, signed_in: SignIn) -> None:
     deployment = world.serving()
     now = clock.now()
-    spend(deployment, now - timedelta(hours=2))
+    spend(deployment, now - timedelta(hours=2), "2")
     ChangeRequest.objects.update(state="done", finished_at=now - timedelta(hours=2))
     client = signed_in(world.viewer)
 
