@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import httpx
 import psutil
@@ -171,7 +172,6 @@ def _sweep(number: int) -> Sweep:
 
     reads: list[float] = []
     at = datetime.now(UTC) + timedelta(seconds=number * EVERY_SECONDS)
-    read_all = poll.read_all
 
     def timed(*args: Any) -> Any:
         began = time.process_time()
@@ -179,11 +179,10 @@ def _sweep(number: int) -> Sweep:
         reads.append(time.process_time() - began)
         return readings
 
-    poll.read_all = timed
+    read_all = poll.read_all
     began, cpu, database = time.perf_counter(), time.process_time(), _database_seconds()
-    with time_machine.travel(at):
+    with time_machine.travel(at), mock.patch.object(poll, "read_all", timed):
         answered = poll.poll()
-    poll.read_all = read_all
     assert answered == PODS, f"{answered} of {PODS} answered"
     return Sweep(
         wall=time.perf_counter() - began,

@@ -61,7 +61,7 @@ def template_of(text: str) -> str:
     escaped = text.replace("{", "{{").replace("}", "}}")
     for place, name in enumerate(_EACH):
         pattern = re.compile(rf"^({name}\{{\{{.*\}}\}}) \d+$", re.MULTILINE)
-        escaped = pattern.sub(lambda found, at=place: f"{found[1]} {{{at}}}", escaped)
+        escaped = pattern.sub(rf"\1 {{{place}}}", escaped)
     return escaped
 
 

@@ -190,7 +190,8 @@ def _summed(
     # PostgreSQL adds integers to a decimal, which takes longer to read.
     cost, ms = (Cast(Sum(n), BigIntegerField()) for n in ("cost_micros", "gpu_milliseconds"))
     columns = rows.values_list("is_idle", "is_demo", *names_of(group_by), *times)
-    return columns.annotate(cost=cost, ms=ms).order_by()
+    summed: QuerySet[Any, tuple[Any, ...]] = columns.annotate(cost=cost, ms=ms).order_by()
+    return summed
 
 
 def columns_of_rows(

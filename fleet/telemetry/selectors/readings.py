@@ -39,7 +39,7 @@ def of_teams(
     """By team and cluster; one may come several times."""
     days, spans = _cut(start, end)
     hours = WorkloadHour.objects.filter(_within(spans))
-    rows = TeamUsageDay.objects.filter(day__in=days)
+    rows = TeamUsageDay.objects.filter(_of_days(days))
     if team_slugs is not None:
         hours = hours.filter(workload__team__slug__in=team_slugs)
         rows = rows.filter(team_slug__in=team_slugs)
@@ -72,7 +72,7 @@ def of_workloads(
     wanted = {name: values for name, values in filters.items() if values is not None}
     sources: list[tuple[QuerySet[Any], Any]] = []
     if days:
-        sources.append((WorkloadDay.objects.filter(day__in=days, **wanted), F("tokens")))
+        sources.append((WorkloadDay.objects.filter(_of_days(days), **wanted), F("tokens")))
     if spans:
         hours = WorkloadHour.objects.filter(_within(spans), **wanted)
         sources.append((hours, F("prompt_tokens") + F("generation_tokens")))
@@ -82,7 +82,8 @@ def of_workloads(
         names = ["workload__team__slug", *texts, "gpu_busy_source"]
         for team_slug, *values in _summed(rows.annotate(**texts), names, tokens):
             of_labels, sums = values[: len(labels)], values[len(labels) + 1 :]
-            yield ReadingSum(team_slug, "", *sums, labels=of_labels)
+            row: tuple[Any, ...] = (team_slug, "", *sums, of_labels)
+            yield ReadingSum(*row)
 
 
 def _team_sums(rows: QuerySet[Any], team: str, cluster: str, tokens: Any) -> Iterator[ReadingSum]:
@@ -124,6 +125,20 @@ def _cut(start: datetime, end: datetime) -> tuple[list[date], list[tuple[datetim
     if at < end:
         spans.append((at, end))
     return days, spans
+
+
+def _of_days(days: list[date]) -> Q:
+    """As ranges: by a list of days PostgreSQL reads all days of a workload."""
+    ranges: list[tuple[date, date]] = []
+    for day in days:
+        if ranges and ranges[-1][1] + _DAY == day:
+            ranges[-1] = (ranges[-1][0], day)
+        else:
+            ranges.append((day, day))
+    within = Q()
+    for first, last in ranges:
+        within |= Q(day__gte=first, day__lte=last)
+    return within
 
 
 def _within(spans: list[tuple[datetime, datetime]]) -> Q:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.costs.domain import idle
-from fleet.costs.domain.results import CostTable, GroupBy, IdleRule
+from fleet.costs.domain.results import CostRow, CostTable, GroupBy, IdleRule
 from fleet.costs.selectors import costs
 from fleet.costs.selectors.ledger_filter import IDLE
 from fleet.models import LedgerRow, Node
@@ -78,7 +78,7 @@ def test_shared_costs_are_the_cost_of_the_nodes_on_any_page(
             for rule in SHARED:
                 whole = costs.table(group_by=group, idle_rule=rule, **span)
                 check_sums(whole, of_nodes, rule)
-                shown = []
+                shown: list[CostRow] = []
                 for offset in range(0, whole.row_count + 1, 2):
                     part = costs.table(
                         group_by=group, idle_rule=rule, limit=2, offset=offset, **span

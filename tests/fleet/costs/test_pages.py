@@ -164,7 +164,7 @@ def test_reserved_dollars_stand_beside_those_in_use(
         "idle": "",
     }
     used = {row["key"]["name"]: row["used_amount"] for row in rest["rows"]}
-    assert used == {"vision": "0.354500"}
+    assert used == {"nlp": None, "vision": "0.354500"}
     cells = [row["Utilisation"] for row in shown if "$0.35 used" in row.get("Utilisation", "")]
     assert len(cells) == 1
 
