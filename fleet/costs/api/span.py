@@ -42,7 +42,7 @@ def read(
     return Span(
         start=start,
         end=end,
-        team_slugs=_team_slugs(actor, query.get("team")),
+        team_slugs=visible_slugs(actor, query.get("team")),
         group_by=GroupBy(query["group_by"]),
         step=Step(query["step"]),
         idle_rule=IdleRule(query.get("idle", IdleRule.SEPARATE)),
@@ -62,7 +62,8 @@ def period_of(query: Mapping[str, Any]) -> tuple[datetime, datetime]:
     return start, end
 
 
-def _team_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
+def visible_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
+    """None is the whole fleet. Raises NotFound for a team that the actor may not see."""
     if team_slug:
         return [teams.get_visible(actor=actor, slug=team_slug).slug]
     if policy.sees_all(actor):

@@ -182,6 +182,37 @@ class TestPage:
 
         assert [row[1] for row in self.unusual(member)] == ["vision/ocr"]
 
+    def test_rest_has_teams_and_deployments(self, admin: Client, member: Client) -> None:
+        self.seal("2026-11-21T00:00Z")
+
+        answer = admin.get("/api/v1/costs/unusual-days?limit=3").json()
+        rest = admin.get(answer["next"]).json()["results"]
+        own = member.get("/api/v1/costs/unusual-days").json()["results"]
+
+        assert answer["computed_at"] == "2026-11-21T12:30:00Z"
+        assert answer["results"][0] == {
+            "team_slug": "vision",
+            "deployment": "",
+            "day": "2026-11-20",
+            "amount": "400.000000",
+            "usual_amount": "100.000000",
+        }
+        named = [
+            (row["team_slug"], row["deployment"], row["day"]) for row in answer["results"] + rest
+        ]
+        assert named == [
+            ("vision", "", "2026-11-20"),
+            ("vision", "ocr", "2026-11-20"),
+            ("nlp", "", "2026-11-19"),
+            ("nlp", "asr", "2026-11-19"),
+        ]
+        assert [(row["team_slug"], row["deployment"]) for row in own] == [
+            ("vision", ""),
+            ("vision", "ocr"),
+        ]
+        assert len(admin.get("/api/v1/costs/unusual-days?team=nlp").json()["results"]) == 2
+        assert member.get("/api/v1/costs/unusual-days?team=nlp").status_code == 404
+
     def test_it_is_as_of_an_hour_ago_at_most(self, admin: Client) -> None:
         assert len(self.unusual(admin)) == 1
         spend(Cluster.objects.get(), DAY, "900", deployment="asr", team="nlp", hour_of_day=6)
