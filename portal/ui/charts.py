@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from portal.ui.chart_marks import CHANGES, Mark, iso, marks_on_bars, marks_on_lines, merge
+from portal.ui.vega.marks import CHANGES, Mark, iso, marks_on_bars, marks_on_lines, merge
 
 _SERIES = tuple(f"var(--series-{number})" for number in range(1, 7))
 _IDLE_COLOUR = "var(--idle)"
@@ -72,19 +72,10 @@ def stacked_bars(
     # More than 2 where all is a few cents, so that ticks differ.
     most = max((bar.value for bar in bars), default=Decimal(0))
     digits = 4 if 0 < most < Decimal("0.1") else 2
-    values = [
-        {
-            "at": iso(bar.at),
-            "series": bar.series,
-            "value": float(bar.value),
-            "order": names.index(bar.series),
-        }
-        for bar in bars
-    ]
     axis = {"format": time_format, "title": None, "labelOverlap": True, "ticks": False}
     at = {"field": "at", "type": "ordinal", "timeUnit": f"utc{time_unit}", "axis": axis}
     drawing: dict[str, Any] = {
-        "data": {"values": values},
+        "data": {"values": [_value(bar, names) for bar in bars]},
         "mark": {"type": "bar", "cornerRadius": 1, "width": {"band": 0.72}},
         "encoding": {
             "x": at,
@@ -129,6 +120,15 @@ def lines(
         [(p.at, p.series, "" if p.value is None else f"{p.value:,.4g}") for p in points], names
     )
     return Chart(label, _base(label) | {"layer": layers}, header, rows, _legend(names, colours))
+
+
+def _value(bar: Bar, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "at": iso(bar.at),
+        "series": bar.series,
+        "value": float(bar.value),
+        "order": names.index(bar.series),
+    }
 
 
 def _middle(bars: Sequence[Bar]) -> datetime:

@@ -15,8 +15,8 @@ from fleet.costs.domain.results import CostPoint, CostRow, GroupBy, Step
 from fleet.costs.selectors import costs, series
 from portal.core import clock
 from portal.ui import charts
-from portal.ui.chart_marks import Mark
 from portal.ui.charts import Bar, Chart
+from portal.ui.vega.marks import Mark
 
 _CHARTED = timedelta(days=30)
 

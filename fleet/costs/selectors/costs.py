@@ -88,34 +88,27 @@ def table(
     keys = [total.key for total in whole.page]
     is_part = len(keys) < whole.held_count
     previous = _previous(scope, start, end, group_by, keys if is_part else None)
+    narrow_to = keys if is_part or deployment else None
     used = usage.by_group(
-        start=start,
-        end=end,
-        group_by=group_by,
-        team_slugs=team_slugs,
-        keys=keys if is_part or deployment else None,
+        start=start, end=end, group_by=group_by, team_slugs=team_slugs, keys=narrow_to
     )
     rule = _rule(idle_rule, whole, group_by)
     parts = _idle_parts(whole, rule)
-    rows = [
-        _row(total, previous.amounts, used, part)
-        for total, part in zip(whole.page, parts, strict=True)
-    ]
+    pairs = zip(whole.page, parts, strict=True)
+    rows = [_row(total, previous.amounts, used, part) for total, part in pairs]
     idle = [_row(total, previous.amounts, {}) for total in whole.idle]
     idle_amount = sum((row.amount for row in idle), ZERO)
-    is_hidden = rule is IdleRule.HIDDEN
-    before = previous.without_idle if is_hidden else previous.total
     return CostTable(
         start=start,
         end=end,
         rows=tuple(rows),
         idle=_merged(idle) if idle and rule is IdleRule.SEPARATE else None,
-        total_amount=whole.held.amount + (ZERO if is_hidden else idle_amount),
+        total_amount=whole.held.amount + (ZERO if rule is IdleRule.HIDDEN else idle_amount),
         others_amount=whole.held.amount - sum((row.amount for row in rows), ZERO),
         row_count=whole.held_count,
         offset=offset,
         is_unpriced=whole.is_unpriced,
-        previous_total_amount=before or None,
+        previous_total_amount=previous.total_by(rule) or None,
         spend=_spend(team_slugs, start, end, whole, unsealed),
         idle_rule=rule,
         others_idle_amount=idle_amount - sum(parts, ZERO) if rule.is_shared else ZERO,
@@ -146,10 +139,10 @@ class _Previous:
     amounts: Mapping[GroupKey, Decimal]
     total: Decimal
 
-    @property
-    def without_idle(self) -> Decimal:
-        idle = (amount for key, amount in self.amounts.items() if key.is_idle)
-        return self.total - sum(idle, ZERO)
+    def total_by(self, rule: IdleRule) -> Decimal:
+        if rule is not IdleRule.HIDDEN:
+            return self.total
+        return self.total - sum((a for key, a in self.amounts.items() if key.is_idle), ZERO)
 
 
 def _previous(

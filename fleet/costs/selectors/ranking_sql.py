@@ -41,7 +41,7 @@ def of_json(names: int) -> str:
         f"CAST({element.format(place)} AS bigint)" for place in (0, *range(names + 1, names + 4))
     )
     texts = [f"CAST({element.format(place)} AS text)" for place in range(1, names + 1)]
-    return f"SELECT {_list(f'{idle} = 1', *texts, '0', *numbers, 'false')} FROM {source}"  # noqa: S608
+    return f"SELECT {_list(f'{idle} = 1', *texts, '0', *numbers, 'false')} FROM {source}"  # noqa: S608  our own names
 
 
 def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limited: bool) -> str:
@@ -50,7 +50,7 @@ def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limit
     one of the groups before the page. Its parameters follow those of the parts: limit, offset, offset.
     """
     columns = _list("is_idle", *_names(names), *_SUMS)
-    union = " UNION ALL ".join(f"SELECT * FROM ({part}) p{n}" for n, part in enumerate(parts))  # noqa: S608
+    union = " UNION ALL ".join(f"SELECT * FROM ({part}) p{n}" for n, part in enumerate(parts))  # noqa: S608  our own names
     order = 'COLLATE "C"' if connection.vendor == "postgresql" else "COLLATE BINARY"
     ranked = _list("cost + estimate DESC", *(f"{name} {order}" for name in _names(names)))
     sums = [f"CAST(SUM({name}) AS bigint)" for name in _SUMS[:-1]]
@@ -59,7 +59,7 @@ def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limit
         UNION ALL
         SELECT {_list(str(BEFORE), *["''"] * names, *whole)}, 0, 0
         FROM (SELECT * FROM totals WHERE NOT is_idle ORDER BY {ranked} LIMIT %s) earlier
-    """  # noqa: S608
+    """  # noqa: S608  our own names
     group = [_group(name, is_idle_split=is_idle_split) for name in _names(names)]
     return f"""
         WITH parts ({columns}) AS ({union}),
@@ -78,7 +78,7 @@ def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limit
         SELECT {_list(str(ALL), *["''"] * names, *whole)}, COUNT(*), COALESCE(SUM(CASE
             WHEN cost + estimate = 0 AND gpu_ms > 0 AND gpu_ms <= unpriced_ms THEN 1 ELSE 0 END), 0)
         FROM totals WHERE NOT is_idle {before if is_limited else ""}
-    """  # noqa: S608
+    """  # noqa: S608  our own names
 
 
 def _group(name: str, *, is_idle_split: bool) -> str:
@@ -89,7 +89,7 @@ def _group(name: str, *, is_idle_split: bool) -> str:
 
 
 def _template(given: str, columns: str) -> str:
-    return f"WITH part ({given}) AS ({{sql}}) SELECT {columns} FROM part"  # noqa: S608
+    return f"WITH part ({given}) AS ({{sql}}) SELECT {columns} FROM part"  # noqa: S608  our own names
 
 
 def _names(count: int) -> list[str]:

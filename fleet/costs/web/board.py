@@ -26,12 +26,12 @@ from fleet.costs.domain.results import (
 from fleet.costs.selectors.anomalies import UnusualDay
 from fleet.costs.web.query import IDLE_RULES, CostQuery
 from fleet.telemetry.selectors.current import AllocatedGpus
-from portal.ui.chart_marks import Mark
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
+from portal.ui.vega.marks import Mark
 
 # Groups with a colour of their own in the chart.
 NAMED = 6
-_MOST_UNUSUAL = 10
+_MOST_UNUSUAL = 5
 _CENT = Decimal("0.01")
 
 

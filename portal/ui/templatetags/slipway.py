@@ -14,8 +14,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.core import clock
-from portal.ui import chart_bundle, formats, icons, tones
+from portal.ui import formats, icons, tones
 from portal.ui.charts import Chart
+from portal.ui.vega import bundle
 
 register = template.Library()
 _UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
@@ -133,7 +134,7 @@ def chart(name: str, spec: Chart) -> dict[str, Any]:
         "name": name,
         "chart": spec,
         "spec": json.dumps(spec.spec, separators=(",", ":"), allow_nan=False),
-        "chart_bundle_version": chart_bundle.VERSION,
+        "chart_bundle_version": bundle.VERSION,
     }
 
 

@@ -10,8 +10,8 @@ import pytest
 import vl_convert
 from django.template import Context, Template
 
-from portal.ui.chart_marks import Mark
 from portal.ui.charts import Bar, Point, lines, stacked_bars
+from portal.ui.vega.marks import Mark
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 NEXT = AT + timedelta(days=1)
