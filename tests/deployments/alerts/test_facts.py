@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
+from django.core.cache import cache
+
 from deployments.alerts.services import sweep
 from deployments.models import Alert, DeploymentHealth
 from deployments.states import HealthVerdict
@@ -127,6 +129,7 @@ def test_budget_and_answers_are_listed_but_told_by_their_own_events(world: World
 
 
 def test_a_day_that_cost_more_than_is_usual(world: World) -> None:
+    cache.clear()
     deployment = world.serving()
     world.clock.at = world.clock.at.replace(hour=9)
     midnight = world.clock.at.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -157,6 +160,7 @@ def test_a_day_that_cost_more_than_is_usual(world: World) -> None:
 
 
 def test_a_day_that_cost_less_is_no_alert(world: World) -> None:
+    cache.clear()
     deployment = world.serving()
     midnight = world.clock.at.replace(hour=0, minute=0, second=0, microsecond=0)
     for n in range(1, 12):

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 import time_machine
+from django.core.cache import cache
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +141,8 @@ class TestPage:
 
     @pytest.fixture(autouse=True)
     def ledger(self, node: Node, vision: Team, nlp: Team) -> None:
+        # SQLite gives the numbers of rows of the test before again.
+        cache.clear()
         for n in range(30):
             day = DAY - n * ONE
             spend(node.cluster, day, "400" if n == 0 else "100")
