@@ -18,6 +18,7 @@ class DeploymentsConfig(AppConfig):
         from deployments.load_tests.services.jobs import Jobs  # noqa: PLC0415  as above
         from deployments.manifests.domain import metadata  # noqa: PLC0415  as above
         from deployments.models import Deployment, Pipeline  # noqa: PLC0415  as above
+        from deployments.pages.selectors import cost_marks  # noqa: PLC0415  as above
         from deployments.pipelines.services import usage  # noqa: PLC0415  as above
         from deployments.pipelines.services.pipeline_subject import (  # noqa: PLC0415  as above
             PipelineSubject,
@@ -25,6 +26,7 @@ class DeploymentsConfig(AppConfig):
         from deployments.registry.services.examination import (  # noqa: PLC0415  as above
             cluster_load_test,
         )
+        from fleet.costs.services import marks  # noqa: PLC0415  as above
         from fleet.observation.services import subscribers  # noqa: PLC0415  as above
 
         subjects.register(Deployment, DeploymentSubject())
@@ -35,3 +37,4 @@ class DeploymentsConfig(AppConfig):
         subscribers.register_reader(wakeups.on_readings)
         drafts.before_retire(usage.require_unused)
         cluster_load_test.register(Jobs())
+        marks.register(cost_marks.list_marks)

@@ -5,7 +5,7 @@ from fleet.actions.api import views as action_views
 from fleet.capacity.api import drain, node_views
 from fleet.capacity.api import views as capacity_views
 from fleet.clusters.api import views as cluster_views
-from fleet.costs.api import caller_views, views
+from fleet.costs.api import caller_views, unusual_views, views
 from fleet.observation.api import views as observation_views
 from fleet.prices.api import views as gpu_views
 
@@ -76,6 +76,7 @@ urlpatterns: list[URLPattern] = [
     path("usage", views.UsageView.as_view(), name="usage"),
     path("costs", views.CostsView.as_view(), name="api-costs"),
     path("costs/series", views.CostSeriesView.as_view(), name="cost-series"),
+    path("costs/unusual-days", unusual_views.UnusualDaysView.as_view(), name="unusual-days"),
     path("costs.csv", views.CostsCsvView.as_view(), name="costs-csv"),
     path(
         "teams/<slug:slug>/caller-costs",

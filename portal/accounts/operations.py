@@ -33,6 +33,7 @@ _READ: Final = """
     get costs.csv
     get costs/ledger.csv
     get costs/series
+    get costs/unusual-days
     get deployments
     get deployments/{deployment_id}
     get deployments/{deployment_id}/callers

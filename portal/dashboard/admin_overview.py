@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from django.db.models import Count, Q
 
-from fleet.costs.domain.results import Spend
+from fleet.costs.domain.results import MonthSpend
 from fleet.costs.selectors import costs
 from portal.accounts import policy, roles, teams
 from portal.accounts.models import Membership, Team, User
@@ -27,7 +27,7 @@ class TeamRow:
 class TeamOverview:
     team: Team
     members: Sequence[Membership]
-    spend: Spend
+    spend: MonthSpend
     gpus_in_use: Decimal
     may_set_limits: bool
 
@@ -66,7 +66,7 @@ def team_of(*, actor: User, slug: str) -> TeamOverview:
     return TeamOverview(
         team=team,
         members=teams.list_members(actor=actor, team=team),
-        spend=costs.month_to_date(team_slug=slug),
+        spend=costs.spent_this_month(team_slug=slug),
         gpus_in_use=costs.gpus_in_use(team_slug=slug),
         may_set_limits=policy.is_allowed(actor, Action.MANAGE_TEAM, team),
     )

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.accounts import preferences
 from portal.accounts.models import User
 from portal.core.errors import NotFound
-from portal.ui import chart_bundle, htmx
+from portal.ui import htmx
 from portal.ui.context import THEME_COOKIE
+from portal.ui.vega import bundle
 
 _YEAR_SECONDS = 31_536_000
 
@@ -54,9 +55,9 @@ def session(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def chart_script(request: HttpRequest, version: str) -> HttpResponse:
-    if version != chart_bundle.VERSION:
+    if version != bundle.VERSION:
         raise NotFound("Chart script version not found.")
-    compressed = chart_bundle.compressed()
+    compressed = bundle.compressed()
     is_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
     response = HttpResponse(
         compressed if is_gzip else gzip.decompress(compressed),

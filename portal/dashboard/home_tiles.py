@@ -80,8 +80,8 @@ def gpus_of(team: Team, allocated: AllocatedGpus) -> GpuTile:
 
 
 def spend_of(team: Team, allocated: AllocatedGpus, now: datetime) -> SpendTile:
-    spend = costs.month_to_date(team_slug=team.slug)
-    spent = (spend.allocated_amount + spend.estimated_amount).quantize(_CENT)
+    spend = costs.spent_this_month(team_slug=team.slug)
+    spent = spend.total_amount.quantize(_CENT)
     budget = team.monthly_budget_amount or None
     days = calendar.monthrange(now.year, now.month)[1]
     elapsed_hours = (now.day - 1) * 24 + now.hour + now.minute / 60

@@ -11,11 +11,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from portal.ui.vega.marks import CHANGES, Mark, iso, marks_on_bars, marks_on_lines, merge
+
 _SERIES = tuple(f"var(--series-{number})" for number in range(1, 7))
 _IDLE_COLOUR = "var(--idle)"
 IDLE = "idle"
-# Labels of marks alternate between this many rows.
-_MARK_ROWS = 3
 # Lines with at most this many points also show dots.
 _FEW_POINTS = 6
 
@@ -55,14 +55,6 @@ class Point:
     value: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An event, as a dotted vertical line with a label."""
-
-    at: datetime
-    text: str
-
-
 def stacked_bars(
     *,
     label: str,
@@ -70,28 +62,23 @@ def stacked_bars(
     unit: str,
     time_unit: str = "yearmonthdate",
     time_format: str = "%-d %b",
+    marks: Sequence[Mark] = (),
 ) -> Chart:
-    """Bars over time, one colour per series in order of first appearance; "idle" is grey, on top."""
+    """Bars over time, one colour per series in order of first appearance; "idle" is grey, on top. Marks are at
+    times of bars; those of one bar share a label.
+    """
     names = _ordered([bar.series for bar in bars])
     colours = _colours(names)
     # More than 2 where all is a few cents, so that ticks differ.
     most = max((bar.value for bar in bars), default=Decimal(0))
     digits = 4 if 0 < most < Decimal("0.1") else 2
-    values = [
-        {
-            "at": _iso(bar.at),
-            "series": bar.series,
-            "value": float(bar.value),
-            "order": names.index(bar.series),
-        }
-        for bar in bars
-    ]
     axis = {"format": time_format, "title": None, "labelOverlap": True, "ticks": False}
-    spec = _base(label) | {
-        "data": {"values": values},
+    at = {"field": "at", "type": "ordinal", "timeUnit": f"utc{time_unit}", "axis": axis}
+    drawing: dict[str, Any] = {
+        "data": {"values": [_value(bar, names) for bar in bars]},
         "mark": {"type": "bar", "cornerRadius": 1, "width": {"band": 0.72}},
         "encoding": {
-            "x": {"field": "at", "type": "ordinal", "timeUnit": f"utc{time_unit}", "axis": axis},
+            "x": at,
             "y": {"field": "value", "type": "quantitative", "axis": _value_axis(unit, digits)},
             "color": _colour_scale(names, colours),
             "order": {"field": "order"},
@@ -102,7 +89,13 @@ def stacked_bars(
             ],
         },
     }
-    header, rows = _pivot([(bar.at, bar.series, f"{bar.value:,.{digits}f}") for bar in bars], names)
+    cells = [(bar.at, bar.series, f"{bar.value:,.{digits}f}") for bar in bars]
+    if not marks or not bars:
+        return Chart(label, _base(label) | drawing, *_pivot(cells, names), _legend(names, colours))
+    merged = merge(marks)
+    cells += [(mark.at, CHANGES, mark.text) for mark in merged]
+    spec = _base(label) | {"layer": [drawing, *marks_on_bars(merged, at, middle=_middle(bars))]}
+    header, rows = _pivot(cells, [*names, CHANGES])
     return Chart(label, spec, header, rows, _legend(names, colours))
 
 
@@ -122,11 +115,25 @@ def lines(
     if threshold is not None:
         layers += _threshold(threshold, unit)
     if marks:
-        layers += _marks(marks)
+        layers += marks_on_lines(marks)
     header, rows = _pivot(
         [(p.at, p.series, "" if p.value is None else f"{p.value:,.4g}") for p in points], names
     )
     return Chart(label, _base(label) | {"layer": layers}, header, rows, _legend(names, colours))
+
+
+def _value(bar: Bar, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "at": iso(bar.at),
+        "series": bar.series,
+        "value": float(bar.value),
+        "order": names.index(bar.series),
+    }
+
+
+def _middle(bars: Sequence[Bar]) -> datetime:
+    times = sorted({bar.at for bar in bars})
+    return times[len(times) // 2]
 
 
 def _line_layer(
@@ -146,7 +153,7 @@ def _line_layer(
     value = {"field": "value", "type": "quantitative"}
     return {
         "data": {
-            "values": [{"at": _iso(p.at), "series": p.series, "value": p.value} for p in points]
+            "values": [{"at": iso(p.at), "series": p.series, "value": p.value} for p in points]
         },
         "mark": mark,
         "encoding": {
@@ -228,28 +235,6 @@ def _threshold(value: float, unit: str) -> list[dict[str, Any]]:
     ]
 
 
-def _marks(marks: Sequence[Mark]) -> list[dict[str, Any]]:
-    """Labels of neighbouring marks are in different rows, so that they do not overlap."""
-    data = {"values": [{"at": _iso(mark.at), "text": mark.text} for mark in marks]}
-    x = {"field": "at", "type": "temporal"}
-    rule = {"type": "rule", "color": "var(--text-3)", "strokeDash": [2, 3]}
-    label_mark = {
-        "type": "text",
-        "color": "var(--text-3)",
-        "align": "left",
-        "dx": 4,
-        "y": "height",
-    }
-    return [{"data": data, "mark": rule, "encoding": {"x": x}}] + [
-        {
-            "data": {"values": data["values"][row::_MARK_ROWS]},
-            "mark": label_mark | {"dy": -6 - 13 * row},
-            "encoding": {"x": x, "text": {"field": "text"}},
-        }
-        for row in range(min(_MARK_ROWS, len(marks)))
-    ]
-
-
 def _ordered(names: Sequence[str]) -> list[str]:
     unique = list(dict.fromkeys(names))
     return [name for name in unique if name != IDLE] + [name for name in unique if name == IDLE]
@@ -285,7 +270,3 @@ def _pivot(
         for at, values in sorted(by_time.items())
     ]
     return ["UTC", *names], rows
-
-
-def _iso(at: datetime) -> str:
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

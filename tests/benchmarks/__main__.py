@@ -28,7 +28,7 @@ _NOT_BENCHMARKS = {
         "rules",
         "scene",
     ),
-    *("unequal_load", "waiting", "worlds"),
+    *("triton_endpoints", "unequal_load", "waiting", "worlds"),
 }
 
 

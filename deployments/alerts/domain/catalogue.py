@@ -9,6 +9,7 @@ from deployments.alerts.domain.kinds import (
     answers,
     budget,
     cluster_unreachable,
+    cost_anomaly,
     gpu_memory,
     idle_gpus,
     queue_depth,
@@ -25,6 +26,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         idle_gpus.KIND,
         cluster_unreachable.KIND,
         budget.KIND,
+        cost_anomaly.KIND,
         answers.KIND,
     )
 }

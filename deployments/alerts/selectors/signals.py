@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.urls import reverse
 
@@ -12,6 +12,7 @@ from deployments.alerts.domain.kinds import (
     answers,
     budget,
     cluster_unreachable,
+    cost_anomaly,
     gpu_memory,
     idle_gpus,
     queue_depth,
@@ -27,6 +28,7 @@ from deployments.targets.domain import metrics
 from deployments.targets.selectors import targets
 from fleet.budgets.selectors import months
 from fleet.clusters.selectors import clusters
+from fleet.costs.selectors import anomalies
 from fleet.gpus.domain.intervals import hour_of
 from fleet.telemetry.selectors import hourly, pressure
 from fleet.telemetry.selectors.hourly import WorkloadKey
@@ -58,6 +60,7 @@ def all_signals(*, at: datetime) -> Iterator[Signal]:
     yield from _of_workloads(live, at)
     yield from _clusters(live, at)
     yield from _budgets()
+    yield from _costs(live, at)
     yield from _answers()
 
 
@@ -145,6 +148,32 @@ def _budgets() -> Iterator[Signal]:
             subject=f"Budget of {team.slug}",
             path=reverse("costs"),
             finding=budget.decide(crossed.get((team.pk, team.monthly_budget_amount), ())),
+        )
+
+
+def _costs(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
+    """Of yesterday (UTC), of each deployment and each team."""
+    yesterday = at.astimezone(UTC).date() - timedelta(days=1)
+    days = {
+        (one.team_slug, one.deployment): one.anomaly
+        for one in anomalies.recent().days
+        if one.anomaly.day == yesterday
+    }
+    for row in live:
+        finding = cost_anomaly.decide(days.get((row.team.slug, row.name)))
+        key, title = f"deployment {row.pk}", f"Unusual cost of {row}"
+        yield _of_deployment(
+            cost_anomaly.KIND.code, row, key, title, finding, page="deployment-cost"
+        )
+    for team in Team.objects.all():
+        yield Signal(
+            kind=cost_anomaly.KIND.code,
+            key="team",
+            team=team,
+            deployment=None,
+            subject=f"Unusual cost of team {team.slug}",
+            path=f"{reverse('costs')}?of={team.slug}&group=deployment&range=7d",
+            finding=cost_anomaly.decide(days.get((team.slug, ""))),
         )
 
 

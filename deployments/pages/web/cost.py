@@ -10,12 +10,13 @@ from decimal import Decimal
 from typing import Any
 
 from deployments.models import Deployment
-from deployments.pages.selectors import deployment_rows
-from fleet.costs.domain.results import CostPoint, CostRow, GroupBy
+from deployments.pages.selectors import cost_marks, deployment_rows
+from fleet.costs.domain.results import CostPoint, CostRow, GroupBy, Step
 from fleet.costs.selectors import costs, series
 from portal.core import clock
 from portal.ui import charts
 from portal.ui.charts import Bar, Chart
+from portal.ui.vega.marks import Mark
 
 _CHARTED = timedelta(days=30)
 
@@ -49,7 +50,7 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
     return {
         "tiles": _tiles(deployment, rows, now),
         "cost_rows": rows,
-        "cost_chart": _chart(points),
+        "cost_chart": _chart(points, _marks(deployment, now)),
         "start": now - _CHARTED,
         "end": now,
     }
@@ -88,14 +89,20 @@ def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
     )
 
 
-def _chart(points: Sequence[CostPoint]) -> Chart | None:
+def _marks(deployment: Deployment, now: datetime) -> list[Mark]:
+    names = [(deployment.team.slug, deployment.name)]
+    changes = cost_marks.list_marks(names, now - _CHARTED, now)
+    return [Mark(change.bar_at(Step.DAY), change.text) for change in changes]
+
+
+def _chart(points: Sequence[CostPoint], changes: Sequence[Mark]) -> Chart | None:
     days: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
     for point in points:
         days[(point.at, _label(point))] += point.amount
     if not any(days.values()):
         return None
     bars = [Bar(at, label, amount) for (at, label), amount in sorted(days.items())]
-    return charts.stacked_bars(label="Daily cost by revision", bars=bars, unit="$")
+    return charts.stacked_bars(label="Daily cost by revision", bars=bars, unit="$", marks=changes)
 
 
 def _label(point: CostPoint) -> str:

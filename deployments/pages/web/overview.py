@@ -15,7 +15,8 @@ from fleet.telemetry.domain.counters import LanguageStats, ServingStats
 from fleet.telemetry.selectors import requests as telemetry_requests
 from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
-from portal.ui.charts import Chart, Mark
+from portal.ui.charts import Chart
+from portal.ui.vega.marks import Mark
 
 CHARTED = timedelta(hours=1)
 _MAX_MARKS = 6

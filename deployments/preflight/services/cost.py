@@ -60,8 +60,8 @@ def estimate_cost(
     `replaces`, and a baseline, are paid for in addition only while a rollout runs.
     """
     each = share.usd_per_hour_amount if share else None
-    at, spend = clock.now(), costs.month_to_date(team_slug=team.slug)
-    spent = (spend.allocated_amount + spend.estimated_amount).quantize(_CENT)
+    at, spend = clock.now(), costs.spent_this_month(team_slug=team.slug)
+    spent = spend.total_amount.quantize(_CENT)
     replaced_id = replaces.deployment_id if replaces else None
     own = [revision for revision in running if revision.deployment_id == replaced_id]
     others = sum_per_hour([r for r in running if r.deployment_id != replaced_id], shares)

@@ -17,7 +17,8 @@ from fleet.telemetry.selectors import requests
 from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
 from portal.ui import charts
-from portal.ui.charts import Chart, Mark, Point
+from portal.ui.charts import Chart, Point
+from portal.ui.vega.marks import Mark
 
 # The last hours of a rollout that takes days are the most useful.
 _LONGEST: Final = timedelta(hours=6)

@@ -9,7 +9,8 @@ from fleet.gpus.domain.intervals import minute_of
 from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
 from portal.ui import charts
-from portal.ui.charts import Chart, Mark, Point
+from portal.ui.charts import Chart, Point
+from portal.ui.vega.marks import Mark
 
 
 def minute_chart(

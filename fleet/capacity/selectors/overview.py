@@ -9,7 +9,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import BigIntegerField, Max, QuerySet, Sum
+from django.db.models.functions import Cast
 
 from fleet.capacity.domain.overview import (
     OTHER_TEAM,
@@ -144,8 +145,10 @@ def _utilisation_by_workload(
 def _ratios() -> dict[int, float]:
     """The same of all workloads, without the source."""
     sums = _observed_minutes().values_list("workload_id")
-    rows = sums.annotate(Sum("gpu_busy_ms"), Sum("observed_ms")).order_by()
-    return {workload: min(1.0, float(busy / observed)) for workload, busy, observed in rows}
+    # PostgreSQL adds integers to a decimal, which takes longer to read.
+    busy, observed = (Cast(Sum(name), BigIntegerField()) for name in ("gpu_busy_ms", "observed_ms"))
+    rows = sums.annotate(busy=busy, observed=observed).order_by()
+    return {workload: min(1.0, busy_ms / observed_ms) for workload, busy_ms, observed_ms in rows}
 
 
 def _observed_minutes() -> QuerySet[WorkloadMinute]:
@@ -248,10 +251,11 @@ def _mean_utilisation(visibility: _Visibility, cluster_id: int | None) -> float 
     if not visibility.sees_all:
         leases = leases.filter(team_slug__in=[*visibility.teams, ""])
     ratios = _ratios()
-    held = leases.exclude(workload=None).values_list("workload_id")
+    share = Cast(Sum("share_ppm"), BigIntegerField())
+    held = leases.exclude(workload=None).values_list("workload_id").annotate(share=share)
     shares = [
-        (ratios[workload], share)
-        for workload, share in held.annotate(Sum("share_ppm")).order_by()
+        (ratios[workload], share_ppm)
+        for workload, share_ppm in held.order_by()
         if workload in ratios
     ]
     weight = sum(share for _, share in shares)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.utils.html import format_html_join
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from fleet.capacity.domain.overview import (
     FleetOverview,
@@ -24,6 +24,7 @@ _FEWEST = 4
 NODES_PER_PAGE = 60
 _LEVELS = 5
 _WHOLE_PPM = 1_000_000
+_CELLS = tuple(f'<i class="h{level}"></i>' for level in range(_LEVELS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,13 @@ class Part:
 class NodeRow:
     node: NodeView
     tiles: Sequence[Sequence[Part]]
+
+    @property
+    def tiles_html(self) -> SafeString:
+        """As capacity/_gpu.html shows one. Hundreds of tiles would take a template most of the page's time."""
+        css = "gpu sim" if self.node.is_simulated else "gpu"
+        tiles = ((css, format_html_join("", "{}", map(_part_html, parts))) for parts in self.tiles)
+        return format_html_join("", '<div class="{}">{}</div>', tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,8 @@ class Pool:
 
     @property
     def map_cells(self) -> SafeString:
-        return format_html_join("", '<i class="h{}"></i>', ((level,) for level in self.map_levels))
+        # Thousands of them, of five kinds.
+        return mark_safe("".join(_CELLS[level] for level in self.map_levels))  # noqa: S308  our own
 
     @property
     def map_label(self) -> str:
@@ -183,6 +192,14 @@ def _parts(tile: GpuTile) -> Sequence[Part]:
     if tile.is_free:
         return [Part("free", "free", 100, "free")]
     return list(_holders(tile))
+
+
+def _part_html(part: Part) -> tuple[SafeString]:
+    css, rest = f"part w-{part.width} {part.css}", (part.title, part.text)
+    if part.url:
+        link = '<a class="{}" href="{}" title="{}">{}</a>'
+        return (format_html(link, css, part.url, *rest),)
+    return (format_html('<span class="{}" title="{}">{}</span>', css, *rest),)
 
 
 def _holders(tile: GpuTile) -> Iterable[Part]:

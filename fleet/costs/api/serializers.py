@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from fleet.costs.domain.results import GroupBy, Step
+from fleet.costs.domain.results import GroupBy, IdleRule, Step
 from portal.api.base_serializer import Serializer, choice_of, dollars
 
 
@@ -52,6 +52,7 @@ class CostRowSerializer(Serializer):
     )
     usd_per_1m_tokens_amount = dollars(allow_null=True)
     previous_amount = dollars(allow_null=True)
+    idle_amount = dollars(help_text="its part of idle, where idle is shared; not in `amount`")
     change_ratio = serializers.FloatField(allow_null=True)
 
 
@@ -72,7 +73,9 @@ class CostPointSerializer(Serializer):
 
 
 class CostsSerializer(Serializer):
-    """The amounts of `rows`, the rows of other pages and `idle` sum to `total_amount` exactly."""
+    """The amounts of `rows`, the rows of other pages and `idle` sum to `total_amount` exactly. Where idle is
+    shared, their `idle_amount` takes the place of `idle`; where it is hidden it is in no amount.
+    """
 
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
@@ -83,7 +86,15 @@ class CostsSerializer(Serializer):
     )
     row_count = serializers.IntegerField(source="table.row_count", help_text="on all pages")
     others_amount = dollars(source="table.others_amount", help_text="of the rows of other pages")
+    others_idle_amount = dollars(
+        source="table.others_idle_amount", help_text="what the rows of other pages bear of idle"
+    )
     idle = CostRowSerializer(allow_null=True, source="table.idle")
+    idle_rule = choice_of(
+        IdleRule,
+        source="table.idle_rule",
+        help_text="`separate` where a shared rule was requested but nothing was held to share it by",
+    )
     total_amount = dollars(source="table.total_amount")
     previous_total_amount = dollars(allow_null=True, source="table.previous_total_amount")
     sealed_to = serializers.DateTimeField(allow_null=True, source="table.spend.sealed_to")
@@ -119,3 +130,12 @@ class SpanSerializer(Serializer):
     team = serializers.CharField(required=False, help_text="one of your teams; default: all")
     group_by = choice_of(GroupBy, default=GroupBy.TEAM)
     step = choice_of(Step, default=Step.DAY)
+
+
+class CostSpanSerializer(SpanSerializer):
+    idle = choice_of(
+        IdleRule,
+        default=IdleRule.SEPARATE,
+        help_text="for platform admins and the whole fleet: idle as a row of its own, left out, or shared by "
+        "the groups' cost or GPU time. Clusters share none",
+    )

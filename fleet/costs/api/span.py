@@ -10,7 +10,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from fleet.costs.api.serializers import SpanSerializer
-from fleet.costs.domain.results import GroupBy, Step
+from fleet.costs.domain.results import GroupBy, IdleRule, Step
 from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts import policy, teams
 from portal.accounts.models import User
@@ -28,20 +28,24 @@ class Span:
     team_slugs: Collection[str] | None
     group_by: GroupBy
     step: Step
+    idle_rule: IdleRule = IdleRule.SEPARATE
 
 
-def read(request: Request, actor: User) -> Span:
+def read(
+    request: Request, actor: User, serializer_class: type[SpanSerializer] = SpanSerializer
+) -> Span:
     """Admins see everything, including idle and unattributed costs; others see their teams. Raises
     NotFound for a team that the actor may not see, Invalid for an empty or too long period.
     """
-    query = read_query(SpanSerializer, request)
+    query = read_query(serializer_class, request)
     start, end = period_of(query)
     return Span(
         start=start,
         end=end,
-        team_slugs=_team_slugs(actor, query.get("team")),
+        team_slugs=visible_slugs(actor, query.get("team")),
         group_by=GroupBy(query["group_by"]),
         step=Step(query["step"]),
+        idle_rule=IdleRule(query.get("idle", IdleRule.SEPARATE)),
     )
 
 
@@ -58,7 +62,8 @@ def period_of(query: Mapping[str, Any]) -> tuple[datetime, datetime]:
     return start, end
 
 
-def _team_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
+def visible_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
+    """None is the whole fleet. Raises NotFound for a team that the actor may not see."""
     if team_slug:
         return [teams.get_visible(actor=actor, slug=team_slug).slug]
     if policy.sees_all(actor):

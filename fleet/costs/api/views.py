@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 from fleet.costs.api import span
 from fleet.costs.api.serializers import (
     CostSeriesSerializer,
+    CostSpanSerializer,
     CostsSerializer,
     PageSerializer,
     SpanSerializer,
@@ -52,6 +53,7 @@ _TABLE_COLUMNS = (
     "inferences",
     "cost_per_1m_tokens_usd",
     "tokens",
+    "idle_share_usd",
 )
 
 
@@ -85,7 +87,7 @@ class CostsView(APIView):
         operation_id="costs",
         tags=["costs"],
         description="Costs by group. Platform admins also see idle and unattributed costs.",
-        parameters=[SpanSerializer, PageSerializer],
+        parameters=[CostSpanSerializer, PageSerializer],
         responses=CostsSerializer,
     )
     def get(self, request: Request) -> Response:
@@ -136,7 +138,7 @@ class CostsCsvView(APIView):
     @extend_schema(
         operation_id="costs_csv",
         tags=["costs"],
-        parameters=[SpanSerializer],
+        parameters=[CostSpanSerializer],
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -168,7 +170,7 @@ class LedgerCsvView(APIView):
 
 
 def _table(request: Request, *, limit: int | None = None, offset: int = 0) -> CostTable:
-    period = span.read(request, actor_of(request))
+    period = span.read(request, actor_of(request), CostSpanSerializer)
     return costs.table(
         team_slugs=period.team_slugs,
         start=period.start,
@@ -176,6 +178,7 @@ def _table(request: Request, *, limit: int | None = None, offset: int = 0) -> Co
         group_by=period.group_by,
         limit=limit,
         offset=offset,
+        idle_rule=period.idle_rule,
     )
 
 
@@ -200,4 +203,5 @@ def _table_line(row: CostRow) -> list[object]:
         row.inferences,
         row.usd_per_1m_tokens_amount,
         row.tokens,
+        row.idle_amount,
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -24,6 +24,19 @@ class GroupBy(StrEnum):
 class Step(StrEnum):
     HOUR = "hour"
     DAY = "day"
+
+
+class IdleRule(StrEnum):
+    """What a table does with idle: a row of its own, left out, or shared among the groups."""
+
+    SEPARATE = "separate"
+    HIDDEN = "hidden"
+    BY_COST = "by-cost"
+    BY_GPU_TIME = "by-gpu-time"
+
+    @property
+    def is_shared(self) -> bool:
+        return self in (IdleRule.BY_COST, IdleRule.BY_GPU_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,19 @@ class Spend:
     @property
     def total_amount(self) -> Decimal:
         """All allocated costs, sealed and estimated, without idle."""
+        return self.allocated_amount + self.estimated_amount
+
+
+@dataclass(frozen=True, slots=True)
+class MonthSpend:
+    """What a team spent this month; the estimate is that of hours not sealed yet."""
+
+    allocated_amount: Decimal
+    estimated_amount: Decimal
+    has_demo_data: bool
+
+    @property
+    def total_amount(self) -> Decimal:
         return self.allocated_amount + self.estimated_amount
 
 
@@ -109,10 +135,16 @@ class CostRow:
     # Of language models; None where no token was counted.
     tokens: int | None = None
     previous_amount: Decimal | None = None
+    # Its part of idle, where idle is shared; not in the amount, nor in what is derived from it.
+    idle_amount: Decimal = ZERO
 
     @property
     def amount(self) -> Decimal:
         return self.allocated_amount + self.estimated_amount
+
+    @property
+    def amount_with_idle(self) -> Decimal:
+        return self.amount + self.idle_amount
 
     @property
     def used_amount(self) -> Decimal | None:
@@ -155,8 +187,9 @@ class CostTable:
     """Rows, the most expensive first, and one idle row in results for the whole fleet.
 
     `others_amount` is that of the groups beyond the limit, of `row_count` in all. The amounts of the
-    rows, the others and idle sum to `total_amount` exactly. `is_unpriced`: no group has a price, so that
-    the total is not known.
+    rows, the others and idle sum to `total_amount` exactly: idle as a row, or as the parts of the rows and
+    others where it is shared, or not at all where it is hidden. `is_unpriced`: no group has a price, so
+    that the total is not known.
     """
 
     start: datetime
@@ -170,6 +203,13 @@ class CostTable:
     row_count: int = 0
     offset: int = 0
     is_unpriced: bool = False
+    # What was done with idle: separate where it could not be shared.
+    idle_rule: IdleRule = IdleRule.SEPARATE
+    others_idle_amount: Decimal = ZERO
+
+    @property
+    def others_amount_with_idle(self) -> Decimal:
+        return self.others_amount + self.others_idle_amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +220,19 @@ class CostPoint:
     key: GroupKey
     amount: Decimal
     is_estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ChangeMark:
+    """What changed in a deployment, such as "r3 promoted"."""
+
+    at: datetime
+    text: str
+
+    def bar_at(self, step: Step) -> datetime:
+        """The time of the bar that it is in."""
+        hour = self.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        return hour if step is Step.HOUR else hour.replace(hour=0)
 
 
 @dataclass(frozen=True, slots=True)

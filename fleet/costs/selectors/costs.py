@@ -10,43 +10,48 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from heapq import nlargest
 
 from django.db.models import Max, Sum
-from django.db.models.fields.json import KT
 
+from fleet.costs.domain import idle as idle_shares
 from fleet.costs.domain.results import (
     ZERO,
     CostRow,
     CostTable,
     GroupBy,
     GroupKey,
+    IdleRule,
+    MonthSpend,
     Spend,
 )
-from fleet.costs.selectors import open_hours, sealed, unpriced, usage
-from fleet.costs.selectors.open_hours import Estimate, OpenSum
+from fleet.costs.selectors import open_hours, ranking, sealed, unpriced, usage
+from fleet.costs.selectors.open_hours import Unsealed
+from fleet.costs.selectors.ranking import GroupTotal, Ranking
 from fleet.costs.selectors.sealed import Scope, SealedSum
 from fleet.gpus.domain.intervals import HOUR, HOUR_MS
 from fleet.gpus.domain.shares import GPU_PPM
-from fleet.models import GpuLease, LedgerKind, SealedHour, UnpricedHour
+from fleet.models import GpuLease, SealedHour
 from portal.core import clock
 from portal.core.money import MICRO
 
 Teams = Collection[str] | None
 
 
-def month_to_date(*, team_slug: str | None) -> Spend:
-    """This calendar month, UTC."""
+def spent_this_month(*, team_slug: str) -> MonthSpend:
+    """This calendar month, UTC, up to now. In three queries, because pages that show much else show it."""
     now = clock.now()
     start = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return spend(team_slugs=None if team_slug is None else [team_slug], start=start, end=now)
+    scope = Scope([team_slug])
+    unsealed = open_hours.read(scope.team_slugs, start, now)
+    whole = ranking.rank(scope, start, now, None, unsealed, limit=0)
+    return MonthSpend(whole.held.allocated, whole.held.estimated, whole.has_demo_data)
 
 
 def spend(*, team_slugs: Teams, start: datetime, end: datetime) -> Spend:
     """Costs of the hours that start in [start, end)."""
-    estimate = open_hours.estimate(Scope(team_slugs), start, end, GroupBy.TEAM)
-    rows = sealed.sums(Scope(team_slugs), start, end, GroupBy.TEAM)
-    return _spend(team_slugs, start, end, list(rows), estimate)
+    unsealed = open_hours.read(team_slugs, start, end)
+    whole = ranking.rank(Scope(team_slugs), start, end, None, unsealed, limit=0)
+    return _spend(team_slugs, start, end, whole, unsealed)
 
 
 def gpus_in_use(*, team_slug: str) -> Decimal:
@@ -70,76 +75,74 @@ def table(
     deployment: str = "",
     limit: int | None = None,
     offset: int = 0,
+    unsealed: Unsealed | None = None,
+    idle_rule: IdleRule = IdleRule.SEPARATE,
 ) -> CostTable:
     """One row for each group, with the change from the previous period of equal length. With a limit:
     so many of the most expensive ones after `offset`. A deployment's name limits all of it to that one.
+    Idle stays separate between clusters, each of which has its own, and where nothing was held.
     """
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
-    estimate = open_hours.estimate(scope, start, end, group_by)
-    rows = list(sealed.sums(scope, start, end, group_by))
-    totals = _totals(rows)
-    _add_estimate(totals, estimate.sums)
-    _add_unpriced(totals, scope, start, end, group_by)
-    held = [key for key in totals if not key.is_idle]
-    shown = _most_expensive(totals, held, None if limit is None else offset + limit)[offset:]
-    idle_keys = [key for key in totals if key.is_idle]
-    previous = _previous(scope, start, end, group_by, shown if len(shown) < len(held) else None)
+    unsealed = unsealed or open_hours.read(team_slugs, start, end)
+    whole = ranking.rank(scope, start, end, group_by, unsealed, limit=limit, offset=offset)
+    keys = [total.key for total in whole.page]
+    is_part = len(keys) < whole.held_count
+    previous = _previous(scope, start, end, group_by, keys if is_part else None)
+    narrow_to = keys if is_part or deployment else None
     used = usage.by_group(
-        start=start,
-        end=end,
-        group_by=group_by,
-        team_slugs=team_slugs,
-        keys=shown if len(shown) < len(held) or deployment else None,
+        start=start, end=end, group_by=group_by, team_slugs=team_slugs, keys=narrow_to
     )
-    costs = [_row(key, totals[key], previous.amounts, used) for key in shown]
-    idle = [_row(key, totals[key], previous.amounts, {}) for key in idle_keys]
+    rule = _rule(idle_rule, whole, group_by)
+    parts = _idle_parts(whole, rule)
+    pairs = zip(whole.page, parts, strict=True)
+    rows = [_row(total, previous.amounts, used, part) for total, part in pairs]
+    idle = [_row(total, previous.amounts, {}) for total in whole.idle]
+    idle_amount = sum((row.amount for row in idle), ZERO)
     return CostTable(
         start=start,
         end=end,
-        rows=tuple(costs),
-        idle=_merged(idle) if idle else None,
-        total_amount=sum((total.amount for total in totals.values()), ZERO),
-        others_amount=sum((totals[key].amount for key in held), ZERO)
-        - sum((row.amount for row in costs), ZERO),
-        row_count=len(held),
+        rows=tuple(rows),
+        idle=_merged(idle) if idle and rule is IdleRule.SEPARATE else None,
+        total_amount=whole.held.amount + (ZERO if rule is IdleRule.HIDDEN else idle_amount),
+        others_amount=whole.held.amount - sum((row.amount for row in rows), ZERO),
+        row_count=whole.held_count,
         offset=offset,
-        is_unpriced=bool(totals) and all(total.is_unpriced for total in totals.values()),
-        previous_total_amount=previous.total or None,
-        spend=_spend(team_slugs, start, end, rows, estimate),
+        is_unpriced=whole.is_unpriced,
+        previous_total_amount=previous.total_by(rule) or None,
+        spend=_spend(team_slugs, start, end, whole, unsealed),
+        idle_rule=rule,
+        others_idle_amount=idle_amount - sum(parts, ZERO) if rule.is_shared else ZERO,
     )
 
 
-def _most_expensive(
-    totals: Mapping[GroupKey, _Total], keys: Collection[GroupKey], count: int | None
-) -> list[GroupKey]:
-    """Equal amounts by name. Only names of groups that may be among them are made."""
-    amounts = {key: totals[key].amount for key in keys}
-    if count and count < len(amounts):
-        least = nlargest(count, amounts.values())[-1]
-        amounts = {key: amount for key, amount in amounts.items() if amount >= least}
-    return sorted(amounts, key=lambda key: (-amounts[key], key.label))[:count]
+def _rule(rule: IdleRule, whole: Ranking, group_by: GroupBy) -> IdleRule:
+    is_possible = group_by is not GroupBy.CLUSTER and whole.held.weight(rule) > 0
+    return IdleRule.SEPARATE if rule.is_shared and not is_possible else rule
 
 
-@dataclass(slots=True)
-class _Total:
-    allocated: Decimal = ZERO
-    estimated: Decimal = ZERO
-    gpu_ms: int = 0
-    unpriced_gpu_ms: int = 0
-
-    @property
-    def amount(self) -> Decimal:
-        return self.allocated + self.estimated
-
-    @property
-    def is_unpriced(self) -> bool:
-        return self.amount == 0 and 0 < self.gpu_ms <= self.unpriced_gpu_ms
+def _idle_parts(whole: Ranking, rule: IdleRule) -> list[Decimal]:
+    """Of each row of the page, what it bears of idle."""
+    if not rule.is_shared:
+        return [ZERO] * len(whole.page)
+    amount = sum((total.amount for total in whole.idle), ZERO)
+    parts = idle_shares.share(
+        int(amount / MICRO),
+        [total.weight(rule) for total in whole.page],
+        before=whole.before.weight(rule),
+        whole=whole.held.weight(rule),
+    )
+    return [Decimal(part).scaleb(-6) for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
 class _Previous:
     amounts: Mapping[GroupKey, Decimal]
     total: Decimal
+
+    def total_by(self, rule: IdleRule) -> Decimal:
+        if rule is not IdleRule.HIDDEN:
+            return self.total
+        return self.total - sum((a for key, a in self.amounts.items() if key.is_idle), ZERO)
 
 
 def _previous(
@@ -181,35 +184,18 @@ def _amounts(sums: Iterable[SealedSum]) -> dict[GroupKey, Decimal]:
     return amounts
 
 
-def _totals(sums: Iterable[SealedSum]) -> dict[GroupKey, _Total]:
-    totals: dict[GroupKey, _Total] = defaultdict(_Total)
-    for one in sums:
-        total = totals[one.key]
-        total.allocated += one.amount
-        total.gpu_ms += one.gpu_ms
-    return totals
-
-
 def _spend(
-    team_slugs: Teams,
-    start: datetime,
-    end: datetime,
-    sums: Sequence[SealedSum],
-    estimate: Estimate,
+    team_slugs: Teams, start: datetime, end: datetime, whole: Ranking, unsealed: Unsealed
 ) -> Spend:
-    held = [one for one in sums if not one.key.is_idle]
-    allocated = [one for one in estimate.sums if not one.key.is_idle]
-    idle = [one.amount for one in estimate.sums if one.key.is_idle]
-    gpu_ms = sum(one.gpu_ms for one in held) + sum(one.gpu_ms for one in allocated)
     return Spend(
-        allocated_amount=sum((one.amount for one in held), ZERO),
-        estimated_amount=sum((one.amount for one in allocated), ZERO),
-        idle_amount=sum((one.amount for one in sums if one.key.is_idle), ZERO) + sum(idle, ZERO),
-        gpu_hours=_hours(gpu_ms),
+        allocated_amount=whole.held.allocated,
+        estimated_amount=whole.held.estimated,
+        idle_amount=sum((total.amount for total in whole.idle), ZERO),
+        gpu_hours=_hours(whole.held.gpu_ms),
         sealed_to=_sealed_to(),
-        has_demo_data=any(one.is_demo for one in sums),
+        has_demo_data=whole.has_demo_data,
         unpriced=unpriced.list_nodes(
-            team_slugs=team_slugs, start=start, end=end, running=estimate.unpriced
+            team_slugs=team_slugs, start=start, end=end, running=unsealed.unpriced
         ),
     )
 
@@ -220,60 +206,25 @@ def _sealed_to() -> datetime | None:
     return min((row["last"] + HOUR for row in last), default=None)
 
 
-def _add_estimate(totals: dict[GroupKey, _Total], sums: Iterable[OpenSum]) -> None:
-    for one in sums:
-        total = totals[one.key]
-        total.estimated += one.amount
-        total.gpu_ms += one.gpu_ms
-        if not one.is_priced:
-            total.unpriced_gpu_ms += one.gpu_ms
-
-
-def _add_unpriced(
-    totals: dict[GroupKey, _Total],
-    scope: Scope,
-    start: datetime,
-    end: datetime,
-    group_by: GroupBy,
-) -> None:
-    if not UnpricedHour.objects.filter(hour__gte=start, hour__lt=end).exists():
-        return
-    rows = unpriced.rows_of(sealed.rows_in(scope, start, end))
-    names = usage.grouping_labels(group_by)
-    fields = ("cluster_name",) if group_by is GroupBy.CLUSTER else ("team_slug", *names)
-    grouped = rows.annotate(**{name: KT(f"workload_labels__{name}") for name in names})
-    for row in grouped.values("kind", "namespace", *fields).annotate(ms=Sum("gpu_milliseconds")):
-        is_idle = row["kind"] == LedgerKind.IDLE or (
-            row["kind"] == LedgerKind.ADJUSTMENT and not row["namespace"]
-        )
-        key = usage.key_for(
-            group_by,
-            team_slug=row.get("team_slug", ""),
-            labels=row,
-            cluster_name=row.get("cluster_name", ""),
-            is_idle=is_idle,
-        )
-        totals[key].unpriced_gpu_ms += row["ms"]
-
-
 def _row(
-    key: GroupKey,
-    total: _Total,
+    total: GroupTotal,
     previous: Mapping[GroupKey, Decimal],
     usage_by_key: Mapping[GroupKey, usage.GroupUsage],
+    idle_amount: Decimal = ZERO,
 ) -> CostRow:
-    group_usage = None if key.is_idle else usage_by_key.get(key)
+    group_usage = None if total.key.is_idle else usage_by_key.get(total.key)
     return CostRow(
-        key=key,
+        key=total.key,
         allocated_amount=total.allocated,
         estimated_amount=total.estimated,
         gpu_hours=_hours(total.gpu_ms),
-        unpriced_gpu_hours=_hours(total.unpriced_gpu_ms),
+        unpriced_gpu_hours=_hours(total.unpriced_ms),
         utilisation=group_usage.utilisation if group_usage else None,
         utilisation_source=group_usage.source if group_usage else "",
         inferences=group_usage.inferences if group_usage else None,
         tokens=(group_usage.tokens or None) if group_usage else None,
-        previous_amount=previous.get(key),
+        previous_amount=previous.get(total.key),
+        idle_amount=idle_amount,
     )
 
 

@@ -6,13 +6,13 @@ A kept estimate is as of at most a few minutes ago (fleet.costs.services.open_ho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import BigIntegerField, Sum
+from django.db.models import BigIntegerField, QuerySet, Sum
 from django.db.models.functions import Cast
 
 from fleet.costs.domain.results import GroupBy, GroupKey, LedgerEntry
@@ -49,25 +49,59 @@ class Estimate:
     unpriced: Mapping[int, int]
 
 
-def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None) -> Estimate:
-    """None is no grouping: all that is not idle."""
-    now, fresh = clock.now(), list_kept()
-    clusters = {hour.cluster_id for hour in fresh}
+@dataclass(frozen=True, slots=True)
+class Unsealed:
+    """The unsealed hours of a period, read once for all sums of a page: what is kept of large clusters,
+    and the holders on nodes of the others.
+    """
+
+    kept: Sequence[OpenHour]
+    entries: Sequence[LedgerEntry]
+    unpriced: Mapping[int, int]
+
+
+def read(team_slugs: Collection[str] | None, start: datetime, end: datetime) -> Unsealed:
+    """With teams: of the others only nodes on which they held GPUs, with all of the holders there."""
+    fresh = list_kept()
     kept = [hour for hour in fresh if start <= hour.hour < end]
     live = metering.estimate(
         start=start,
         end=end,
-        now=now,
-        without_clusters=clusters,
-        team_slugs=scope.team_slugs,
+        now=clock.now(),
+        without_clusters={hour.cluster_id for hour in fresh},
+        team_slugs=team_slugs,
     )
     unpriced = Counter(live.unpriced)
     for hour in kept:
         unpriced.update(hour.unpriced_nodes)
-    sums = [_sum_of(entry, group_by) for entry in live.entries if _is_in(entry, scope)]
-    if kept:
-        sums += _kept_sums(scope, kept, group_by)
-    return Estimate(sums, unpriced)
+    return Unsealed(kept, live.entries, unpriced)
+
+
+def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None) -> Estimate:
+    """None is no grouping: all that is not idle."""
+    unsealed = read(scope.team_slugs, start, end)
+    return Estimate(sums(unsealed, scope, group_by), unsealed.unpriced)
+
+
+def sums(unsealed: Unsealed, scope: Scope, group_by: GroupBy | None) -> list[OpenSum]:
+    """A group may come several times."""
+    live = [_sum_of(entry, group_by) for entry in entries_in(unsealed, scope)]
+    return [*live, *_kept_sums(unsealed, scope, group_by)]
+
+
+def entries_in(unsealed: Unsealed, scope: Scope) -> list[LedgerEntry]:
+    return [entry for entry in unsealed.entries if _is_in(entry, scope)]
+
+
+def kept_rows(unsealed: Unsealed, scope: Scope) -> QuerySet[OpenHourSum]:
+    rows = OpenHourSum.objects.filter(open_hour__in=[hour.pk for hour in unsealed.kept])
+    if scope.team_slugs is not None:
+        rows = rows.filter(team_slug__in=scope.team_slugs, is_idle=False)
+    if scope.models:
+        rows = rows.filter(model__in=scope.models)
+    if scope.deployments:
+        rows = rows.filter(deployment__in=scope.deployments)
+    return rows
 
 
 def entries(scope: Scope, start: datetime, end: datetime) -> list[LedgerEntry]:
@@ -76,12 +110,18 @@ def entries(scope: Scope, start: datetime, end: datetime) -> list[LedgerEntry]:
     return [entry for entry in live.entries if _is_in(entry, scope)]
 
 
+def names_of(entry: LedgerEntry, group_by: GroupBy | None) -> list[Any]:
+    """The columns of the entry's group, as of a grouping in SQL."""
+    if group_by is None:
+        return []
+    if group_by is GroupBy.CLUSTER:
+        return [entry.cluster_name]
+    return [entry.team_slug, *map(entry.labels.get, usage.grouping_labels(group_by))]
+
+
 def _sum_of(entry: LedgerEntry, group_by: GroupBy | None) -> OpenSum:
     is_idle = entry.kind == LedgerKind.IDLE
-    values: list[Any] = [entry.cluster_name]
-    if group_by is not GroupBy.CLUSTER:
-        values = [entry.team_slug, *map(entry.labels.get, usage.grouping_labels(group_by))]
-    key = usage.key_of(group_by, values, is_idle=is_idle)
+    key = usage.key_of(group_by, names_of(entry, group_by), is_idle=is_idle)
     return OpenSum(entry.hour, key, entry.cost_amount, entry.gpu_milliseconds, entry.is_priced)
 
 
@@ -95,26 +135,19 @@ def _is_in(entry: LedgerEntry, scope: Scope) -> bool:
     )
 
 
-def _kept_sums(scope: Scope, kept: list[OpenHour], group_by: GroupBy | None) -> list[OpenSum]:
-    hours = {hour.pk: hour for hour in kept}
-    rows = OpenHourSum.objects.filter(open_hour__in=hours)
-    if scope.team_slugs is not None:
-        rows = rows.filter(team_slug__in=scope.team_slugs, is_idle=False)
-    if scope.models:
-        rows = rows.filter(model__in=scope.models)
-    if scope.deployments:
-        rows = rows.filter(deployment__in=scope.deployments)
+def _kept_sums(unsealed: Unsealed, scope: Scope, group_by: GroupBy | None) -> Iterator[OpenSum]:
+    if not unsealed.kept:
+        return
+    hours = {hour.pk: hour for hour in unsealed.kept}
     cost, ms = (Cast(Sum(n), BigIntegerField()) for n in ("cost_micros", "gpu_milliseconds"))
     names: tuple[str, ...] = ()
     if group_by not in (None, GroupBy.CLUSTER):
         names = ("team_slug", *usage.grouping_labels(group_by))
-    grouped = rows.values_list("open_hour", "is_idle", "is_priced", *names).annotate(
+    columns = kept_rows(unsealed, scope).values_list("open_hour", "is_idle", "is_priced", *names)
+    for pk, is_idle, is_priced, *group, cost_micros, gpu_ms in columns.annotate(
         cost=cost, ms=ms
-    )
-    sums = []
-    for pk, is_idle, is_priced, *group, cost_micros, gpu_ms in grouped.order_by():
+    ).order_by():
         values = group or [hours[pk].cluster.name]
         key = usage.key_of(group_by, values, is_idle=is_idle)
         amount = Decimal(cost_micros).scaleb(-6)
-        sums.append(OpenSum(hours[pk].hour, key, amount, gpu_ms, is_priced))
-    return sums
+        yield OpenSum(hours[pk].hour, key, amount, gpu_ms, is_priced)

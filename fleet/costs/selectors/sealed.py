@@ -12,9 +12,21 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import BigIntegerField, Case, Model, Q, QuerySet, Sum, Value, When
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    DecimalField,
+    ExpressionWrapper,
+    F,
+    Model,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+    When,
+)
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce, TruncDay
+from django.db.models.functions import Cast, Coalesce, Round, TruncDay
 
 from fleet.costs.domain.results import GroupBy, GroupKey, Step
 from fleet.costs.selectors import usage
@@ -22,10 +34,9 @@ from fleet.costs.selectors.ledger_filter import IDLE
 from fleet.gpus.domain.intervals import HOUR
 from fleet.models import LedgerDay, LedgerMonth, LedgerRow, LedgerTeamDay, LedgerTeamHour
 from portal.core import clock
-from portal.core.money import MICRO
 
 _DAY = timedelta(days=1)
-_LABELS = ("model", "deployment", "revision")
+_MICROS = DecimalField(max_digits=30, decimal_places=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +104,44 @@ def sums(
     step: Step | None = None,
 ) -> Iterator[SealedSum]:
     """Of the hours that start in [start, end). A group may come several times; None is all of them."""
+    count = len(names_of(group_by))
+    for rows in grouped(scope, start, end, group_by, step=step):
+        for is_idle, is_demo, *values in rows:
+            yield SealedSum(
+                at=_step_of(values[count], step) if step else None,
+                key=usage.key_of(group_by, values[:count], is_idle=is_idle),
+                is_demo=is_demo,
+                amount=Decimal(values[-2]).scaleb(-6),
+                gpu_ms=values[-1],
+            )
+
+
+def grouped(
+    scope: Scope,
+    start: datetime,
+    end: datetime,
+    group_by: GroupBy | None,
+    *,
+    step: Step | None = None,
+    with_rows: bool = False,
+) -> Iterator[QuerySet[Any, Any]]:
+    """The queries whose rows together are the sums: idle, demo, the names of the group, the time where a
+    step was requested, micro-dollars and GPU milliseconds. With rows: those of the ledger as they are, for
+    a statement that adds them up; PostgreSQL would sort them for sums of their own.
+    """
     period = Period(None, [(start, end)])
     if step is not Step.HOUR:
         period = cut(start, end, now=clock.now())
     by_team = group_by in (None, GroupBy.TEAM, GroupBy.CLUSTER) and not scope.has_names
     if period.days:
         yield from _of_days(scope, period.days, group_by, step, by_team=by_team)
-    for span in period.hours:
+    for first, last in period.hours:
         if by_team:
-            yield from _of_team_hours(scope, span, group_by, step)
+            hours = LedgerTeamHour.objects.filter(hour__gte=first, hour__lt=last)
+            yield _summed(_of_teams(hours, scope), group_by, "hour" if step else "")
         else:
-            yield from _of_rows(scope, span, group_by, step)
+            rows = rows_in(scope, first, last)
+            yield columns_of_rows(rows, group_by) if with_rows else _of_rows(rows, group_by, step)
 
 
 def _of_days(
@@ -113,19 +151,15 @@ def _of_days(
     step: Step | None,
     *,
     by_team: bool,
-) -> Iterator[SealedSum]:
+) -> Iterator[QuerySet[Any, Any]]:
     months = None if by_team or step else months_in(days, today=clock.now().astimezone(UTC).date())
     if months:
         rows: QuerySet[Any] = LedgerMonth.objects.filter(month__gte=months[0], month__lt=months[1])
-        for _, one in _summed(_named(_of_teams(rows, scope), scope), group_by, ""):
-            yield one
+        yield _summed(_named(_of_teams(rows, scope), scope), group_by, "")
     model: type[Model] = LedgerTeamDay if by_team else LedgerDay
     for first, last in _beside(days, months):
         rows = model._default_manager.filter(day__gte=first, day__lt=last)
-        rows = _named(_of_teams(rows, scope), scope)
-        for day, one in _summed(rows, group_by, "day" if step else ""):
-            one.at = datetime.combine(day, time(), tzinfo=UTC) if step else None
-            yield one
+        yield _summed(_named(_of_teams(rows, scope), scope), group_by, "day" if step else "")
 
 
 def _beside(days: tuple[date, date], months: tuple[date, date] | None) -> list[tuple[date, date]]:
@@ -143,15 +177,6 @@ def _named(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
     return rows
 
 
-def _of_team_hours(
-    scope: Scope, span: tuple[datetime, datetime], group_by: GroupBy | None, step: Step | None
-) -> Iterator[SealedSum]:
-    rows = _of_teams(LedgerTeamHour.objects.filter(hour__gte=span[0], hour__lt=span[1]), scope)
-    for hour, one in _summed(rows, group_by, "hour" if step else ""):
-        one.at = _step_of(hour, step) if step else None
-        yield one
-
-
 def _of_teams(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
     if scope.team_slugs is None:
         return rows
@@ -160,45 +185,44 @@ def _of_teams(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
 
 def _summed(
     rows: QuerySet[Any], group_by: GroupBy | None, time_name: str
-) -> Iterator[tuple[Any, SealedSum]]:
-    """Each sum without its time, which stands before it; None without a `time_name`."""
-    names = _names(group_by)
+) -> QuerySet[Any, tuple[Any, ...]]:
     times = (time_name,) if time_name else ()
     # PostgreSQL adds integers to a decimal, which takes longer to read.
     cost, ms = (Cast(Sum(n), BigIntegerField()) for n in ("cost_micros", "gpu_milliseconds"))
-    grouped = rows.values_list("is_idle", "is_demo", *names, *times).annotate(cost=cost, ms=ms)
-    end = 2 + len(names)
-    for values in grouped.order_by():
-        key = usage.key_of(group_by, values[2:end], is_idle=values[0])
-        amount = Decimal(values[-2]).scaleb(-6)
-        yield (
-            values[end] if times else None,
-            SealedSum(None, key, is_demo=values[1], amount=amount, gpu_ms=values[-1]),
-        )
+    columns = rows.values_list("is_idle", "is_demo", *names_of(group_by), *times)
+    summed: QuerySet[Any, tuple[Any, ...]] = columns.annotate(cost=cost, ms=ms).order_by()
+    return summed
+
+
+def columns_of_rows(
+    rows: QuerySet[LedgerRow], group_by: GroupBy | None
+) -> QuerySet[Any, tuple[Any, ...]]:
+    """As the columns of `grouped`, without a time."""
+    cost = ExpressionWrapper(F("cost_amount") * 1_000_000, _MICROS)
+    columns = _labelled(rows, group_by).annotate(cost=Cast(Round(cost), BigIntegerField()))
+    return columns.values_list("idle", "is_demo", *names_of(group_by), "cost", "gpu_milliseconds")
 
 
 def _of_rows(
-    scope: Scope, span: tuple[datetime, datetime], group_by: GroupBy | None, step: Step | None
-) -> Iterator[SealedSum]:
-    rows = rows_in(scope, *span)
-    names = _names(group_by)
-    needed = {name: KT(f"workload_labels__{name}") for name in names if name in _LABELS}
-    columns = rows.annotate(
-        idle=Case(When(IDLE, then=Value(True)), default=Value(False)),  # noqa: FBT003  a column
-        at=TruncDay("hour") if step is Step.DAY else Coalesce("hour", "hour"),
-        **needed,
+    rows: QuerySet[LedgerRow], group_by: GroupBy | None, step: Step | None
+) -> QuerySet[Any, tuple[Any, ...]]:
+    columns = _labelled(rows, group_by).annotate(
+        at=TruncDay("hour") if step is Step.DAY else Coalesce("hour", "hour")
     )
     times = ("at",) if step else ()
-    grouped = columns.values("idle", "is_demo", *times, *names).annotate(
-        amount=Sum("cost_amount"), ms=Sum("gpu_milliseconds")
+    # SQLite adds decimals as floating point.
+    micros = Round(ExpressionWrapper(Sum("cost_amount") * 1_000_000, _MICROS))
+    return (
+        columns.values_list("idle", "is_demo", *names_of(group_by), *times)
+        .annotate(cost=Cast(micros, BigIntegerField()), ms=Sum("gpu_milliseconds"))
+        .order_by()
     )
-    for row in grouped.order_by():
-        values = [row[name] for name in names]
-        key = usage.key_of(group_by, values, is_idle=row["idle"])
-        # SQLite adds decimals as floating point.
-        amount = row["amount"].quantize(MICRO)
-        at = row["at"] if step else None
-        yield SealedSum(at, key, is_demo=row["is_demo"], amount=amount, gpu_ms=row["ms"])
+
+
+def _labelled(rows: QuerySet[LedgerRow], group_by: GroupBy | None) -> QuerySet[LedgerRow]:
+    labels = {name: KT(f"workload_labels__{name}") for name in usage.grouping_labels(group_by)}
+    idle = Case(When(IDLE, then=Value(True)), default=Value(False))  # noqa: FBT003  a column
+    return rows.annotate(idle=idle, **labels)
 
 
 def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]:
@@ -214,7 +238,7 @@ def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]
     return rows
 
 
-def _names(group_by: GroupBy | None) -> tuple[str, ...]:
+def names_of(group_by: GroupBy | None) -> tuple[str, ...]:
     if group_by is None:
         return ()
     if group_by is GroupBy.CLUSTER:
@@ -222,8 +246,11 @@ def _names(group_by: GroupBy | None) -> tuple[str, ...]:
     return ("team_slug", *usage.grouping_labels(group_by))
 
 
-def _step_of(hour: datetime, step: Step) -> datetime:
-    return hour.astimezone(UTC).replace(hour=0) if step is Step.DAY else hour
+def _step_of(at: date, step: Step) -> datetime:
+    """Of a day, or of an hour in it."""
+    if not isinstance(at, datetime):
+        return datetime.combine(at, time(), tzinfo=UTC)
+    return at.astimezone(UTC).replace(hour=0) if step is Step.DAY else at
 
 
 def _floor(at: datetime) -> datetime:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from fleet.costs.domain.results import OTHERS, CostPoint, GroupBy, GroupKey, Step
 from fleet.costs.selectors import costs, open_hours, sealed
 from fleet.costs.selectors.costs import Teams
+from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.selectors.sealed import Scope
 
 _Amounts = dict[tuple[datetime, GroupKey, bool], Decimal]
@@ -24,30 +26,37 @@ def series(
     step: Step = Step.DAY,
     deployment: str = "",
     named: Collection[GroupKey] | None = None,
+    unsealed: Unsealed | None = None,
 ) -> list[CostPoint]:
     """Points ordered by time, then group. A group without cost at a time has no point. Groups that are
     not `named` are summed up as OTHERS; None names all.
     """
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
+    period = _Period(start, end, step, unsealed or open_hours.read(team_slugs, start, end))
     if named is None:
-        return _points(_amounts(scope, start, end, group_by, step))
+        return _points(_amounts(scope, period, group_by))
     if group_by is GroupBy.CLUSTER:
-        return _points(_merged(_amounts(scope, start, end, group_by, step), named))
-    of_named = _amounts(costs.narrow(scope, named), start, end, group_by, step) if named else {}
-    whole = _amounts(scope, start, end, None, step)
-    return _points(_with_others(of_named, whole, frozenset(named)))
+        return _points(_merged(_amounts(scope, period, group_by), named))
+    of_named = _amounts(costs.narrow(scope, named), period, group_by) if named else {}
+    return _points(_with_others(of_named, _amounts(scope, period, None), frozenset(named)))
 
 
-def _amounts(
-    scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None, step: Step
-) -> _Amounts:
+@dataclass(frozen=True, slots=True)
+class _Period:
+    start: datetime
+    end: datetime
+    step: Step
+    unsealed: Unsealed
+
+
+def _amounts(scope: Scope, period: _Period, group_by: GroupBy | None) -> _Amounts:
     amounts: _Amounts = defaultdict(Decimal)
-    for one in sealed.sums(scope, start, end, group_by, step=step):
+    for one in sealed.sums(scope, period.start, period.end, group_by, step=period.step):
         if one.at is not None:
             amounts[one.at, one.key, False] += one.amount
-    for open_sum in open_hours.estimate(scope, start, end, group_by).sums:
+    for open_sum in open_hours.sums(period.unsealed, scope, group_by):
         hour = open_sum.hour.astimezone(UTC)
-        at = hour.replace(hour=0) if step is Step.DAY else hour
+        at = hour.replace(hour=0) if period.step is Step.DAY else hour
         amounts[at, open_sum.key, True] += open_sum.amount
     return amounts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -47,44 +47,32 @@ def by_group(
     if group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
         sums = readings.of_teams(start=start, end=end, team_slugs=team_slugs)
     else:
-        slugs = team_slugs if keys is None else sorted({key.team_slug for key in keys})
-        deployments = {key.deployment for key in keys or ()} - {""}
         sums = readings.of_workloads(
-            start=start, end=end, team_slugs=slugs, deployments=sorted(deployments)
+            start=start,
+            end=end,
+            team_slugs=team_slugs if keys is None else sorted({key.team_slug for key in keys}),
+            labels=grouping_labels(group_by),
+            models=_all_named(key.model for key in keys or ()),
+            deployments=_all_named(key.deployment for key in keys or ()),
         )
     groups: dict[GroupKey, list[ReadingSum]] = defaultdict(list)
     for one in sums:
-        key = key_for(
-            group_by, team_slug=one.team_slug, labels=one.labels, cluster_name=one.cluster_name
-        )
-        groups[key].append(one)
+        values = [one.team_slug, *one.labels]
+        if group_by is GroupBy.CLUSTER:
+            values = [one.cluster_name]
+        groups[key_of(group_by, values, is_idle=False)].append(one)
     return {key: _sum_up(of_group) for key, of_group in groups.items()}
 
 
-def key_for(
-    group_by: GroupBy,
-    *,
-    team_slug: str,
-    labels: Mapping[str, Any],
-    cluster_name: str,
-    is_idle: bool = False,
-) -> GroupKey:
-    if group_by is GroupBy.CLUSTER:
-        return GroupKey(cluster_name=cluster_name, is_idle=is_idle)
-    if is_idle:
-        return GroupKey(is_idle=True)
-    label_names = grouping_labels(group_by)
-    return GroupKey(
-        team_slug=team_slug,
-        model=str(labels.get("model") or "") if "model" in label_names else "",
-        deployment=str(labels.get("deployment") or "") if "deployment" in label_names else "",
-        revision=str(labels.get("revision") or "") if "revision" in label_names else "",
-    )
+def _all_named(names: Iterable[str]) -> list[str]:
+    """Empty, which is no filter, where one has no name."""
+    unique = set(names)
+    return [] if "" in unique else sorted(unique)
 
 
 def key_of(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) -> GroupKey:
-    """As key_for, from the columns of a grouping: the cluster, or the team and its labels. None is no
-    grouping: all that is not idle.
+    """From the columns of a grouping: the cluster, or the team and its labels. None is no grouping: all that
+    is not idle.
     """
     if group_by is None:
         return _IDLE if is_idle else OTHERS

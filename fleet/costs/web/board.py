@@ -8,16 +8,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
+from fleet.costs.domain.anomalies import Anomaly
 from fleet.costs.domain.forecast import month_end_amount
-from fleet.costs.domain.results import UNATTRIBUTED, CostPoint, CostRow, CostTable, GroupKey, Step
-from fleet.costs.web.query import CostQuery
+from fleet.costs.domain.results import (
+    UNATTRIBUTED,
+    ChangeMark,
+    CostPoint,
+    CostRow,
+    CostTable,
+    GroupBy,
+    GroupKey,
+    IdleRule,
+    Step,
+)
+from fleet.costs.selectors.anomalies import UnusualDay
+from fleet.costs.web.query import IDLE_RULES, CostQuery
 from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
+from portal.ui.vega.marks import Mark
 
 # Groups with a colour of their own in the chart.
 NAMED = 6
+_MOST_UNUSUAL = 5
 _CENT = Decimal("0.01")
 
 
@@ -25,10 +39,19 @@ _CENT = Decimal("0.01")
 class Row:
     cost: CostRow
     ledger_url: str
+    # The page of what the row is of; empty for idle and what is not attributed.
+    name_url: str = ""
 
     @property
     def utilisation_percent(self) -> float | None:
         return None if self.cost.utilisation is None else self.cost.utilisation * 100
+
+
+@dataclass(frozen=True, slots=True)
+class UnusualRow:
+    name: str
+    url: str
+    anomaly: Anomaly
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +68,18 @@ class CostBoard:
     # Elapsed part of the month in percent.
     elapsed_percent: Decimal | None
     usd_per_1k_inferences_amount: Decimal | None
+    # Whether idle is among what the person may see: its rule is chosen then.
+    sees_idle: bool = False
+    unusual: Sequence[UnusualRow] = ()
+
+    @property
+    def idle_rule_text(self) -> str:
+        return dict(IDLE_RULES)[self.table.idle_rule].lower()
+
+    @property
+    def other_columns(self) -> int:
+        """Of the table, beside the group and its cost with and without idle."""
+        return 8 if self.has_tokens else 6
 
     @property
     def has_tokens(self) -> bool:
@@ -92,23 +127,40 @@ def build(
     query: CostQuery,
     table: CostTable,
     points: Sequence[CostPoint],
+    changes: Sequence[ChangeMark] = (),
     budget_amount: Decimal,
     allocated: AllocatedGpus,
     now: datetime,
+    sees_idle: bool = False,
+    unusual: Sequence[UnusualDay] = (),
 ) -> CostBoard:
     elapsed = _elapsed(now) if query.is_this_month else None
     return CostBoard(
         table=table,
-        rows=[Row(row, ledger_url(query, row)) for row in table.rows],
+        rows=[Row(row, ledger_url(query, row), name_url(query, row.key)) for row in table.rows],
         idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
-        chart=_chart(points, table, query.step) if points else None,
+        chart=_chart(points, table, query.step, changes) if points else None,
         ledger_url=ledger_url(query),
         is_this_month=query.is_this_month,
         forecast_amount=_forecast(table, allocated, now) if query.is_this_month else None,
         budget_amount=budget_amount,
         elapsed_percent=None if elapsed is None else elapsed * 100,
         usd_per_1k_inferences_amount=_per_1k(table),
+        sees_idle=sees_idle,
+        unusual=unusual_rows(query, unusual),
     )
+
+
+def unusual_rows(query: CostQuery, days: Sequence[UnusualDay]) -> list[UnusualRow]:
+    """The newest in the period: of teams in the table of teams, else of deployments."""
+    is_of_teams = query.group_by is GroupBy.TEAM
+    rows = []
+    for one in days:
+        key = GroupKey(one.team_slug, deployment=one.deployment)
+        is_in = query.start.date() <= one.anomaly.day <= query.last_day
+        if is_in and is_of_teams is not bool(one.deployment):
+            rows.append(UnusualRow(key.label, name_url(query, key), one.anomaly))
+    return rows[:_MOST_UNUSUAL]
 
 
 def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
@@ -119,6 +171,25 @@ def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
     if row is not None:
         names |= _names_of(row.key)
     return f"/costs/ledger?{urlencode({k: v for k, v in names.items() if v})}"
+
+
+def name_url(query: CostQuery, key: GroupKey) -> str:
+    """Of pages of other apps, for models and deployments; of a team, its costs by deployment."""
+    if key.cluster_name:
+        return f"/fleet?{urlencode({'cluster': key.cluster_name})}"
+    if not key.team_slug:
+        return ""
+    if key.deployment:
+        return f"/deployments/{key.team_slug}/{quote(key.deployment)}"
+    if key.model:
+        name = key.model.removeprefix(f"{key.team_slug}/")
+        return f"/models/{key.team_slug}/{quote(name)}" if "/" not in name else ""
+    names = {"of": key.team_slug, "group": GroupBy.DEPLOYMENT}
+    if query.range_name:
+        names["range"] = query.range_name
+    else:
+        names |= {"start": f"{query.start:%Y-%m-%d}", "end": f"{query.last_day:%Y-%m-%d}"}
+    return f"/costs?{urlencode(names)}"
 
 
 def _names_of(key: GroupKey) -> dict[str, str]:
@@ -157,14 +228,19 @@ def _per_1k(table: CostTable) -> Decimal | None:
     return amount * 1000 / inferences if inferences else None
 
 
-def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
+def _chart(
+    points: Sequence[CostPoint], table: CostTable, step: Step, changes: Sequence[ChangeMark]
+) -> Chart:
     """The most expensive groups have their own colours, the others share one, idle is grey."""
     sums: dict[tuple[datetime, str], Decimal] = defaultdict(Decimal)
-    for point in points:
+    is_hidden = table.idle_rule is IdleRule.HIDDEN
+    shown = [point for point in points if not (is_hidden and point.key.is_idle)]
+    for point in shown:
         sums[point.at, IDLE if point.key.is_idle else point.key.label] += point.amount
     rank = {row.key.label: i for i, row in enumerate(table.rows)}
     cells = sorted(sums.items(), key=lambda cell: rank.get(cell[0][1], len(rank)))
     bars = [Bar(at, series, amount) for (at, series), amount in cells]
+    marks = [Mark(change.bar_at(step), change.text) for change in changes]
     if step is Step.HOUR:
         return stacked_bars(
             label="Cost per hour",
@@ -172,5 +248,6 @@ def _chart(points: Sequence[CostPoint], table: CostTable, step: Step) -> Chart:
             unit="$",
             time_unit="yearmonthdatehours",
             time_format="%H:%M",
+            marks=marks,
         )
-    return stacked_bars(label="Cost per day", bars=bars, unit="$")
+    return stacked_bars(label="Cost per day", bars=bars, unit="$", marks=marks)

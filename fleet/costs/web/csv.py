@@ -25,6 +25,7 @@ _TABLE_HEADER = [
     "tokens",
     "usd_per_1m_tokens",
     "previous_usd",
+    "idle_share_usd",
 ]
 _LEDGER_HEADER = [
     "hour_utc",
@@ -65,6 +66,7 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
             "" if row.tokens is None else row.tokens,
             row.usd_per_1m_tokens_amount or "",
             "" if row.previous_amount is None else row.previous_amount,
+            row.idle_amount,
         ]
         for row in rows
     )

@@ -9,9 +9,10 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from fleet.costs.domain.results import CostTable
-from fleet.costs.selectors import costs, ledger_entries, ledger_rows, series
-from fleet.costs.services import exports
+from fleet.costs.domain.results import CostTable, GroupBy
+from fleet.costs.selectors import anomalies, costs, ledger_entries, ledger_rows, open_hours, series
+from fleet.costs.selectors.open_hours import Unsealed
+from fleet.costs.services import exports, marks
 from fleet.costs.web import board as cost_board
 from fleet.costs.web import csv, ledger_query
 from fleet.costs.web import query as cost_query
@@ -31,7 +32,8 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
     now = clock.now()
     query = _query(request)
     slugs = _slugs(request, user, query)
-    table = _table(query, slugs, limit=cost_query.ROWS_PER_PAGE, offset=query.offset)
+    unsealed = open_hours.read(slugs, query.start, query.end)
+    table = _table(query, slugs, unsealed, limit=cost_query.ROWS_PER_PAGE, offset=query.offset)
     points = series.series(
         team_slugs=slugs,
         start=query.start,
@@ -39,14 +41,24 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         group_by=query.group_by,
         step=query.step,
         named=[row.key for row in table.rows[: cost_board.NAMED]],
+        unsealed=unsealed,
+    )
+    changes = marks.of_rows(
+        table.rows[: cost_board.NAMED],
+        query.group_by,
+        start=query.start,
+        end=query.end,
     )
     board = cost_board.build(
         query=query,
         table=table,
         points=points,
+        changes=changes,
         budget_amount=_budget(request, query),
         allocated=_allocated(slugs),
         now=now,
+        sees_idle=slugs is None,
+        unusual=anomalies.of_teams(anomalies.recent(), slugs),
     )
     return render(request, "costs/costs.html", _cost_context(request, query, board))
 
@@ -99,7 +111,12 @@ def _slugs(request: HttpRequest, user: User, query: CostQuery) -> Sequence[str] 
 
 
 def _table(
-    query: CostQuery, slugs: Sequence[str] | None, *, limit: int | None = None, offset: int = 0
+    query: CostQuery,
+    slugs: Sequence[str] | None,
+    unsealed: Unsealed | None = None,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
 ) -> CostTable:
     return costs.table(
         team_slugs=slugs,
@@ -108,6 +125,8 @@ def _table(
         group_by=query.group_by,
         limit=limit,
         offset=offset,
+        unsealed=unsealed,
+        idle_rule=query.idle_rule,
     )
 
 
@@ -140,6 +159,11 @@ def _cost_context(
         "groups": [
             (group, text, with_query(request, group=group, page=None))
             for group, text in cost_query.GROUPS
+        ],
+        "idle_rules": [
+            (rule, text, with_query(request, idle=rule, page=None))
+            for rule, text in cost_query.IDLE_RULES
+            if query.group_by is not GroupBy.CLUSTER or not rule.is_shared
         ],
         "previous_page": with_query(request, page=str(query.page - 1)) if query.page > 1 else "",
         "next_page": with_query(request, page=str(query.page + 1)) if board.has_more else "",

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from django import forms
 
-from fleet.costs.domain.results import GroupBy, Step
+from fleet.costs.domain.results import GroupBy, IdleRule, Step
 from portal.ui.lists import day_field
 
 RANGES = (
@@ -24,6 +24,12 @@ GROUPS = (
     (GroupBy.DEPLOYMENT, "Deployment"),
     (GroupBy.REVISION, "Revision"),
     (GroupBy.CLUSTER, "Cluster"),
+)
+IDLE_RULES = (
+    (IdleRule.SEPARATE, "Separate"),
+    (IdleRule.HIDDEN, "Hidden"),
+    (IdleRule.BY_COST, "Shared by cost"),
+    (IdleRule.BY_GPU_TIME, "Shared by GPU time"),
 )
 _DAY = timedelta(days=1)
 _BY_HOUR_UP_TO = timedelta(days=2)
@@ -43,6 +49,7 @@ class CostQuery:
     team_slug: str
     # Of the table, from 1.
     page: int = 1
+    idle_rule: IdleRule = IdleRule.SEPARATE
 
     @property
     def offset(self) -> int:
@@ -66,6 +73,7 @@ class CostForm(forms.Form):
 
     range = forms.ChoiceField(required=False, choices=RANGES)
     group = forms.ChoiceField(required=False, choices=GROUPS)
+    idle = forms.ChoiceField(required=False, choices=IDLE_RULES)
     start = day_field()
     end = day_field()
     page = forms.IntegerField(required=False, min_value=1, max_value=_LAST_PAGE)
@@ -89,6 +97,7 @@ def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str])
         group_by=GroupBy(data.get("group") or GroupBy.TEAM),
         team_slug=team if team in team_slugs else "",
         page=data.get("page") or 1,
+        idle_rule=IdleRule(data.get("idle") or IdleRule.SEPARATE),
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from fleet.telemetry.domain import language_metrics
 from fleet.telemetry.domain.counters import Reading
-from fleet.telemetry.domain.language_metrics import LanguagePage
+from fleet.telemetry.domain.language_metrics import LanguagePage, NotLanguageMetrics
 from fleet.telemetry.domain.triton_metrics import TritonPage
 
 _TRITON = "nv_inference_"
@@ -15,6 +15,13 @@ _TRITON = "nv_inference_"
 
 def read(text: str, *, models: Collection[str], at: datetime) -> Reading:
     """Raises NotTritonMetrics or NotLanguageMetrics. `models` selects those of Triton."""
+    try:
+        return _read(text, models, at)
+    except (ValueError, OverflowError) as error:
+        raise NotLanguageMetrics(f"a counter is no number: {error}") from error
+
+
+def _read(text: str, models: Collection[str], at: datetime) -> Reading:
     server = language_metrics.server_of(text)
     language = None if server is None else LanguagePage(text, server)
     if language is not None and _TRITON not in text:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from math import isnan
+from math import inf, isnan
 
-from prometheus_client.parser import text_string_to_metric_families
-
+from fleet.telemetry.domain import exposition
 from fleet.telemetry.domain.counters import Counters
 
 _COUNTERS = {
@@ -22,9 +21,11 @@ _COUNTERS = {
     "nv_inference_compute_output_duration_us": "compute_output_us",
 }
 _PENDING = "nv_inference_pending_request_count"
+_SUMMED = frozenset((*_COUNTERS, _PENDING))
 _P95 = "nv_inference_request_summary_us"
 _GPU = "nv_gpu_utilization"
 _GPU_MEMORY = "nv_gpu_memory_used_bytes"
+_PREFIX = "nv_"
 _MIB = 2**20
 
 
@@ -42,13 +43,16 @@ class TritonPage:
         self._gpu_memory: list[float] = []
         self._p95: list[float] = []
         try:
-            for family in text_string_to_metric_families(text):
-                for sample in family.samples:
-                    self._take(sample.name, sample.labels, sample.value, models)
+            for name, labels, value in exposition.samples(text):
+                if name.startswith(_PREFIX):
+                    self._take(name, labels, value, models)
         except ValueError as error:
             raise NotTritonMetrics(f"cannot be read: {error}") from error
         if "nv_inference_request_success" not in self._sums:
             raise NotTritonMetrics(f"no counters of {', '.join(models) or 'any model'}")
+        wrong = [name for name, value in self._sums.items() if not 0 <= value < inf]
+        if wrong:
+            raise NotTritonMetrics(f"{wrong[0]} is negative or no number")
 
     @property
     def counters(self) -> Counters:
@@ -73,18 +77,17 @@ class TritonPage:
         """The p95 of the slowest model and version."""
         return max(self._p95, default=None)
 
-    def _take(
-        self, name: str, labels: dict[str, str], value: float, models: Collection[str]
-    ) -> None:
-        # The parser adds OpenMetrics' suffix to counters; Triton's own names do not have it.
+    def _take(self, name: str, labels: str, value: float, models: Collection[str]) -> None:
         name = name.removesuffix("_total")
         if name == _GPU:
             self._gpus.append(value)
         elif name == _GPU_MEMORY:
             self._gpu_memory.append(value)
-        elif models and labels.get("model") not in models:
-            return
-        elif name in _COUNTERS or name == _PENDING:
-            self._sums[name] += value
-        elif name == _P95 and labels.get("quantile") == "0.95" and not isnan(value):
-            self._p95.append(value)
+        elif name in _SUMMED:
+            if not models or exposition.labels_of(labels).get("model") in models:
+                self._sums[name] += value
+        elif name == _P95 and not isnan(value):
+            of_sample = exposition.labels_of(labels)
+            is_of_model = not models or of_sample.get("model") in models
+            if is_of_model and of_sample.get("quantile") == "0.95":
+                self._p95.append(value)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Q, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
 
-from fleet.models import SummedDay, TeamUsageDay, Workload, WorkloadDay, WorkloadHour
+from fleet.models import SummedDay, TeamUsageDay, WorkloadDay, WorkloadHour
 
 _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingSum:
-    """`labels` of the workload; empty where the sum is of a team."""
+    """`labels` of the workloads in the requested order; empty where the sum is of a team. `cluster_name`
+    is empty where it is not.
+    """
 
     team_slug: str
     cluster_name: str
@@ -27,7 +30,7 @@ class ReadingSum:
     observed_ms: int
     busy_ms: int
     source: str
-    labels: Mapping[str, Any] = field(default_factory=dict)
+    labels: Sequence[str | None] = ()
 
 
 def of_teams(
@@ -36,7 +39,7 @@ def of_teams(
     """By team and cluster; one may come several times."""
     days, spans = _cut(start, end)
     hours = WorkloadHour.objects.filter(_within(spans))
-    rows = TeamUsageDay.objects.filter(day__in=days)
+    rows = TeamUsageDay.objects.filter(_of_days(days))
     if team_slugs is not None:
         hours = hours.filter(workload__team__slug__in=team_slugs)
         rows = rows.filter(team_slug__in=team_slugs)
@@ -52,31 +55,35 @@ def of_workloads(
     start: datetime,
     end: datetime,
     team_slugs: Collection[str] | None,
+    labels: Sequence[str] = (),
+    models: Collection[str] = (),
     deployments: Collection[str] = (),
 ) -> Iterator[ReadingSum]:
-    """By workload; one may come several times. With deployments: of those that serve them."""
+    """By team and these labels of the workload; one may come several times. With models or deployments:
+    of the workloads that serve them.
+    """
     days, spans = _cut(start, end)
-    workloads = Workload.objects.order_by()
-    if team_slugs is not None:
-        workloads = workloads.filter(team__slug__in=team_slugs)
-    if deployments:
-        # SQLite cannot look for text among values: KT(…)__in is no JSON there.
-        workloads = workloads.filter(labels__deployment__in=list(deployments))
-    facts = workloads.values_list("pk", "team__slug", "cluster__name", "labels")
-    known = {pk: ((team, cluster), labels) for pk, team, cluster, labels in facts}
-    tokens = F("prompt_tokens") + F("generation_tokens")
+    # SQLite cannot look for text among values: KT(…)__in is no JSON there.
+    filters: dict[str, Any] = {
+        "workload__team__slug__in": team_slugs,
+        "workload__labels__model__in": list(models) or None,
+        "workload__labels__deployment__in": list(deployments) or None,
+    }
+    wanted = {name: values for name, values in filters.items() if values is not None}
     sources: list[tuple[QuerySet[Any], Any]] = []
     if days:
-        sources.append((WorkloadDay.objects.filter(day__in=days), F("tokens")))
+        sources.append((WorkloadDay.objects.filter(_of_days(days), **wanted), F("tokens")))
     if spans:
-        sources.append((WorkloadHour.objects.filter(_within(spans)), tokens))
-    for rows, token_count in sources:
-        of_known = rows if team_slugs is None else rows.filter(workload__in=list(known))
-        for workload_id, *values in _summed(of_known, ["workload"], token_count):
-            if workload_id in known:
-                place, labels = known[workload_id]
-                row: tuple[Any, ...] = (*place, *values, labels)
-                yield ReadingSum(*row)
+        hours = WorkloadHour.objects.filter(_within(spans), **wanted)
+        sources.append((hours, F("prompt_tokens") + F("generation_tokens")))
+    for rows, tokens in sources:
+        texts = {f"label_{name}": KeyTextTransform(name, "workload__labels") for name in labels}
+        # By source, because a group has all of those that its workloads had.
+        names = ["workload__team__slug", *texts, "gpu_busy_source"]
+        for team_slug, *values in _summed(rows.annotate(**texts), names, tokens):
+            of_labels, sums = values[: len(labels)], values[len(labels) + 1 :]
+            row: tuple[Any, ...] = (team_slug, "", *sums, of_labels)
+            yield ReadingSum(*row)
 
 
 def _team_sums(rows: QuerySet[Any], team: str, cluster: str, tokens: Any) -> Iterator[ReadingSum]:
@@ -118,6 +125,20 @@ def _cut(start: datetime, end: datetime) -> tuple[list[date], list[tuple[datetim
     if at < end:
         spans.append((at, end))
     return days, spans
+
+
+def _of_days(days: list[date]) -> Q:
+    """As ranges: by a list of days PostgreSQL reads all days of a workload."""
+    ranges: list[tuple[date, date]] = []
+    for day in days:
+        if ranges and ranges[-1][1] + _DAY == day:
+            ranges[-1] = (ranges[-1][0], day)
+        else:
+            ranges.append((day, day))
+    within = Q()
+    for first, last in ranges:
+        within |= Q(day__gte=first, day__lte=last)
+    return within
 
 
 def _within(spans: list[tuple[datetime, datetime]]) -> Q:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
@@ -59,11 +59,7 @@ def poll(*, workload_ids: Collection[int] | None = None) -> int:
     targets = _targets(workload_ids)
     if not targets:
         return 0
-    with ThreadPoolExecutor(min(_THREADS, len(targets))) as pool:
-        readings = list(pool.map(_read, targets))
-    answered = [
-        (target, reading) for target, reading in zip(targets, readings, strict=True) if reading
-    ]
+    answered = read_all(targets)
     MetricSample.objects.bulk_create(
         [_sample(target.pod_id, reading) for target, reading in answered]
     )
@@ -71,6 +67,13 @@ def poll(*, workload_ids: Collection[int] | None = None) -> int:
     subscribers.notify_read({target.cluster_id for target, _ in answered})
     rollups.roll_up(workload_ids={target.workload_id for target, _ in answered}, at=clock.now())
     return len(answered)
+
+
+def read_all(targets: Sequence[_Target]) -> list[tuple[_Target, Reading]]:
+    """Those that answered, with what they said."""
+    with ThreadPoolExecutor(min(_THREADS, len(targets))) as pool:
+        readings = pool.map(_read, targets)
+        return [(target, read) for target, read in zip(targets, readings, strict=True) if read]
 
 
 def _targets(workload_ids: Collection[int] | None) -> list[_Target]:

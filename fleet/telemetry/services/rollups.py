@@ -8,17 +8,27 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Max, Q, Sum, Window
+from django.db.models import F, Max, OuterRef, Subquery, Sum, Window
 from django.db.models.functions import Lag, Lead, TruncMinute
 
 from fleet.gpus.domain.intervals import HOUR, hour_of, minute_of
-from fleet.models import MetricSample, WorkloadHour, WorkloadMinute
-from fleet.telemetry.domain.counters import COUNTER_NAMES, LONGEST_GAP, Increase, increases, total
-from fleet.telemetry.selectors.requests import reading_of
+from fleet.models import MetricSample, Pod, WorkloadHour, WorkloadMinute
+from fleet.telemetry.domain.counters import (
+    COUNTER_NAMES,
+    LONGEST_GAP,
+    Counters,
+    Increase,
+    Reading,
+    increases,
+    total,
+)
 from portal.core import clock
 
-# Each run repeats this much, which makes up for a failed run.
+# A pod, its workload and when it became ready.
+_PodKey = tuple[int, int, datetime | None]
+# What is rolled up at least of a workload whose last minutes were not.
 _LOOK_BACK = timedelta(minutes=3)
+_MINUTE = timedelta(minutes=1)
 _SUMS = (*COUNTER_NAMES, "observed_ms", "gpu_busy_ms")
 _KEPT_FIELDS = (*_SUMS, "gpu_busy_source")
 # Retention: all readings, then one per minute, then none; minute sums last longest.
@@ -29,16 +39,32 @@ _KEEP_MINUTES = timedelta(days=35)
 
 
 def roll_up(*, workload_ids: Collection[int], at: datetime) -> None:
-    start = minute_of(at - _LOOK_BACK)
-    minutes = list(_minutes(workload_ids, start))
+    minutes = [
+        minute
+        for start, ids in _starts(workload_ids, at).items()
+        for minute in _minutes(ids, start)
+    ]
     WorkloadMinute.objects.bulk_create(
         minutes,
         update_conflicts=True,
         unique_fields=["workload", "start"],
         update_fields=_KEPT_FIELDS,
     )
-    for hour in sorted({hour_of(start), hour_of(at)}):
+    for hour in sorted({hour_of(minute_of(at - _LOOK_BACK)), hour_of(at)}):
         _hours(workload_ids, hour)
+
+
+def _starts(workload_ids: Collection[int], at: datetime) -> dict[datetime, list[int]]:
+    """From when each workload is rolled up: from the minute before the last that was. A run that failed left
+    nothing after that one; and a run that takes longer than this one writes its readings within a minute.
+    """
+    first = minute_of(at - _LOOK_BACK)
+    rows = WorkloadMinute.objects.filter(workload__in=workload_ids, start__gt=first)
+    last = dict(rows.values_list("workload").annotate(Max("start")).order_by())
+    starts: dict[datetime, list[int]] = defaultdict(list)
+    for pk in workload_ids:
+        starts[last[pk] - _MINUTE if pk in last else first].append(pk)
+    return starts
 
 
 def thin(*, at: datetime | None = None) -> int:
@@ -65,23 +91,39 @@ def thin(*, at: datetime | None = None) -> int:
     return thinned + expired
 
 
-def _minutes(workload_ids: Collection[int], start: datetime) -> Iterator[WorkloadMinute]:
-    samples = (
-        MetricSample.objects.filter(
-            Q(at__gte=start - LONGEST_GAP), pod__workload_id__in=workload_ids
-        )
-        .select_related("pod")
-        .order_by("pod_id", "at")
+def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, list[Reading]]:
+    """Of each pod from `start` on, with the last one before."""
+    samples = MetricSample.objects.filter(pod__workload__in=workload_ids, at__gte=start)
+    before = MetricSample.objects.filter(
+        pod=OuterRef("pk"), at__lt=start, at__gte=start - LONGEST_GAP
     )
-    by_pod: dict[int, list[MetricSample]] = defaultdict(list)
-    for sample in samples:
-        by_pod[sample.pod_id].append(sample)
+    newest = Subquery(before.order_by("-at").values("pk")[:1])
+    pods = Pod.objects.filter(workload__in=workload_ids).order_by()
+    last = MetricSample.objects.filter(pk__in=pods.values_list(newest))
+    by_pod: dict[_PodKey, list[Reading]] = defaultdict(list)
+    for rows in (last, samples):
+        # Not as objects: there are thousands of them every few seconds.
+        for pod_id, workload_id, ready_at, at, utilisation, running, *counters in rows.values_list(
+            *("pod", "pod__workload", "pod__ready_at", "at", "gpu_utilisation"),
+            *("running_requests", *COUNTER_NAMES),
+        ):
+            by_pod[pod_id, workload_id, ready_at].append(
+                Reading(
+                    at,
+                    Counters(*counters),
+                    gpu_utilisation=utilisation,
+                    running_requests=running,
+                )
+            )
+    return by_pod
+
+
+def _minutes(workload_ids: Collection[int], start: datetime) -> Iterator[WorkloadMinute]:
     by_minute: dict[tuple[int, datetime], list[Increase]] = defaultdict(list)
-    for of_pod in by_pod.values():
-        pod = of_pod[0].pod
-        for increase in increases([reading_of(s) for s in of_pod], ready_at=pod.ready_at):
-            if increase.at >= start and pod.workload_id is not None:
-                by_minute[pod.workload_id, minute_of(increase.at)].append(increase)
+    for (_, workload_id, ready_at), readings in _readings(workload_ids, start).items():
+        for increase in increases(readings, ready_at=ready_at):
+            if increase.at >= start:
+                by_minute[workload_id, minute_of(increase.at)].append(increase)
     for (workload_id, minute), pod_increases in by_minute.items():
         yield WorkloadMinute(
             workload_id=workload_id,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
+from django.core.cache import cache
+
 from deployments.alerts.services import sweep
 from deployments.models import Alert, DeploymentHealth
 from deployments.states import HealthVerdict
 from fleet.models import BudgetAlert, GpuLease, MetricSample, Node, Workload, WorkloadHour
 from tests.deployments.alerts.observed import alerts, told
+from tests.deployments.ledger import spend
 from tests.deployments.targets.traffic import counted, pod_of, record, set_target
 from tests.deployments.world import World
 
@@ -123,3 +126,46 @@ def test_budget_and_answers_are_listed_but_told_by_their_own_events(world: World
     type(world.team).objects.filter(pk=world.team.pk).update(monthly_budget_amount=9000)
     sweep.sweep()
     assert not Alert.objects.filter(kind="budget", ended_at=None).exists()
+
+
+def test_a_day_that_cost_more_than_is_usual(world: World) -> None:
+    cache.clear()
+    deployment = world.serving()
+    world.clock.at = world.clock.at.replace(hour=9)
+    midnight = world.clock.at.replace(hour=0, minute=0, second=0, microsecond=0)
+    for n in range(1, 12):
+        spend(deployment, midnight - timedelta(days=n, hours=-3), "340" if n == 1 else "100")
+
+    sweep.sweep()
+    sweep.sweep()
+
+    assert alerts() == [
+        ("cost_anomaly", "Unusual cost of vision/detector", True),
+        ("cost_anomaly", "Unusual cost of team vision", True),
+    ]
+    assert told() == [
+        ("alert.opened", "Unusual cost of vision/detector"),
+        ("alert.opened", "Unusual cost of team vision"),
+    ]
+    of_deployment, of_team = Alert.objects.order_by("id")
+    day = midnight - timedelta(days=1)
+    assert of_deployment.message == f"{day:%-d %B} cost $340.00; usual is $100.00 a day."
+    assert of_deployment.path == "/deployments/vision/detector/cost"
+    assert of_team.path == "/costs?of=vision&group=deployment&range=7d"
+    # The next day is as usual.
+    spend(deployment, midnight + timedelta(hours=3), "100")
+    world.clock.move(86_400)
+    sweep.sweep()
+    assert [row.ended_at for row in Alert.objects.all()] == [world.clock.at] * 2
+
+
+def test_a_day_that_cost_less_is_no_alert(world: World) -> None:
+    cache.clear()
+    deployment = world.serving()
+    midnight = world.clock.at.replace(hour=0, minute=0, second=0, microsecond=0)
+    for n in range(1, 12):
+        spend(deployment, midnight - timedelta(days=n, hours=-3), "1" if n == 1 else "100")
+
+    sweep.sweep()
+
+    assert alerts() == []

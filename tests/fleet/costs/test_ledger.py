@@ -122,7 +122,7 @@ def test_running_hour_is_estimated_up_to_the_last_recheck_and_marked(cluster: Cl
     see(cluster, START + HOUR / 2)
 
     with time_machine.travel(START + HOUR * 3 / 4, tick=False):
-        spend = costs.month_to_date(team_slug="vision")
+        spend = costs.spend(team_slugs=["vision"], start=START, end=START + HOUR)
 
     assert (spend.allocated_amount, spend.estimated_amount) == (0, Decimal("0.503000"))
     assert (spend.gpu_hours, spend.idle_amount, spend.sealed_to) == (Decimal("0.5"), 0, None)

@@ -99,6 +99,40 @@ def test_every_amount_leads_to_its_ledger_rows(
     assert row["Workload"].startswith("detector-r1")
 
 
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        (
+            "team",
+            {
+                "nlp": "/costs?of=nlp&group=deployment&range=7d",
+                "vision": "/costs?of=vision&group=deployment&range=7d",
+            },
+        ),
+        ("model", {"vision/detector": "/models/vision/detector"}),
+        ("deployment", {"vision/detector": "/deployments/vision/detector"}),
+        ("revision", {"vision/detector 1": "/deployments/vision/detector"}),
+        ("cluster", {"local": "/fleet?cluster=local"}),
+    ],
+)
+def test_names_lead_to_what_they_name(
+    admin: Client,
+    vision: Team,
+    nlp: Team,
+    ledger_rows: None,
+    group: str,
+    names: dict[str, str],
+) -> None:
+    Node.objects.all().delete()
+
+    links = page(admin.get(f"/costs?group={group}&range=7d")).links
+
+    assert {name: links.get(name) for name in names} == names
+    assert "idle" not in links
+    if group in ("team", "cluster"):
+        assert {admin.get(address).status_code for address in names.values()} == {200}
+
+
 def test_reserved_dollars_stand_beside_those_in_use(
     admin: Client, vision: Team, nlp: Team, ledger_rows: None
 ) -> None:

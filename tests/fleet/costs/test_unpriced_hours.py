@@ -128,7 +128,7 @@ def test_running_hour_without_a_price_counts_its_gpu_time(cluster: Cluster) -> N
     see(cluster, START + HOUR / 2)
 
     with time_machine.travel(START + HOUR * 3 / 4, tick=False):
-        spend = costs.month_to_date(team_slug="vision")
+        spend = costs.spend(team_slugs=["vision"], start=START, end=START + HOUR)
 
     assert (spend.estimated_amount, spend.gpu_hours) == (0, Decimal("0.5"))
     assert [(one.node_name, one.hours) for one in spend.unpriced] == [("node-1", 1)]

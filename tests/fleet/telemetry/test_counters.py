@@ -64,6 +64,20 @@ def test_page_without_counters_is_not_known_rather_than_zero(text: str) -> None:
         TritonPage(text, models=["detector"])
 
 
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "1e400"])
+def test_a_counter_that_is_no_count_is_not_known(value: str) -> None:
+    text = PAGE.replace(
+        'success{model="detector",version="1"} 40',
+        f'success{{model="detector",version="1"}} {value}',
+    )
+
+    with pytest.raises(
+        NotTritonMetrics, match="nv_inference_request_success is negative or no number"
+    ):
+        TritonPage(text, models=["detector"])
+    assert TritonPage(text, models=["other"]).counters.request_success == 9
+
+
 def test_counter_that_went_down_began_anew() -> None:
     result = increases([reading(0, 100), reading(5, 110), reading(10, 4)], ready_at=None)
 

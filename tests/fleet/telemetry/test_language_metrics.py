@@ -323,3 +323,18 @@ def test_other_texts_are_refused() -> None:
         LanguagePage("up 1\n", VLLM)
     with pytest.raises(NotLanguageMetrics):
         metrics_page.read('vllm:prompt_tokens_total{engine="0 1\n', models=[], at=AT)
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf"])
+@pytest.mark.parametrize("page", [PAGE, BACKEND])
+def test_a_counter_that_is_no_number_is_refused(page: str, value: str) -> None:
+    lines = [
+        f"{line.rpartition(' ')[0]} {value}"
+        if line.startswith("vllm:prompt_tokens_total")
+        else line
+        for line in page.splitlines()
+    ]
+    assert lines != page.splitlines()
+
+    with pytest.raises(NotLanguageMetrics):
+        metrics_page.read("\n".join(lines) + "\n", models=["chat"], at=AT)

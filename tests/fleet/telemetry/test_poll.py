@@ -248,3 +248,38 @@ def test_an_immediate_reading_covers_only_the_requested_workloads(
             poll.poll_soon(cluster_id=cluster.pk, namespace="vision", names=names)
         assert len(sent) == bool(readings)
         assert MetricSample.objects.count() == readings
+
+
+def minutes() -> list[int]:
+    return list(WorkloadMinute.objects.order_by("start").values_list("request_success", flat=True))
+
+
+def test_a_reading_that_is_written_after_a_later_one_counts_in_its_minute(kube: FakeKube) -> None:
+    for second, value in ((0, 10), (50, 60), (65, 90), (58, 80), (70, 95)):
+        poll_at(kube, second, {PODS[0]: page(value)})
+
+    assert minutes() == [70, 15]
+
+
+def test_a_roll_up_that_failed_is_made_up_for_by_the_next(
+    kube: FakeKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise RuntimeError("the worker died")
+
+    poll_at(kube, 0, {PODS[0]: page(10)})
+    for second, value in ((50, 60), (65, 90)):
+        with monkeypatch.context() as patched:
+            patched.setattr(rollups, "roll_up", fail)
+            with pytest.raises(RuntimeError):
+                poll_at(kube, second, {PODS[0]: page(value)})
+    poll_at(kube, 125, {PODS[0]: page(100)})
+
+    assert minutes() == [50, 30, 10]
+
+
+def test_a_page_of_nonsense_leaves_the_other_pods(kube: FakeKube) -> None:
+    nonsense = page(7).replace(" 7\n", " NaN\n")
+
+    assert poll_at(kube, 0, {PODS[0]: nonsense, PODS[1]: page(10)}) == 1
+    assert [sample.pod.name for sample in MetricSample.objects.all()] == [PODS[1]]

@@ -28,6 +28,7 @@ READ_BY_EVERYONE: Final = _rows(
     "get costs.csv",
     "get costs/ledger.csv",
     "get costs/series",
+    "get costs/unusual-days",
     "get deployments",
     "get emergency-reviews",
     "get fleet-actions",

@@ -10,7 +10,8 @@ import pytest
 import vl_convert
 from django.template import Context, Template
 
-from portal.ui.charts import Bar, Mark, Point, lines, stacked_bars
+from portal.ui.charts import Bar, Point, lines, stacked_bars
+from portal.ui.vega.marks import Mark
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 NEXT = AT + timedelta(days=1)
@@ -50,6 +51,27 @@ def test_lines_break_where_nothing_is_known_and_show_the_limit() -> None:
     assert "5 to 25 %" in text
     assert '"value": null' in text
     assert [entry.colour for entry in chart.legend] == ["var(--stable)", "var(--candidate)"]
+
+
+def test_changes_are_marked_on_bars_and_in_their_table() -> None:
+    bars = [Bar(AT, "r1", Decimal(2)), Bar(NEXT, "r2", Decimal(3))]
+    marks = [
+        Mark(NEXT, "r2 promoted"),
+        Mark(AT, "r1 deployed"),
+        Mark(NEXT, "scaled to 2 to 4 replicas"),
+    ]
+
+    chart = stacked_bars(label="Daily cost", bars=bars, unit="$", marks=marks)
+
+    assert chart.header == ["UTC", "r1", "r2", "Changes"]
+    assert chart.rows == [
+        ["2026-11-20 00:00", "2.00", "", "r1 deployed"],
+        ["2026-11-21 00:00", "", "3.00", "r2 promoted, scaled to 2 to 4 replicas"],
+    ]
+    assert [entry.text for entry in chart.legend] == ["r1", "r2"]
+    drawn = vl_convert.vegalite_to_svg(chart.spec | {"width": 400})
+    assert "r1 deployed" in drawn
+    assert "r2 promoted, scaled to 2 to…" in drawn
 
 
 def test_specs_are_drawn_by_the_library_that_ships() -> None:

@@ -43,9 +43,9 @@ def test_a_refusal_of_a_fragment_is_not_stored_either(browser: Client) -> None:
 
 
 def test_the_charts_script_is_kept_for_a_year_all_the_same(browser: Client) -> None:
-    from portal.ui import chart_bundle
+    from portal.ui.vega import bundle
 
-    answer = browser.get(f"/charts/vega-{chart_bundle.VERSION}.js")
+    answer = browser.get(f"/charts/vega-{bundle.VERSION}.js")
 
     assert "immutable" in answer["Cache-Control"]
     assert "HX-Request" not in answer["Vary"]

@@ -110,11 +110,9 @@ def test_domain_error_for_htmx_goes_to_the_toasts(browser: Client) -> None:
 
 
 def test_chart_script_is_immutable_and_compressed(client: Client) -> None:
-    from portal.ui import chart_bundle
+    from portal.ui.vega import bundle
 
-    answer = client.get(
-        f"/charts/vega-{chart_bundle.VERSION}.js", headers={"Accept-Encoding": "gzip"}
-    )
+    answer = client.get(f"/charts/vega-{bundle.VERSION}.js", headers={"Accept-Encoding": "gzip"})
 
     assert answer["Cache-Control"] == "public, max-age=31536000, immutable"
     assert answer["Content-Encoding"] == "gzip"

@@ -1,0 +1,25 @@
+"""Yesterday cost more than is usual for the deployment or the team."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.alerts.domain.signals import Finding, Kind
+from fleet.costs.domain.anomalies import Anomaly
+
+KIND: Final = Kind(
+    code="cost_anomaly",
+    label="Unusual cost",
+    advice="The cost chart marks releases and scalings; Advice shows what to stop or make smaller.",
+)
+
+
+def decide(anomaly: Anomaly | None) -> Finding:
+    """Of yesterday; None: it was as usual, or too few days are known to say what is."""
+    if anomaly is None or not anomaly.is_rise:
+        return Finding(is_firing=False)
+    return Finding(
+        is_firing=True,
+        message=f"{anomaly.day:%-d %B} cost ${anomaly.amount:,.2f}; "
+        f"usual is ${anomaly.usual_amount:,.2f} a day.",
+    )

@@ -1,0 +1,63 @@
+"""Whether a day's cost departs from what is usual, by medians: one odd day before it changes little.
+
+A day departs when it is further from the median of the 28 days before it, and from that of the same weekday
+among them, than all of: $10, a fifth of that median, and three times the typical deviation of those days (their
+median absolute deviation, scaled as a standard deviation). Weekends and office hours are therefore usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from statistics import median
+from typing import Final
+
+DAYS: Final = 28
+# With fewer days nothing is usual yet.
+FEWEST_DAYS: Final = 7
+LEAST_AMOUNT: Final = Decimal(10)
+LEAST_RATIO: Final = Decimal("0.2")
+DEVIATIONS: Final = 3
+# Of a normal distribution: standard deviation / median absolute deviation.
+_SCALE: Final = Decimal("1.4826")
+_ZERO: Final = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """`usual_amount` is the nearer of the two medians."""
+
+    day: date
+    amount: Decimal
+    usual_amount: Decimal
+
+    @property
+    def is_rise(self) -> bool:
+        return self.amount > self.usual_amount
+
+
+def judge(amounts: Mapping[date, Decimal], day: date) -> Anomaly | None:
+    """`amounts` by day; from the first of them on, a day that is left out cost nothing. None also where too
+    few days are known.
+    """
+    first = min(amounts, default=day)
+    before = [
+        day - timedelta(days=n) for n in range(1, DAYS + 1) if day - timedelta(days=n) >= first
+    ]
+    if len(before) < FEWEST_DAYS:
+        return None
+    costs = [amounts.get(one, _ZERO) for one in before]
+    same = [amounts.get(one, _ZERO) for one in before if one.weekday() == day.weekday()]
+    amount, medians = amounts.get(day, _ZERO), [median(costs), median(same)]
+    spread = _SCALE * median(abs(cost - medians[0]) for cost in costs)
+    differences = [amount - usual for usual in medians]
+    is_far = all(
+        abs(difference) > max(LEAST_AMOUNT, LEAST_RATIO * usual, DEVIATIONS * spread)
+        for difference, usual in zip(differences, medians, strict=True)
+    )
+    # Between the two medians it is far from neither kind of day.
+    if not is_far or differences[0] * differences[1] < 0:
+        return None
+    return Anomaly(day, amount, min(medians, key=lambda usual: abs(amount - usual)))

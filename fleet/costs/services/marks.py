@@ -1,0 +1,28 @@
+"""What changed, for charts of costs. Which changes there are other apps know: they register a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+
+from fleet.costs.domain.results import ChangeMark, CostRow, GroupBy
+
+# Deployments by team and name, and the period [start, end).
+Source = Callable[[Collection[tuple[str, str]], datetime, datetime], Sequence[ChangeMark]]
+_sources: list[Source] = []
+
+
+def register(source: Source) -> None:
+    """Registering twice has no effect."""
+    if source not in _sources:
+        _sources.append(source)
+
+
+def of_rows(
+    rows: Sequence[CostRow], group_by: GroupBy, *, start: datetime, end: datetime
+) -> list[ChangeMark]:
+    """Of the deployments of these rows; none of other groupings."""
+    if group_by not in (GroupBy.DEPLOYMENT, GroupBy.REVISION):
+        return []
+    keys = {(row.key.team_slug, row.key.deployment) for row in rows if row.key.deployment}
+    return [mark for source in _sources for mark in source(sorted(keys), start, end)]

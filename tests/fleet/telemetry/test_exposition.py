@@ -1,0 +1,92 @@
+"""Our reader of the text format says what that of prometheus_client says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from fleet.telemetry.domain import exposition
+
+PAGES = sorted(Path("tests/portal/monitoring/expositions").glob("*.txt"))
+values = st.one_of(st.floats(), st.integers(-(10**18), 10**18))
+labels = st.dictionaries(
+    st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,5}", fullmatch=True),
+    st.text(st.characters(codec="utf-8"), max_size=8),
+    max_size=4,
+)
+names = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,8}", fullmatch=True)
+
+
+def ours(text: str) -> list[tuple[str, dict[str, str], str]]:
+    return [
+        (name, dict(exposition.labels_of(of_sample)), repr(value))
+        for name, of_sample, value in exposition.samples(text)
+    ]
+
+
+def theirs(text: str) -> list[tuple[str, dict[str, str], str]]:
+    return [
+        (sample.name, dict(sample.labels), repr(float(sample.value)))
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_of_real_servers(page: Path) -> None:
+    # Without the types, by which prometheus_client renames counters.
+    text = "".join(
+        line for line in page.read_text().splitlines(keepends=True) if not line.startswith("# TYPE")
+    )
+
+    read = ours(text)
+
+    assert read
+    assert sorted(map(str, read)) == sorted(map(str, theirs(text)))
+
+
+def written(of_sample: dict[str, str]) -> str:
+    return ",".join(f'{name}="{escape(value)}"' for name, value in of_sample.items())
+
+
+def escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+@given(st.lists(st.tuples(names, labels, values), max_size=6))
+def test_any_samples(rows: list[tuple[str, dict[str, str], float]]) -> None:
+    lines = [f"{name}{{{written(of_sample)}}} {value}" for name, of_sample, value in rows]
+
+    read = list(exposition.samples("\n".join(["# HELP x y", "", *lines, ""])))
+
+    assert [
+        (name, dict(exposition.labels_of(text)), repr(value)) for name, text, value in read
+    ] == [(name, of_sample, repr(float(value))) for name, of_sample, value in rows]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<html>",
+        "a b",
+        'a{b="c"}',
+        "1a 2",
+        "a",
+        "a{ 1",
+        "a 1 x",
+        "\N{LATIN SMALL LETTER E WITH ACUTE} 1",
+    ],
+)
+def test_a_line_that_is_no_sample_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r"not a sample|could not convert"):
+        list(exposition.samples(f"ok 1\n{line}\n"))
+
+
+@pytest.mark.parametrize("text", ["a", "a=b", 'a="b', 'a="b" c="d"', '="b"', '1="b"'])
+def test_labels_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not labels"):
+        exposition.labels_of(text)
