@@ -150,11 +150,13 @@ class Network(Definition):
         Access,
         setting(
             "Callers",
-            "Who gets answers at the address. Keys are created on the tab Callers. Today's default is open.",
-            choices={OPEN: "Everyone who reaches the gateway", KEYS: "Callers with a key"},
+            "Who gets answers at the address. Keys are created on the tab Callers. An open address "
+            "is shown to its approver.",
+            choices={KEYS: "Callers with a key", OPEN: "Everyone who reaches the gateway"},
+            group="callers",
         ),
         needs({KEYS: "caller-keys"}),
-    ] = OPEN
+    ] = KEYS
     strict_mtls: Annotated[
         bool,
         setting("Strict mTLS", "Rejects calls from outside the mesh."),

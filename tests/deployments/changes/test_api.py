@@ -30,7 +30,11 @@ def body(world: World, **changed: Any) -> dict[str, Any]:
         "version_id": world.version1.pk,
         "cluster_id": world.cluster_id,
         "name": "detector",
-        "spec": {"engine": "kserve-triton", "instance_type": "g5.xlarge"},
+        "spec": {
+            "engine": "kserve-triton",
+            "instance_type": "g5.xlarge",
+            "network": {"access": "open"},
+        },
         "comment": "first",
         **changed,
     }

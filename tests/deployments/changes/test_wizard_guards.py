@@ -142,7 +142,11 @@ def test_the_api_refuses_the_same(world: World) -> None:
         "version_id": world.version1.pk,
         "cluster_id": world.cluster_id,
         "name": "street",
-        "spec": {"engine": "kserve-triton", "instance_type": "g5.xlarge"},
+        "spec": {
+            "engine": "kserve-triton",
+            "instance_type": "g5.xlarge",
+            "network": {"access": "open"},
+        },
     }
 
     quota = api.post("/api/v1/deployments", body, format="json")
