@@ -162,6 +162,7 @@ def test_who_may_request(world: World, who: str, expected: int) -> None:
                     "instance_type": "g5.xlarge",
                     "min_replicas": 99,
                     "max_replicas": 99,
+                    "network": {"access": "open"},
                 }
             },
             422,

@@ -34,7 +34,9 @@ def serving_step(world: World, client: Client) -> Any:
 
 
 def review(world: World, client: Client, **typed: str) -> Any:
-    page = go_on(client, serving_step(world, client), "scaling", name="street")
+    page = go_on(
+        client, serving_step(world, client), "scaling", name="street", network_access="open"
+    )
     return go_on(client, page, "review", **typed)
 
 
