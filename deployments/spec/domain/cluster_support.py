@@ -24,11 +24,12 @@ _JOB_QUEUES: Final[Mapping[str, Any]] = {
     "redis": {"address": "redis:6379", "list": "jobs"},
 }
 # Where it is not known, the setting could be ignored, and everyone served.
-_CERTAIN: Final = frozenset({"caller-keys"})
+_CERTAIN: Final = frozenset({"caller-keys", "model-routing"})
 # What the requester does instead, where it is a decision of its own.
 _FIXES: Final[Mapping[str, str]] = {
     "caller-keys": "State {path} open if everyone who reaches the gateway may call it, or ask a "
     "platform admin for Envoy Gateway 1.5 or newer.",
+    "model-routing": "Turn {path} off. The deployment's own address serves all the same.",
 }
 _FIX: Final = "Change {path} or ask a platform admin to install it."
 _ONLY_KEDA: Final = ("office_hours", "max_latency_ms", "max_gpu_memory_percent", *_JOB_QUEUES)

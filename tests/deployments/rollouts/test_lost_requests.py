@@ -135,7 +135,7 @@ def _put_proxy(world: World) -> None:
             "labels": {"gateway.networking.k8s.io/gateway-name": "slipway"},
             "annotations": {
                 "prometheus.io/port": "19001",
-                "prometheus.io/path": envoy_config.STATS_PATH,
+                "prometheus.io/path": envoy_stats.PATH,
             },
         },
         "status": {"phase": "Running"},
