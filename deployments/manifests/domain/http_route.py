@@ -90,7 +90,7 @@ def team_models_of(spec: ServingSpec, model: str) -> tuple[str, ...]:
     """The model's own name and its adapters', as its server answers to them."""
     if not spec.network.team_address:
         return ()
-    adapters = [name for name, _ in spec.llm.adapters] if spec.llm is not None else []
+    adapters = [item.partition("=")[0] for item in spec.llm.adapters] if spec.llm else []
     is_prefixed = spec.engine == serving_spec.KSERVE_SGLANG
     return (model, *(f"{model}:{name}" if is_prefixed else name for name in adapters))
 

@@ -23,7 +23,7 @@ from deployments.rollouts.services import prometheus_readings
 from deployments.states import RolloutPhase
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.localcluster import envoy
-from fleet.localcluster.controllers import envoy_config, processes
+from fleet.localcluster.controllers import envoy_stats, processes
 from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests import plain_http

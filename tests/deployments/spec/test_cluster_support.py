@@ -21,7 +21,7 @@ NONE = Capabilities(
 def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_reported() -> None:
     problems = reasons(serving_spec.KSERVE_TRITON, "keda", ALL)
 
-    assert set(problems) == {"llm"}
+    assert set(problems) == {"llm", "network.team_address"}
 
 
 def test_what_is_not_installed_is_off_with_its_name() -> None:
@@ -51,6 +51,7 @@ def test_unprobed_features_stay_available_but_keys_of_callers() -> None:
         "storage.model_cache=cluster",
         # A gateway that ignores keys would serve everyone.
         "network.access=keys",
+        "network.team_address",
         "llm",
     }
 
