@@ -94,14 +94,14 @@ def servers() -> Iterator[dict[str, int]]:
         for name, port in ports.items()
     ]
 
-    def is_up(port: int) -> bool:
+    def are_up() -> bool:
+        addresses = [f"http://127.0.0.1:{port}/health" for port in ports.values()]
         try:
-            return httpx.get(f"http://127.0.0.1:{port}/health", timeout=5).status_code == 200
+            return all(httpx.get(url, timeout=5).status_code == 200 for url in addresses)
         except httpx.TransportError:
             return False
 
-    for port in ports.values():
-        wait_for("the language server answers", lambda port=port: is_up(port))
+    wait_for("the language servers answer", are_up)
     yield ports
     for process in running:
         process.terminate()
