@@ -90,12 +90,7 @@ def canary(
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
     guard_checks.require_usable(deployment, version, checked)
-    current = rendering.spec_of(stable)
-    desired = (
-        defaults.for_another(current, then=version, now=stable.version)
-        if spec is None
-        else access.kept(spec, current)
-    )
+    desired = _desired(spec, stable, version)
     _require_no_callers_without_key(deployment, stable, desired)
     complete = defaults.complete_spec(
         desired,
@@ -103,7 +98,7 @@ def canary(
         rendering.policy_of(deployment),
         Capabilities.from_json(deployment.cluster.capabilities),
     )
-    _require_baseline_possible(checked, current, complete)
+    _require_baseline_possible(checked, rendering.spec_of(stable), complete)
     requested = ChangeSpec(
         ChangeKind.CANARY,
         approvals.clean(comment),
@@ -113,6 +108,13 @@ def canary(
         plan=_with_warm_up(checked, stable),
     )
     return ChangeDraft(deployment, requested)
+
+
+def _desired(spec: ServingSpec | None, stable: Revision, version: ModelVersion) -> ServingSpec:
+    current = rendering.spec_of(stable)
+    if spec is None:
+        return defaults.for_another(current, then=version, now=stable.version)
+    return access.kept(spec, current)
 
 
 def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:
