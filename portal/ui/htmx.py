@@ -63,6 +63,18 @@ def respond(
     """Render the page, or the part that htmx will swap; `parts` maps an element's id to its template."""
     target = target_of(request)
     if parts and target in parts:
-        done = STOP_POLLING if is_final and request.method == "GET" else status
-        return render(request, parts[target], dict(context), status=done)
+        return respond_with_part(request, parts[target], context, is_final=is_final, status=status)
     return render(request, page, dict(context), status=status)
+
+
+def respond_with_part(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    is_final: bool = False,
+    status: int = HTTPStatus.OK,
+) -> HttpResponse:
+    """Render the part that htmx will swap; a polled one that is final is not requested again."""
+    done = STOP_POLLING if is_final and request.method == "GET" else status
+    return render(request, template, dict(context), status=done)

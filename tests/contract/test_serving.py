@@ -26,7 +26,7 @@ from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import try_it
 from deployments.serving.services.try_it import Target
 from deployments.spec.domain.pod_settings import OPEN
-from deployments.spec.domain.serving_spec import Network, Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, Network, ServingSpec
 from deployments.states import Environment, RolloutPhase
 from fleet.kube.services import clients
 from fleet.telemetry.services import gateway
@@ -110,7 +110,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         memory="2Gi",
         warm_up=True,
         network=Network(access=OPEN),
-        packed=(Packed(model="large-adder", version=9, instances_per_gpu=2),),
+        additional_models=(AdditionalModel(model="large-adder", version=9, instances_per_gpu=2),),
     )
 
     # Where stopping needs no approval.
@@ -128,7 +128,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
     until(lambda: state().startswith("ready"), state)
     url = deployment_selectors.url_of(deployment)
     assert "model_warmup {" in _config_of(kubeconfig.parent, "adder")
-    _serves_the_packed_model(url, _config_of(kubeconfig.parent, "large-adder"))
+    _serves_the_additional_model(url, _config_of(kubeconfig.parent, "large-adder"))
     triton_administration.require_shut(url)
     triton_administration.require_shut_in_the_pod(deployment)
     until(lambda: adder.answers(url, 5)[2.0] == 5, lambda: f"{adder.answers(url, 1)} {state()}")
@@ -245,7 +245,7 @@ def _config_of(folder: Path, model: str) -> str:
     return only
 
 
-def _serves_the_packed_model(url: str, config: str) -> None:
+def _serves_the_additional_model(url: str, config: str) -> None:
     """From the same pod, with its own settings."""
     assert "count: 2" in config
     assert "model_warmup" not in config

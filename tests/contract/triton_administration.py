@@ -43,7 +43,7 @@ _REGION = {"key": "/x", "offset": 0, "byte_size": 8}
 
 
 def require_shut(url: str) -> None:
-    """Without a word to Triton, or by Triton itself: models share one address with packed ones."""
+    """Without a word to Triton, or by Triton itself: models share one address with additional ones."""
     statuses = {}
     for method, path in [*_ADMINISTRATION, *(("POST", path) for path in _AROUND)]:
         # By hand: the client would put dots in order before it sends them.

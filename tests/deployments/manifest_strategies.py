@@ -6,16 +6,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
+from deployments.manifests.domain.metadata import (
+    AdditionalModelFiles,
+    ManifestContext,
+    ServedRevision,
+)
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.engines import COPYING_ENGINES, WITHOUT_QUEUE_METRICS
 from deployments.spec.domain.job_queues import KafkaTopic, RedisList, SqsQueue
 from deployments.spec.domain.serving_spec import (
+    AdditionalModel,
     Batching,
     Llm,
     Network,
     OfficeHours,
-    Packed,
     Placement,
     Scaling,
     ServingSpec,
@@ -159,7 +163,7 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
     tuning = draw(_onnx_tuning()) if llm is None else {}
     cache: Any = draw(st.sampled_from(_caches(engine, llm)))
     if llm is None and scaling.kind != serving_spec.KNATIVE and cache != "cluster":
-        tuning["packed"] = draw(_packed())
+        tuning["additional_models"] = draw(_additional_models())
     return ServingSpec(
         engine=engine,
         instance_type=draw(st.sampled_from(["g5.xlarge", "p4d.24xlarge"])),
@@ -224,9 +228,9 @@ def _onnx_tuning(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def _packed(draw: st.DrawFn) -> tuple[Packed, ...]:
+def _additional_models(draw: st.DrawFn) -> tuple[AdditionalModel, ...]:
     models = draw(st.lists(st.sampled_from(["classifier", "embedder"]), max_size=2, unique=True))
-    return tuple(Packed(model=name, version=1, **draw(_onnx_tuning())) for name in models)
+    return tuple(AdditionalModel(model=name, version=1, **draw(_onnx_tuning())) for name in models)
 
 
 @st.composite
@@ -263,9 +267,11 @@ def placed(
         spec=spec,
         size_mib=draw(st.integers(0, 200_000)),
         config_name=draw(st.sampled_from(["", "slipway-0123456789abcdef"])),
-        packed=tuple(
-            PackedModel(model.model, model.label, "cd" * 32, f"s3://bucket/p/{model.model}/", 70)
-            for model in spec.packed
+        additional_models=tuple(
+            AdditionalModelFiles(
+                model.model, model.label, "cd" * 32, f"s3://bucket/p/{model.model}/", 70
+            )
+            for model in spec.additional_models
         ),
     )
     return context, served

@@ -145,7 +145,7 @@ def deploy(models: Sequence[Model], member: Person, lead: Person) -> dict[str, A
     first, *others = [model.name for model in models]
     version = member.get(f"models/vision/{first}/versions")["results"][0]
     packed = [{"model": name, "version": 1} for name in others]
-    change = member.request_deployment(version, f"any-{first}", packed=packed)
+    change = member.request_deployment(version, f"any-{first}", additional_models=packed)
     lead.approve(change)
     return member.wait_until_ready(change["deployment_id"])
 

@@ -147,7 +147,9 @@ def _advise(
     stable: Revision, spec: ServingSpec, cluster: ClusterInfo, offered: Sequence[GpuShare]
 ) -> Advice | None:
     load = Load(
-        instances=spec.instances_per_gpu, max_replicas=spec.max_replicas, packed=spec.packed
+        instances=spec.instances_per_gpu,
+        max_replicas=spec.max_replicas,
+        additional_models=spec.additional_models,
     )
     same_capacity = capacity.for_capacity(offered, spec.placement.capacity)
     try:

@@ -20,8 +20,8 @@ class RequiredApprovalSerializer(Serializer):
         help_text="null: the four-eyes default, or the rules of the environment",
     )
     rule = serializers.CharField(source="requirement.rule")
-    who = serializers.CharField(source="requirement.who")
-    why = serializers.CharField(source="requirement.why")
+    approvers = serializers.CharField(source="requirement.who")
+    reason = serializers.CharField(source="requirement.why")
     needed = serializers.IntegerField(source="requirement.needed")
     given = serializers.IntegerField()
     missing = serializers.IntegerField()

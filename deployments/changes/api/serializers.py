@@ -69,7 +69,7 @@ class NewChangeSerializer(Serializer):
 class ApprovalSerializer(serializers.ModelSerializer[Approval]):
     user = serializers.CharField(source="user.username")
     as_role = serializers.CharField(help_text="lead, admin, delegate or named")
-    stands_for = serializers.CharField(
+    on_behalf_of = serializers.CharField(
         source="stands_for.username",
         default=None,
         allow_null=True,
@@ -82,7 +82,7 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
             "user",
             "is_approved",
             "as_role",
-            "stands_for",
+            "on_behalf_of",
             "is_emergency",
             "comment",
             "evidence_hash",

@@ -76,12 +76,14 @@ def build(
     taken: frozenset[str] = frozenset()
     if cluster is not None:
         taken = addresses.taken_names(cluster_id=cluster.id, namespace=team.slug)
-    packed = [data[name] for name in request_body.PACKED if data.get(name)]
+    additional = [data[name] for name in request_body.ADDITIONAL_MODELS if data.get(name)]
     choices = new_deployment_cards.choices_of(
         version,
         known,
         shares,
-        packable=version_choice.known_labels(user=user, team=team, labels=packed, beside=version),
+        addable=version_choice.known_labels(
+            user=user, team=team, labels=additional, beside=version
+        ),
         namespace=team.slug,
         taken_names=taken,
     )

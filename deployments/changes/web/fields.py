@@ -7,10 +7,10 @@ from typing import Any
 from django import forms
 
 from deployments.changes.web import request_body
-from deployments.changes.web.request_body import DEFINITIONS, PACKED
+from deployments.changes.web.request_body import ADDITIONAL_MODELS, DEFINITIONS
 from portal.ui import definition_fields
 
-_PACKED_HELP = (
+_ADDITIONAL_HELP = (
     "One of the team's ready versions.",
     "",
     "The API accepts up to eight, each with its own settings.",
@@ -34,7 +34,9 @@ class SettingsForm(forms.Form):
         super().__init__(*args, **kwargs)
         for setting in request_body.SETTINGS.values():
             self.fields[setting.name] = definition_fields.form_field(setting.definition)
-        for name, label, help_text in zip(PACKED, _ORDINALS, _PACKED_HELP, strict=True):
+        for name, label, help_text in zip(
+            ADDITIONAL_MODELS, _ORDINALS, _ADDITIONAL_HELP, strict=True
+        ):
             self.fields[name] = forms.ChoiceField(label=label, required=False, help_text=help_text)
 
 

@@ -58,7 +58,7 @@ STEPS = (
             "cpu",
             "memory",
             *request_body.names_in("advanced"),
-            *request_body.PACKED,
+            *request_body.ADDITIONAL_MODELS,
             "env",
         ),
     ),
@@ -74,7 +74,7 @@ class Choices:
     """
 
     versions: Sequence[tuple[str, str]]
-    packable: Sequence[str]
+    addable: Sequence[str]
     clusters: Sequence[tuple[str, str]]
     shares: Sequence[tuple[str, str]]
     # The name must be valid and unused in this namespace.
@@ -130,9 +130,9 @@ class DeployForm(SettingsForm, ServiceForm):
         ):
             cast("forms.ChoiceField", self.fields[name]).choices = list(values)
         self._namespace, self._taken_names = choices.namespace, choices.taken_names
-        packable = [("", "none"), *((label, label) for label in choices.packable)]
-        for name in request_body.PACKED:
-            cast("forms.ChoiceField", self.fields[name]).choices = packable
+        addable = [("", "none"), *((label, label) for label in choices.addable)]
+        for name in request_body.ADDITIONAL_MODELS:
+            cast("forms.ChoiceField", self.fields[name]).choices = addable
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"].strip()

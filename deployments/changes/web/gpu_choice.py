@@ -16,7 +16,7 @@ from deployments.sizing.domain.language_models import WEIGHT_PRECISION
 from deployments.sizing.domain.memory import LanguageModel, Term
 from deployments.sizing.domain.ranking import Advice, Choice
 from deployments.spec.domain.engines import LLM_ENGINES
-from deployments.spec.domain.serving_spec import Packed
+from deployments.spec.domain.serving_spec import AdditionalModel
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.core.definitions import Rejected
@@ -85,24 +85,24 @@ def advice_of(
         instances=_number(data.get("instances_per_gpu", "")) or 1,
         max_replicas=_number(data.get("max_replicas", "")) or 1,
         language=language,
-        packed=_packed(data),
+        additional_models=_additional_models(data),
     )
     try:
         return gpu_advice.advise_version(version=version, cluster=cluster, load=load, shares=shares)
     except Rejected:
-        # The error shows at the field of the packed model; size the model alone.
-        load = replace(load, packed=())
+        # The error shows at the field of the additional models; size the model alone.
+        load = replace(load, additional_models=())
         return gpu_advice.advise_version(version=version, cluster=cluster, load=load, shares=shares)
 
 
-def _packed(data: Mapping[str, str]) -> tuple[Packed, ...]:
+def _additional_models(data: Mapping[str, str]) -> tuple[AdditionalModel, ...]:
     """Additional models, without labels that name none; the spec refuses those at their field."""
-    packed = []
-    for label in (data.get(name, "") for name in request_body.PACKED):
+    additional = []
+    for label in (data.get(name, "") for name in request_body.ADDITIONAL_MODELS):
         model, _, version = label.rpartition(":")
         with suppress(Rejected):
-            packed.append(Packed(model=model, version=_number(version) or 0))
-    return tuple(packed)
+            additional.append(AdditionalModel(model=model, version=_number(version) or 0))
+    return tuple(additional)
 
 
 def default_share(advice: Advice | None, shares: Sequence[GpuShare]) -> str:

@@ -54,8 +54,8 @@ def placement(data: Mapping[str, str]) -> str:
     return f"{data.get('placement_capacity', '')}{zones}"
 
 
-def packed(data: Mapping[str, str]) -> str:
-    labels = [data[name] for name in request_body.PACKED if data.get(name)]
+def additional_models(data: Mapping[str, str]) -> str:
+    labels = [data[name] for name in request_body.ADDITIONAL_MODELS if data.get(name)]
     return f"with {', '.join(labels)}" if labels else "none: one model per Triton"
 
 

@@ -30,7 +30,7 @@ from deployments.changes.web.config_text import ConfigText
 from deployments.changes.web.draft import Draft, build
 from deployments.changes.web.draft_yaml import YamlForm
 from deployments.changes.web.form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
-from deployments.changes.web.request_body import PACKED
+from deployments.changes.web.request_body import ADDITIONAL_MODELS
 from deployments.changes.web.settings import SettingView
 from deployments.changes.web.version_choice import VersionOffer
 from deployments.manifests.web.yaml_files import manifests_of_text
@@ -85,7 +85,7 @@ def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
 def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse | None:
     """What a search field of the form found; None for another request."""
     target = target_of(request)
-    if target not in ("versions", "packable"):
+    if target not in ("versions", "addable"):
         return None
     version_id = request.GET.get("version", "")
     chosen = version_choice.find(user=user, team=team, version_id=version_id)
@@ -96,9 +96,9 @@ def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse |
             "chosen_version": version_id,
         }
         return render(request, "changes/_new_versions.html", context)
-    typed = next((request.GET[name] for name in PACKED if name in request.GET), "")
-    labels = version_choice.packable_labels(user=user, team=team, query=typed, beside=chosen)
-    return render(request, "changes/_new_packable.html", {"labels": labels})
+    typed = next((request.GET[name] for name in ADDITIONAL_MODELS if name in request.GET), "")
+    labels = version_choice.addable_labels(user=user, team=team, query=typed, beside=chosen)
+    return render(request, "changes/_new_addable.html", {"labels": labels})
 
 
 def _from_form(request: HttpRequest, draft: Draft) -> HttpResponse:

@@ -90,7 +90,7 @@ def choices_of(
     clusters: Sequence[ClusterInfo],
     shares: Sequence[GpuShare],
     *,
-    packable: Sequence[str],
+    addable: Sequence[str],
     namespace: str,
     taken_names: Collection[str],
 ) -> Choices:
@@ -98,7 +98,7 @@ def choices_of(
         namespace=namespace,
         taken_names=taken_names,
         versions=[] if version is None else [(str(version.pk), version.label)],
-        packable=packable,
+        addable=addable,
         clusters=[(str(cluster.id), _cluster_label(cluster)) for cluster in clusters],
         shares=[(value_of(share), value_of(share)) for share in shares],
     )

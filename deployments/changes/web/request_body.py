@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.spec.domain.engines import LLM_ENGINES
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from deployments.states import Environment
 from portal.core import definitions
 from portal.core.definitions import FieldDefinition
@@ -24,9 +24,11 @@ _SHARE: Final = ("instance_type", "gpu_resource", "gpus", "llm.tensor_parallel")
 # Always in the body, with their default too.
 SIZES: Final = ("min_replicas", "max_replicas", "cpu", "memory")
 # With fields of their own in the form, or none.
-_APART: Final = frozenset({"engine", *_SHARE, *SIZES, "env", "image", "schema", "llm", "packed"})
+_APART: Final = frozenset(
+    {"engine", *_SHARE, *SIZES, "env", "image", "schema", "llm", "additional_models"}
+)
 # Further models in the same Triton, each as model:version, with default settings.
-PACKED: Final = ("packed_1", "packed_2", "packed_3")
+ADDITIONAL_MODELS: Final = ("additional_model_1", "additional_model_2", "additional_model_3")
 _BODY: Final = ("version_id", "cluster_id", "name", "environment", "spec", "comment")
 
 
@@ -72,7 +74,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "engine": "kserve-triton",
     "environment": Environment.PRODUCTION,
     **{name: definition_fields.default_text(DEFINITIONS[name]) for name in SIZES},
-    **dict.fromkeys(PACKED, ""),
+    **dict.fromkeys(ADDITIONAL_MODELS, ""),
     **{setting.name: setting.default for setting in SETTINGS.values()},
 }
 
@@ -94,8 +96,12 @@ RENAMED: Final[Mapping[str, str]] = {
     **dict.fromkeys(_SHARE, "share"),
     **dict(_parts()),
     "llm": "engine",
-    "packed": PACKED[0],
-    **{f"packed.{i}.{part}": name for i, name in enumerate(PACKED) for part in Packed.model_fields},
+    "additional_models": ADDITIONAL_MODELS[0],
+    **{
+        f"additional_models.{i}.{part}": name
+        for i, name in enumerate(ADDITIONAL_MODELS)
+        for part in AdditionalModel.model_fields
+    },
     **{setting.path: setting.name for setting in SETTINGS.values()},
 }
 
@@ -130,9 +136,9 @@ def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
         spec[name] = definition_fields.from_text(DEFINITIONS[name], text)
     pairs = (line.partition("=") for line in data.get("env", "").splitlines() if line.strip())
     spec["env"] = {name.strip(): value for name, _, value in pairs}
-    labels = [data[name] for name in PACKED if data.get(name)]
+    labels = [data[name] for name in ADDITIONAL_MODELS if data.get(name)]
     if labels:
-        spec["packed"] = [_packed_of(label) for label in labels]
+        spec["additional_models"] = [_additional_model_of(label) for label in labels]
     if data.get("engine") in LLM_ENGINES:
         spec["llm"] = {"tensor_parallel": _gpus_of_copy(gpus, data.get("llm_data_parallel", "1"))}
     for setting in SETTINGS.values():
@@ -169,25 +175,29 @@ def fields_of(body: Any) -> dict[str, str]:
     texts = {name: "" if value is None else str(value) for name, value in values.items()}
     texts["share"] = "|".join(str(part) for part in share)
     texts["env"] = "\n".join(f"{name}={value}" for name, value in env.items())
-    return texts | texts_of(spec) | _packed_in(spec)
+    return texts | texts_of(spec) | _additional_models_in(spec)
 
 
-def _packed_of(label: str) -> dict[str, Any]:
+def _additional_model_of(label: str) -> dict[str, Any]:
     model, _, version = label.rpartition(":")
     return {"model": model, "version": number_of(version)}
 
 
-def _packed_in(spec: Mapping[str, Any]) -> dict[str, str]:
-    packed = spec.get("packed") or []
-    if not isinstance(packed, list) or len(packed) > len(PACKED):
-        raise Unreadable(f"spec.packed is a list; the form supports up to {len(PACKED)} models.")
-    if not all(isinstance(item, Mapping) and set(item) == {"model", "version"} for item in packed):
+def _additional_models_in(spec: Mapping[str, Any]) -> dict[str, str]:
+    additional = spec.get("additional_models") or []
+    if not isinstance(additional, list) or len(additional) > len(ADDITIONAL_MODELS):
         raise Unreadable(
-            "The form supports only default settings of packed models. Give model and version, or "
+            f"spec.additional_models is a list; the form supports up to {len(ADDITIONAL_MODELS)} models."
+        )
+    if not all(
+        isinstance(item, Mapping) and set(item) == {"model", "version"} for item in additional
+    ):
+        raise Unreadable(
+            "The form supports only default settings of additional models. Give model and version, or "
             "send the request through the API."
         )
-    labels = [f"{item['model']}:{item['version']}" for item in packed]
-    return dict(zip(PACKED, labels, strict=False))
+    labels = [f"{item['model']}:{item['version']}" for item in additional]
+    return dict(zip(ADDITIONAL_MODELS, labels, strict=False))
 
 
 def _put(spec: dict[str, Any], path: str, value: Any) -> None:

@@ -65,7 +65,7 @@ class SettingView:
     @property
     def is_searched(self) -> bool:
         """Whether its choices are too many to list: it is typed, with suggestions."""
-        return self.field.name in request_body.PACKED
+        return self.field.name in request_body.ADDITIONAL_MODELS
 
     @property
     def unit(self) -> str:
@@ -128,7 +128,7 @@ def settings_of(
     )
     if kind in ("", FIXED):
         reasons |= dict.fromkeys(_OF_AN_AUTOSCALER, "choose an autoscaler first.")
-    names = [*request_body.SETTINGS, *request_body.PACKED, "requests_per_second"]
+    names = [*request_body.SETTINGS, *request_body.ADDITIONAL_MODELS, "requests_per_second"]
     return {name: _view(form, name, data, reasons) for name in names}
 
 
@@ -144,7 +144,7 @@ def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> d
         "batching": (group_summaries.batching(data), request_body.names_in("batching")),
         "triton": (group_summaries.triton(data), request_body.names_in("triton")),
         "placement": (group_summaries.placement(data), request_body.names_in("placement")),
-        "packing": (group_summaries.packed(data), request_body.PACKED),
+        "multi_model": (group_summaries.additional_models(data), request_body.ADDITIONAL_MODELS),
         "advanced": (group_summaries.advanced(data), request_body.names_in("advanced")),
         "callers": ("", request_body.names_in("callers")),
         "llm": ("", request_body.names_in("llm")),
@@ -206,7 +206,13 @@ def _view(
 ) -> SettingView:
     setting = request_body.SETTINGS.get(name)
     default = request_body.DEFAULTS.get(name, "")
-    path = setting.path if setting else "packed" if name in request_body.PACKED else name
+    path = (
+        setting.path
+        if setting
+        else "additional_models"
+        if name in request_body.ADDITIONAL_MODELS
+        else name
+    )
     value = data.get(name, default)
     return SettingView(
         field=form[name],

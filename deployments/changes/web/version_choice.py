@@ -67,12 +67,10 @@ def has_any(*, user: User, team: Team) -> bool:
     return _ready(user, team).exists()
 
 
-def packable_labels(
-    *, user: User, team: Team, query: str, beside: ModelVersion | None
-) -> list[str]:
+def addable_labels(*, user: User, team: Team, query: str, beside: ModelVersion | None) -> list[str]:
     """Of versions whose label contains the text, or of the newest: additional models of one Triton."""
     name, _, number = query[:_LONGEST_QUERY].strip().replace("\x00", "").partition(":")
-    rows = _packable(user, team, beside)
+    rows = _addable(user, team, beside)
     if name:
         rows = rows.filter(model__name__icontains=name)
     if number.isascii() and number.isdecimal() and len(number) < 10:
@@ -92,7 +90,7 @@ def known_labels(
     ]
     if not exact:
         return []
-    rows = _packable(user, team, beside).filter(reduce(or_, exact))
+    rows = _addable(user, team, beside).filter(reduce(or_, exact))
     found = {version.label for version in rows.order_by()}
     return [label for label in labels if label in found]
 
@@ -102,7 +100,7 @@ def _ready(user: User, team: Team) -> QuerySet[ModelVersion]:
     return rows.defer("config_pbtxt", "readme", "signature", "scan")
 
 
-def _packable(user: User, team: Team, beside: ModelVersion | None) -> QuerySet[ModelVersion]:
+def _addable(user: User, team: Team, beside: ModelVersion | None) -> QuerySet[ModelVersion]:
     """With a file that Triton loads; not the model beside it, which Triton serves only once."""
     rows = _ready(user, team).filter(source_uri="")
     if beside is not None:

@@ -39,7 +39,7 @@ class EnvironmentForm(ServiceForm):
     golden_required = forms.BooleanField(
         label="Golden requests must have passed",
         required=False,
-        help_text="In the environment before. Without one, the model must have golden requests.",
+        help_text="In the environment that it is promoted from; if none, the model must have golden requests.",
     )
     callers_need_key = forms.BooleanField(
         label="Callers need a key",
@@ -49,7 +49,7 @@ class EnvironmentForm(ServiceForm):
     stop_needs_approval = forms.BooleanField(
         label="Stopping needs approval",
         required=False,
-        help_text="Of what has served. A rollout can be paused and aborted at any time.",
+        help_text="Applies once a deployment has served. Pausing or aborting a rollout never needs approval.",
     )
     clusters = forms.MultipleChoiceField(
         label="Reserved clusters",

@@ -32,7 +32,9 @@ class ImportForm(UploadForm):
 
     def declares(self) -> bool:
         """Whether anything of the declaration was changed from its default."""
-        return bool({*self.changed_data} & {"takes_batches", "largest_batch", *DECLARED_FIELDS})
+        return bool(
+            {*self.changed_data} & {"supports_batching", "max_batch_size", *DECLARED_FIELDS}
+        )
 
     def arguments(self) -> dict[str, Any]:
         """What the service takes."""

@@ -69,7 +69,7 @@ class ManifestContext:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedModel:
+class AdditionalModelFiles:
     """A version of multi-model serving; `uri` is Triton's directory of this model alone."""
 
     model_name: str
@@ -101,7 +101,7 @@ class ServedRevision:
     # Which of the configurations beside config.pbtxt Triton loads; empty for config.pbtxt itself.
     config_name: str = ""
     # In the order of the spec.
-    packed: tuple[PackedModel, ...] = ()
+    additional_models: tuple[AdditionalModelFiles, ...] = ()
     # All files that Triton's model repository may contain.
     files: tuple[ServedFile, ...] = ()
     # The address of external weights, which have no digest.
@@ -174,9 +174,9 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
         fields["slipway.dev/source"] = served.source_uri
     else:
         fields["slipway.dev/sha256"] = served.sha256
-    if served.packed:
-        fields["slipway.dev/packed"] = ", ".join(
-            f"{packed.version_label} {packed.sha256}" for packed in served.packed
+    if served.additional_models:
+        fields["slipway.dev/additional-models"] = ", ".join(
+            f"{model.version_label} {model.sha256}" for model in served.additional_models
         )
     if served.spec.network.access != OPEN:
         # The address has it once this revision is the stable one; here it is part of what is approved.

@@ -114,9 +114,9 @@ def start_seconds(served: ServedRevision) -> int:
     if spec.llm is not None:
         return _language_start_seconds(spec.llm.parameters_millions)
     mib = served.size_mib * spec.instances_per_gpu
-    for model, tuning in zip(served.packed, spec.packed, strict=True):
+    for model, tuning in zip(served.additional_models, spec.additional_models, strict=True):
         mib += model.size_mib * tuning.instances_per_gpu
-    precisions = [spec.precision, *(tuning.precision for tuning in spec.packed)]
+    precisions = [spec.precision, *(tuning.precision for tuning in spec.additional_models)]
     builds = sum(precision != "original" for precision in precisions)
     return _START_SECONDS + mib // _LOAD_MIB_PER_SECOND + builds * _ENGINE_BUILD_SECONDS
 

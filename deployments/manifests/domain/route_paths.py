@@ -85,7 +85,7 @@ class Api:
 def api_of(spec: ServingSpec, model: str) -> Api:
     """`model` is the revision's own; those of multi-model serving answer too."""
     if spec.engine not in serving_spec.OPENAI_ENGINES:
-        return Api((model, *(packed.model for packed in spec.packed)))
+        return Api((model, *(additional.model for additional in spec.additional_models)))
     return Api(others=_OPENAI + (_OPENAI_OF_KSERVE if spec.split_nodes > 1 else ()))
 
 

@@ -41,7 +41,7 @@ def settings_of(served: ServedRevision) -> list[str]:
     args = []
     if served.spec.summary_latencies:
         args.append("--metrics-config=summary_latencies=true")
-    settings = [served.spec.triton, *(packed.triton for packed in served.spec.packed)]
+    settings = [served.spec.triton, *(model.triton for model in served.spec.additional_models)]
     if cache_mib := sum(triton.response_cache_mib for triton in settings):
         # One cache for all models of the process; config.pbtxt only says which of them use it.
         args.append(f"--cache-config=local,size={cache_mib * 1024 * 1024}")
@@ -58,17 +58,20 @@ def sources_of(served: ServedRevision) -> list[tuple[str, str]]:
     repository. With several each is downloaded into its own directory: two prefixes downloaded into
     one directory would depend on their order.
     """
-    if not served.packed:
+    if not served.additional_models:
         return [(served.storage_uri, MODELS)]
     own = (served.model_uri, f"{MODELS}/{served.model_name}")
-    return [own, *((packed.uri, f"{MODELS}/{packed.model_name}") for packed in served.packed)]
+    return [
+        own,
+        *((model.uri, f"{MODELS}/{model.model_name}") for model in served.additional_models),
+    ]
 
 
 def _loaded(served: ServedRevision) -> list[str]:
     """Load exactly these models. Explicit control would also let callers load and unload models with
     their own files: `command` refuses that part of Triton's API.
     """
-    if not served.packed:
+    if not served.additional_models:
         return []
-    names = [served.model_name, *(packed.model_name for packed in served.packed)]
+    names = [served.model_name, *(model.model_name for model in served.additional_models)]
     return ["--model-control-mode=explicit", *(f"--load-model={name}" for name in names)]

@@ -15,13 +15,16 @@ from django.conf import settings
 
 from deployments.manifests.domain import http_route
 from deployments.manifests.domain.metadata import (
+    AdditionalModelFiles,
     ManifestContext,
-    PackedModel,
     ServedFile,
     ServedRevision,
 )
 from deployments.manifests.domain.model_files import bucket_files
-from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain.model_files.bucket_files import (
+    AdditionalServingFiles,
+    ServingFiles,
+)
 from deployments.manifests.selectors import golden_warm_up
 from deployments.models import Deployment, ModelVersion, Pipeline, Revision
 from deployments.plans.domain import baseline
@@ -36,7 +39,7 @@ from deployments.spec.domain.engines import (
     OPENAI_ENGINES,
     TRITON_VLLM,
 )
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from fleet.clusters.domain import serving_policy
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
@@ -136,7 +139,7 @@ def served_revision_for(
         spec=spec,
         size_mib=_size_mib(version),
         config_name=files.config_name,
-        packed=tuple(_packed_model(other) for other in additional),
+        additional_models=tuple(_additional_model_files(other) for other in additional),
         files=_served_files([version, *additional], spec, files),
         source_uri=version.source_uri,
     )
@@ -151,30 +154,32 @@ def _storage_uri(version: ModelVersion, files: ServingFiles) -> str:
 
 def additional_versions(version: ModelVersion, spec: ServingSpec) -> list[ModelVersion]:
     """The versions of multi-model serving besides the revision's own, in the order of the spec."""
-    return versions_named(version, spec.packed)
+    return versions_named(version, spec.additional_models)
 
 
-def versions_named(version: ModelVersion, packed: Sequence[Packed]) -> list[ModelVersion]:
+def versions_named(
+    version: ModelVersion, additional_models: Sequence[AdditionalModel]
+) -> list[ModelVersion]:
     """The further versions of the version's team, in this order. Raises Rejected for a version that
     the team does not have: nothing is served without it.
     """
-    if not packed:
+    if not additional_models:
         return []
-    models = [further.model for further in packed]
+    models = [further.model for further in additional_models]
     rows = ModelVersion.objects.select_related("model__team")
     rows = rows.filter(model__team=version.model.team_id, model__name__in=models)
     by_label = {(row.model.name, row.number): row for row in rows}
     problems = {}
-    for index, further in enumerate(packed):
+    for index, further in enumerate(additional_models):
         if further.model == version.model.name:
             problem = f"{further.model} is served already: name another model."
-            problems[f"packed.{index}.model"] = problem
+            problems[f"additional_models.{index}.model"] = problem
         elif (further.model, further.version) not in by_label:
             problem = f"{version.model.team.slug} has no version {further.label}."
-            problems[f"packed.{index}.version"] = problem
+            problems[f"additional_models.{index}.version"] = problem
     if problems:
         raise Rejected(" ".join(problems.values()), problems)
-    return [by_label[further.model, further.version] for further in packed]
+    return [by_label[further.model, further.version] for further in additional_models]
 
 
 def _served_files(
@@ -204,10 +209,10 @@ def loads_versions(spec: ServingSpec) -> bool:
     return spec.engine in OPENAI_ENGINES and not has_external_weights
 
 
-def _packed_model(version: ModelVersion) -> PackedModel:
+def _additional_model_files(version: ModelVersion) -> AdditionalModelFiles:
     name = version.model.name
     directory = object_keys.model_directory(version.repository_prefix, name)
-    return PackedModel(
+    return AdditionalModelFiles(
         model_name=name,
         version_label=version.label,
         sha256=version.sha256,
@@ -246,9 +251,11 @@ def files_for(
         prefix=version.repository_prefix,
         signature=signatures.from_json(version.signature),
         spec=spec,
-        packed=[
-            PackedFiles(other.repository_prefix, signatures.from_json(other.signature), tuning)
-            for other, tuning in zip(additional, spec.packed, strict=True)
+        additional_models=[
+            AdditionalServingFiles(
+                other.repository_prefix, signatures.from_json(other.signature), tuning
+            )
+            for other, tuning in zip(additional, spec.additional_models, strict=True)
         ],
         golden=golden_warm_up.samples_of(version, spec),
     )

@@ -12,24 +12,27 @@ from deployments.pages.web import overview as page_overview
 from deployments.serving.selectors import deployments
 from portal.accounts.models import User
 from portal.ui.access import people_only
-from portal.ui.htmx import target_of
+from portal.ui.htmx import respond_with_part, target_of
 
 
 @require_GET
 @people_only
 def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
+    if target_of(request) == "figures":
+        context = {"deployment": deployment, **page_overview.figures_of(deployment)}
+        return respond_with_part(
+            request, "pages/_figures.html", context, is_final=deployment.is_retired
+        )
     # All tabs poll the head from this URL, which needs no figures.
     is_head_only = target_of(request) == "deployment-head"
-    context = {} if is_head_only else page_overview.context_of(deployment)
-    parts = {"figures": "pages/_figures.html", "overview": "pages/_charts.html"}
     return frame.show(
         request,
         user,
         deployment,
         "overview",
-        context,
-        parts=parts,
+        {} if is_head_only else page_overview.context_of(deployment),
+        parts={"overview": "pages/_charts.html"},
         is_final=deployment.is_retired,
     )
 

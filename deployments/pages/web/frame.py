@@ -22,6 +22,7 @@ from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments
 from deployments.serving.services import stopping
 from deployments.spec.domain import serving_spec
+from deployments.states import DeploymentState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -49,6 +50,9 @@ TABS = (
     ("callers", "Callers"),
     ("deployment-cost", "Cost"),
 )
+
+_STEADY = {DeploymentState.READY, DeploymentState.STOPPED}
+_MOVING_SECONDS, _STEADY_SECONDS = 4, 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,22 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "rollout_text": rollout_text(view) if view and view.steps else "",
         "rollout_tone": rollout_tone(rollout) if rollout else "",
         "state": "stopping" if deployments.is_stopping(deployment) else deployment.state,
+        "poll_seconds": _poll_seconds(
+            deployment, is_busy=rollout is not None or open_change is not None
+        ),
         "usual_start": _usual_start(deployment),
         "open_change": None if rollout else open_change,
         "can_request": can_request,
         "has_pending_drift": Drift.from_json(deployment.drift).outcome == Outcome.PENDING,
         "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
     }
+
+
+def _poll_seconds(deployment: Deployment, *, is_busy: bool) -> int:
+    """Until the head asks again: soon while a person may wait for something, else seldom."""
+    is_ending = deployments.is_stopping(deployment) or deployment.is_retiring
+    is_steady = deployment.state in _STEADY and not is_busy and not is_ending
+    return _STEADY_SECONDS if is_steady else _MOVING_SECONDS
 
 
 def _usual_start(deployment: Deployment) -> str:

@@ -54,8 +54,31 @@ class TrafficCharts:
 
 
 def context_of(deployment: Deployment) -> dict[str, Any]:
+    figures = figures_of(deployment)
+    revisions = figures["revisions"]
+    return {
+        **figures,
+        **_charts_of(deployment, revisions),
+        "additional_models": multi_model_rows(deployment, revisions),
+        "own_models": ", ".join(
+            dict.fromkeys(_model_of(revision.version_label) for revision in revisions)
+        ),
+        "split": _split(figures["stats"]) if figures["stats"] else [],
+    }
+
+
+def figures_of(deployment: Deployment) -> dict[str, Any]:
+    """What the tiles show, which are polled without the charts."""
     revisions = deployments.revisions_of(deployment)
-    stats = statistics.stats_of(deployment, revisions)
+    return {
+        "revisions": revisions,
+        "stats": statistics.stats_of(deployment, revisions),
+        "figures": statistics.figures_of([deployment])[deployment.pk],
+        "window": f"last {statistics.WINDOW_SECONDS // 60} minutes",
+    }
+
+
+def _charts_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> dict[str, Any]:
     since = clock.now() - CHARTED
     points = {
         revision.role: telemetry_requests.series(
@@ -68,15 +91,6 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
     }
     charts = traffic_charts(points, marks=_marks(deployment, since))
     return {
-        "revisions": revisions,
-        "stats": stats,
-        "figures": statistics.figures_of([deployment])[deployment.pk],
-        "additional_models": multi_model_rows(deployment, revisions),
-        "own_models": ", ".join(
-            dict.fromkeys(_model_of(revision.version_label) for revision in revisions)
-        ),
-        "window": f"last {statistics.WINDOW_SECONDS // 60} minutes",
-        "split": _split(stats) if stats else [],
         "requests_chart": charts.requests,
         "latency_chart": charts.latency,
         "first_token_chart": charts.first_token,
@@ -89,7 +103,7 @@ def multi_model_rows(
     """Additional models at this address, with the revisions that serve them."""
     by_label: dict[str, list[str]] = {}
     for revision in revisions:
-        for model in revision.spec.packed:
+        for model in revision.spec.additional_models:
             by_label.setdefault(model.label, []).append(f"{revision.role} r{revision.number}")
     address = deployments.url_of(deployment)
     return [

@@ -15,8 +15,8 @@ from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
 from deployments.sizing.domain.memory import BITS, Attention, LanguageModel
 from deployments.sizing.domain.ranking import Advice, Choice
-from deployments.spec.api.serializers import PackedSerializer, packed_of
-from deployments.spec.domain.serving_spec import Packed
+from deployments.spec.api.serializers import AdditionalModelSerializer, additional_models_of
+from deployments.spec.domain.serving_spec import AdditionalModel
 from portal.api.base_serializer import Serializer
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM
@@ -60,7 +60,7 @@ class SizingRequestSerializer(Serializer):
     )
     max_replicas = serializers.IntegerField(default=1, min_value=1, max_value=100)
     language_model = LanguageModelSerializer(required=False)
-    packed = PackedSerializer(
+    additional_models = AdditionalModelSerializer(
         many=True, required=False, help_text="additional models of multi-model serving"
     )
 
@@ -132,7 +132,7 @@ class SizingView(APIView):
             instances=body["instances"],
             max_replicas=body["max_replicas"],
             language=_language(body.get("language_model")),
-            packed=_packed(body.get("packed", [])),
+            additional_models=_additional_models(body.get("additional_models", [])),
         )
         advice = gpu_advice.advise(
             actor=actor_of(request),
@@ -143,9 +143,9 @@ class SizingView(APIView):
         return Response(SizingSerializer(advice).data)
 
 
-def _packed(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
+def _additional_models(data: list[dict[str, Any]]) -> tuple[AdditionalModel, ...]:
     with rejections.as_invalid():
-        return packed_of(data)
+        return additional_models_of(data)
 
 
 def _language(data: dict[str, Any] | None) -> LanguageModel | None:

@@ -16,7 +16,7 @@ from deployments.sizing.domain.memory import LanguageModel, Need, need_of_langua
 from deployments.sizing.domain.ranking import Advice, Demand, Limits, Offer, ShareKind
 from deployments.sizing.domain.ranking import advise as ranked
 from deployments.sizing.selectors import measurements
-from deployments.spec.domain.serving_spec import Packed, Placement
+from deployments.spec.domain.serving_spec import AdditionalModel, Placement
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
@@ -46,7 +46,7 @@ class Load:
     max_replicas: int = 1
     language: LanguageModel | None = None
     # Additional models in the same processes.
-    packed: tuple[Packed, ...] = ()
+    additional_models: tuple[AdditionalModel, ...] = ()
 
 
 def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Advice:
@@ -97,8 +97,8 @@ def estimate_need(version: ModelVersion, load: Load) -> Need | None:
         return need_of_language_model(language)
     if version.source_uri:
         return None
-    additional = rendering.versions_named(version, load.packed)
-    tunings = zip(additional, load.packed, strict=True)
+    additional = rendering.versions_named(version, load.additional_models)
+    tunings = zip(additional, load.additional_models, strict=True)
     others = [(added, tuning.instances_per_gpu) for added, tuning in tunings]
     return measurements.estimate_need(version, instances=load.instances, additional=others)
 

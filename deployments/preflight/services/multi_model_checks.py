@@ -11,7 +11,7 @@ from deployments.preflight.services.revision_checks import problem_with_objects
 from deployments.registry.domain import compatibility, signatures, triton_config
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.gateways.object_store import ArtifactError
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from deployments.states import VersionState
 
 NAME: Final = "Multi-model serving"
@@ -23,7 +23,9 @@ def check_models(versions: Sequence[ModelVersion], spec: ServingSpec) -> list[Ch
     if not versions:
         return []
     try:
-        problems = [_problem_with(*pair) for pair in zip(versions, spec.packed, strict=True)]
+        problems = [
+            _problem_with(*pair) for pair in zip(versions, spec.additional_models, strict=True)
+        ]
     except ArtifactError as error:
         detail = f"The files could not be checked: object storage did not respond: {error}"
         return [Check(NAME, ok=None, detail=detail)]
@@ -35,7 +37,7 @@ def check_models(versions: Sequence[ModelVersion], spec: ServingSpec) -> list[Ch
     return [Check(NAME, ok=True, detail=f"Ready in the serving repository: {labels}.")]
 
 
-def _problem_with(version: ModelVersion, tuning: Packed) -> str:
+def _problem_with(version: ModelVersion, tuning: AdditionalModel) -> str:
     if version.state != VersionState.READY:
         return f"{version.label} is {version.state}. {version.state_reason}".strip()
     if version.source_uri:

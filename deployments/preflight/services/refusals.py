@@ -29,7 +29,7 @@ _FIELDS = {
     environment_checks.GOLDEN: "version_id",
     "Engine": "engine",
     revision_checks.TRITON_SETTINGS: "batching",
-    multi_model_checks.NAME: "packed",
+    multi_model_checks.NAME: "additional_models",
     "GPU memory": "gpu_resource",
     "Context": "llm.max_model_len",
     "Tensor parallel": "llm.tensor_parallel",

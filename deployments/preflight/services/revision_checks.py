@@ -233,7 +233,7 @@ def check_memory(
         size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
         need = language_models.estimate_need(spec.llm, size)
     else:
-        tunings = zip(additional, spec.packed, strict=True)
+        tunings = zip(additional, spec.additional_models, strict=True)
         others = [(added, tuning.instances_per_gpu) for added, tuning in tunings]
         need = measurements.estimate_need(
             version, instances=spec.instances_per_gpu, additional=others

@@ -53,13 +53,13 @@ class SignatureSerializer(Serializer):
 class DeclarationSerializer(Serializer):
     """What the file does not contain."""
 
-    takes_batches = serializers.BooleanField(
+    supports_batching = serializers.BooleanField(
         default=None,
         allow_null=True,
         help_text="whether the first dimension is a batch dimension; used if the trial run is "
         "inconclusive. false turns batching off",
     )
-    largest_batch = serializers.IntegerField(default=DEFAULT_MAX_BATCH, help_text="max batch size")
+    max_batch_size = serializers.IntegerField(default=DEFAULT_MAX_BATCH, help_text="max batch size")
     largest_inputs = serializers.DictField(
         child=serializers.ListField(child=serializers.IntegerField(), max_length=100),
         default=dict,

@@ -66,12 +66,12 @@ class _Trial:
 
 
 def run(argument: dict[str, Any]) -> dict[str, str]:
-    """{"path", "largest_batch", "sizes"} to {"verdict", "reason"}; `sizes` are declared, by input."""
+    """{"path", "max_batch_size", "sizes"} to {"verdict", "reason"}; `sizes` are declared, by input."""
     session = onnx_loading.open_session(argument["path"])
     kinds = {value.name: trial_inputs.kind_of(value) for value in session.get_outputs()}
     deadline = time.process_time() + _MAX_SECONDS
     trial = _Trial(session, trial_inputs.inputs_of(session), kinds, deadline)
-    verdict, reason = _decide(trial, argument["largest_batch"], argument["sizes"])
+    verdict, reason = _decide(trial, argument["max_batch_size"], argument["sizes"])
     return {"verdict": verdict, "reason": reason}
 
 

@@ -22,15 +22,15 @@ _SEPARATORS: Final = re.compile(r"[\sx\u00d7*,]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """`takes_batches` is used only if the batching trial is inconclusive; None means not declared.
+    """`supports_batching` is used only if the batching trial is inconclusive; None means not declared.
 
     `largest_inputs` has all dimensions of an input as in the file; -1 means not declared.
     `inputs` and `outputs` are those of a file that does not state them, with the batch dimension.
     `compute_capability` is that of the GPU which a TensorRT plan was built for, as "8.6"; empty if not declared.
     """
 
-    takes_batches: bool | None = None
-    largest_batch: int = DEFAULT_MAX_BATCH
+    supports_batching: bool | None = None
+    max_batch_size: int = DEFAULT_MAX_BATCH
     largest_inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
@@ -47,8 +47,8 @@ class Declaration:
         if self.compute_capability:
             rows["compute_capability"] = self.compute_capability
         return rows | {
-            "takes_batches": self.takes_batches,
-            "largest_batch": self.largest_batch,
+            "supports_batching": self.supports_batching,
+            "max_batch_size": self.max_batch_size,
             "largest_inputs": {name: list(dims) for name, dims in self.largest_inputs.items()},
         }
 
@@ -58,8 +58,8 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
     if not data:
         return Declaration()
     return check(
-        takes_batches=data.get("takes_batches"),
-        largest_batch=data.get("largest_batch", DEFAULT_MAX_BATCH),
+        supports_batching=data.get("supports_batching"),
+        max_batch_size=data.get("max_batch_size", DEFAULT_MAX_BATCH),
         largest_inputs=data.get("largest_inputs", {}),
         inputs=declared_tensors.from_json(data.get("inputs", ())),
         outputs=declared_tensors.from_json(data.get("outputs", ())),
@@ -69,8 +69,8 @@ def from_json(data: Mapping[str, Any]) -> Declaration:
 
 def check(
     *,
-    takes_batches: bool | None,
-    largest_batch: int,
+    supports_batching: bool | None,
+    max_batch_size: int,
     largest_inputs: Mapping[str, Sequence[int]],
     inputs: Sequence[Tensor] = (),
     outputs: Sequence[Tensor] = (),
@@ -83,8 +83,8 @@ def check(
             problems[name] = problem
     if compute_capability and not _CAPABILITY.fullmatch(compute_capability):
         problems["compute_capability"] = "Enter the compute capability as 7.5 or 12.0."
-    if not 1 <= largest_batch <= MAX_BATCH:
-        problems["largest_batch"] = f"Enter a batch size from 1 to {MAX_BATCH}."
+    if not 1 <= max_batch_size <= MAX_BATCH:
+        problems["max_batch_size"] = f"Enter a batch size from 1 to {MAX_BATCH}."
     if len(largest_inputs) > _MAX_INPUTS or any(
         not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable() for name in largest_inputs
     ):
@@ -97,8 +97,8 @@ def check(
     if problems:
         raise Rejected(" ".join(problems.values()), problems)
     return Declaration(
-        takes_batches=takes_batches,
-        largest_batch=largest_batch,
+        supports_batching=supports_batching,
+        max_batch_size=max_batch_size,
         largest_inputs={name: tuple(dims) for name, dims in sorted(largest_inputs.items())},
         inputs=tuple(inputs),
         outputs=tuple(outputs),

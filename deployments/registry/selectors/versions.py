@@ -111,8 +111,8 @@ def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployme
     multi-model serving.
     """
     teams = ModelVersion.objects.filter(pk__in=version_ids).values("model__team")
-    serves_several = Q(stable_revision__spec__has_key="packed") | Q(
-        candidate_revision__spec__has_key="packed"
+    serves_several = Q(stable_revision__spec__has_key="additional_models") | Q(
+        candidate_revision__spec__has_key="additional_models"
     )
     rows = list(
         live_deployments().filter(
@@ -141,7 +141,9 @@ def _served_revisions(deployment: Deployment) -> list[Revision]:
 
 
 def _additional_models(revision: Revision) -> list[tuple[str, int]]:
-    return [(added["model"], added["version"]) for added in revision.spec.get("packed", ())]
+    return [
+        (added["model"], added["version"]) for added in revision.spec.get("additional_models", ())
+    ]
 
 
 def _version_ids_by_name(

@@ -23,8 +23,8 @@ def declare(
     *,
     actor: User,
     version_id: int,
-    takes_batches: bool | None,
-    largest_batch: int,
+    supports_batching: bool | None,
+    max_batch_size: int,
     largest_inputs: dict[str, Any],
     inputs: Sequence[Mapping[str, Any]] = (),
     outputs: Sequence[Mapping[str, Any]] = (),
@@ -37,8 +37,8 @@ def declare(
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     declaration = validate(
-        takes_batches=takes_batches,
-        largest_batch=largest_batch,
+        supports_batching=supports_batching,
+        max_batch_size=max_batch_size,
         largest_inputs=largest_inputs,
         inputs=inputs,
         outputs=outputs,
@@ -73,8 +73,8 @@ def can_declare(actor: User, version: ModelVersion) -> bool:
 
 def validate(
     *,
-    takes_batches: bool | None,
-    largest_batch: int,
+    supports_batching: bool | None,
+    max_batch_size: int,
     largest_inputs: dict[str, Any],
     inputs: Sequence[Mapping[str, Any]] = (),
     outputs: Sequence[Mapping[str, Any]] = (),
@@ -83,8 +83,8 @@ def validate(
     """Raises Invalid with the problem of each field."""
     with rejections.as_invalid():
         return declarations.check(
-            takes_batches=takes_batches,
-            largest_batch=largest_batch,
+            supports_batching=supports_batching,
+            max_batch_size=max_batch_size,
             largest_inputs=largest_inputs,
             inputs=declared_tensors.from_json(inputs),
             outputs=declared_tensors.from_json(outputs),

@@ -82,13 +82,13 @@ DECLARED_FIELDS: Final = ("largest_inputs", "inputs", "outputs", "compute_capabi
 class DeclareForm(ServiceForm):
     """Declare batching and input sizes, which the file does not contain."""
 
-    takes_batches = forms.ChoiceField(
+    supports_batching = forms.ChoiceField(
         required=False,
         choices=BATCHING_CHOICES,
         label="Supports batching",
         help_text="Used if the checks can't detect it. “No” turns batching off.",
     )
-    largest_batch = forms.IntegerField(
+    max_batch_size = forms.IntegerField(
         min_value=1,
         max_value=declarations.MAX_BATCH,
         initial=DEFAULT_MAX_BATCH,
@@ -146,8 +146,8 @@ class DeclareForm(ServiceForm):
         """The arguments of the service."""
         choices = {"yes": True, "no": False}
         return {
-            "takes_batches": choices.get(self.cleaned_data["takes_batches"]),
-            "largest_batch": self.cleaned_data["largest_batch"],
+            "supports_batching": choices.get(self.cleaned_data["supports_batching"]),
+            "max_batch_size": self.cleaned_data["max_batch_size"],
             **{name: self.cleaned_data[name] for name in DECLARED_FIELDS},
         }
 
@@ -155,8 +155,8 @@ class DeclareForm(ServiceForm):
     def initial_of_declared(cls, declared: Declaration) -> dict[str, Any]:
         choices = {True: "yes", False: "no", None: ""}
         return {
-            "takes_batches": choices[declared.takes_batches],
-            "largest_batch": declared.largest_batch,
+            "supports_batching": choices[declared.supports_batching],
+            "max_batch_size": declared.max_batch_size,
             "largest_inputs": declarations.format_sizes(declared),
             "inputs": declared_tensors.format_lines(declared.inputs),
             "outputs": declared_tensors.format_lines(declared.outputs),

@@ -97,4 +97,4 @@ def _revisions(version: ModelVersion) -> list[Revision]:
     )
     # GPU memory of multi-model serving can't be attributed to a single model.
     revisions = rows.select_related("version__model", "deployment")
-    return [revision for revision in revisions if not revision.spec.get("packed")]
+    return [revision for revision in revisions if not revision.spec.get("additional_models")]

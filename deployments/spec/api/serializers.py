@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from portal.api.definition_serializers import serializer_of
 from portal.core import definitions
 
 ServingSpecSerializer = serializer_of(ServingSpec)
-PackedSerializer = serializer_of(Packed)
+AdditionalModelSerializer = serializer_of(AdditionalModel)
 
 
-def packed_of(data: list[dict[str, Any]]) -> tuple[Packed, ...]:
+def additional_models_of(data: list[dict[str, Any]]) -> tuple[AdditionalModel, ...]:
     """Raises Rejected."""
-    packed = []
+    additional = []
     for index, item in enumerate(data):
-        with definitions.inside(f"packed.{index}"):
-            packed.append(Packed.from_json(item))
-    return tuple(packed)
+        with definitions.inside(f"additional_models.{index}"):
+            additional.append(AdditionalModel.from_json(item))
+    return tuple(additional)

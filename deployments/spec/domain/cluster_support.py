@@ -41,7 +41,7 @@ _TRIED: Final[Mapping[str, Any]] = {
     "scaling.max_latency_ms": 200,
     "scaling.max_gpu_memory_percent": 90,
     **{f"scaling.{name}": queue for name, queue in _JOB_QUEUES.items()},
-    "packed": [{"model": "a", "version": 1}],
+    "additional_models": [{"model": "a", "version": 1}],
 }
 
 

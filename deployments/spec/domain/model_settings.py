@@ -14,7 +14,7 @@ from portal.core.definitions import Definition, Rejected, setting
 Precision = Literal["original", "fp16", "bf16"]
 PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
 # Further models beside a version's own, in one process.
-MAX_PACKED: Final = 8
+MAX_ADDITIONAL_MODELS: Final = 8
 
 
 class Batching(Definition):
@@ -120,7 +120,7 @@ class ModelSettings(Definition):
         return self
 
 
-class Packed(ModelSettings):
+class AdditionalModel(ModelSettings):
     """Version of another model of the team in the same Triton, with its own settings."""
 
     model: Annotated[

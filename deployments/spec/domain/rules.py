@@ -21,7 +21,7 @@ from deployments.spec.domain.engines import (
     VLLM_ENGINES,
 )
 from deployments.spec.domain.llm import Llm
-from deployments.spec.domain.model_settings import MAX_PACKED
+from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
 from deployments.spec.domain.pod_settings import KEYS
 from deployments.spec.domain.scaling import KNATIVE
 from portal.core import definitions
@@ -40,7 +40,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from scaling_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
-    yield from _packed(spec)
+    yield from _additional_models(spec)
     yield from _team_address(spec)
     if spec.llm is not None:
         yield from _llm(spec, spec.llm)
@@ -113,7 +113,7 @@ def _model_cache(spec: ServingSpec) -> Iterator[Rule]:
 
 def _triton(spec: ServingSpec) -> Iterator[Rule]:
     yield from triton_rules.rules_of(spec)
-    for path, tuning in (("triton", spec.triton), *_of_packed(spec)):
+    for path, tuning in (("triton", spec.triton), *_of_additional(spec)):
         wrong = [index for index in tuning.instances.gpus if index >= spec.gpus]
         yield (
             f"{path}.instances.gpus",
@@ -122,33 +122,37 @@ def _triton(spec: ServingSpec) -> Iterator[Rule]:
         )
 
 
-def _of_packed(spec: ServingSpec) -> Iterator[tuple[str, TritonSettings]]:
-    for index, packed in enumerate(spec.packed):
-        yield f"packed.{index}.triton", packed.triton
+def _of_additional(spec: ServingSpec) -> Iterator[tuple[str, TritonSettings]]:
+    for index, additional in enumerate(spec.additional_models):
+        yield f"additional_models.{index}.triton", additional.triton
 
 
-def _packed(spec: ServingSpec) -> Iterator[Rule]:
-    if not spec.packed:
+def _additional_models(spec: ServingSpec) -> Iterator[Rule]:
+    if not spec.additional_models:
         return
-    models = [packed.model for packed in spec.packed]
+    models = [model.model for model in spec.additional_models]
     yield (
-        "packed",
+        "additional_models",
         len(set(models)) == len(models),
         "Triton can't serve two versions under one model name. Add each model once.",
     )
-    yield "packed", len(models) <= MAX_PACKED, f"Add at most {MAX_PACKED} more models."
     yield (
-        "packed",
-        all(packed.triton.warm_up.data != "golden" for packed in spec.packed),
+        "additional_models",
+        len(models) <= MAX_ADDITIONAL_MODELS,
+        f"Add at most {MAX_ADDITIONAL_MODELS} more models.",
+    )
+    yield (
+        "additional_models",
+        all(model.triton.warm_up.data != "golden" for model in spec.additional_models),
         "Golden requests warm up the deployment's first model only. Use zeros for the others.",
     )
     yield (
-        "packed",
+        "additional_models",
         spec.scaling.kind != KNATIVE,
         "Knative loads one model per pod. Use another autoscaler.",
     )
     yield (
-        "packed",
+        "additional_models",
         spec.storage.model_cache != "cluster",
         "KServe caches one model per deployment. Set storage.model_cache to volume or none.",
     )

@@ -35,10 +35,10 @@ from deployments.spec.domain.engines import (
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import (
+    AdditionalModel,
     Batching,
     InstancesPerGpu,
     ModelPrecision,
-    Packed,
     Triton,
     WarmUp,
 )
@@ -83,11 +83,11 @@ __all__ = [
     "TRITON",
     "TRITON_VLLM",
     "WHOLE_GPU",
+    "AdditionalModel",
     "Batching",
     "Llm",
     "Network",
     "OfficeHours",
-    "Packed",
     "Placement",
     "Scaling",
     "ServingSpec",
@@ -237,8 +237,8 @@ class ServingSpec(Definition):
         setting("Language model", "Its weights and its limits.", group="llm"),
         used_by(LLM_ENGINES, "{engine} does not serve language models. Remove llm."),
     ] = None
-    packed: Annotated[
-        tuple[Packed, ...],
+    additional_models: Annotated[
+        tuple[AdditionalModel, ...],
         Field(strict=False),
         setting(
             "Multi-model serving",

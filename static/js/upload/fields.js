@@ -37,10 +37,10 @@ export const declarationOf = (form) => {
     const [dtype, ...dims] = rest.split(/[\sx×*,]+/);
     return { name: tensor, dtype: dtype.toUpperCase(), dims: dims.map((word) => (/^-?\d+$/.test(word) ? Number(word) : word)) };
   });
-  const takes = { yes: true, no: false }[textOf(form, "takes_batches")] ?? null;
+  const takes = { yes: true, no: false }[textOf(form, "supports_batching")] ?? null;
   return {
-    takes_batches: takes,
-    largest_batch: Number(textOf(form, "largest_batch") || 32),
+    supports_batching: takes,
+    max_batch_size: Number(textOf(form, "max_batch_size") || 32),
     largest_inputs: sizes,
     inputs: tensorsOf("inputs"),
     outputs: tensorsOf("outputs"),

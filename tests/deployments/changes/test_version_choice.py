@@ -122,7 +122,7 @@ def test_nothing_that_the_team_may_not_deploy_is_found(world: World, client: Cli
 def test_a_version_that_is_no_number_is_none(client: Client, hostile: str) -> None:
     assert client.get(URL, {"version": hostile}).status_code == 200
     assert search(client, "versions", q=hostile, version=hostile).status_code == 200
-    assert search(client, "packable", packed_1=hostile, version=hostile).status_code == 200
+    assert search(client, "addable", additional_model_1=hostile, version=hostile).status_code == 200
 
 
 def test_additional_models_are_suggested_as_they_are_typed(world: World, client: Client) -> None:
@@ -131,7 +131,7 @@ def test_additional_models_are_suggested_as_they_are_typed(world: World, client:
     own = str(world.version1.pk)
 
     def suggested(text: str) -> list[str]:
-        answer = search(client, "packable", packed_2=text, version=own)
+        answer = search(client, "addable", additional_model_2=text, version=own)
         return _OPTION.findall(answer.content.decode())
 
     assert suggested("class") == [f"classifier:{n}" for n in range(30, 30 - SHOWN, -1)]
@@ -145,12 +145,12 @@ def test_an_additional_model_is_kept_or_refused_by_its_name(world: World, client
     page = client.get(f"{URL}?version={world.version1.pk}")
     page = go_on(client, page, "scaling", name="street")
 
-    kept = go_on(client, page, "review", packed_1="classifier:4")
-    refused = go_on(client, page, "review", packed_1="nothing:4")
+    kept = go_on(client, page, "review", additional_model_1="classifier:4")
+    refused = go_on(client, page, "review", additional_model_1="nothing:4")
 
-    assert fields_of(kept)["packed_1"] == "classifier:4"
+    assert fields_of(kept)["additional_model_1"] == "classifier:4"
     assert fields_of(refused)["at"] == "scaling"
-    assert fields_of(refused)["packed_1"] == "nothing:4"
+    assert fields_of(refused)["additional_model_1"] == "nothing:4"
     assert "Select a valid choice. nothing:4" in refused.content.decode()
 
 

@@ -44,7 +44,7 @@ def test_from_the_server_to_the_version(member: Client, registry: Registry, star
     form = member.get(link.replace("&amp;", "&")).content.decode()
     assert 'value="models:/Boxes 2/1"' in form
     assert 'value="boxes-2"' in form
-    typed = {"team": "vision", "model": "boxes-2", "largest_batch": "32", "server": "lab"}
+    typed = {"team": "vision", "model": "boxes-2", "max_batch_size": "32", "server": "lab"}
     sent = member.post("/import", {**typed, "address": "models:/Boxes 2/1"})
 
     job = Import.objects.get()

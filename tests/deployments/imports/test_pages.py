@@ -29,7 +29,7 @@ def member(people: People, s3_store: object, signed_in: Callable[[User], Client]
 
 def test_from_the_form_to_the_version(member: Client, source: SourceOfModels) -> None:
     source.put("m.onnx", MODEL)
-    typed = {"team": "vision", "model": "detector", "largest_batch": "32"}
+    typed = {"team": "vision", "model": "detector", "max_batch_size": "32"}
     typed |= {"address": f"s3://{source.name}/m.onnx", "metrics": "accuracy = 0.5"}
 
     sent = member.post("/import", typed)
@@ -49,7 +49,7 @@ def test_from_the_form_to_the_version(member: Client, source: SourceOfModels) ->
 
 def test_a_refused_address_is_explained_at_its_field(member: Client, settings: Any) -> None:
     settings.SLIPWAY_IMPORT_S3 = []
-    typed = {"team": "vision", "model": "detector", "largest_batch": "32", "address": "s3://abc/m"}
+    typed = {"team": "vision", "model": "detector", "max_batch_size": "32", "address": "s3://abc/m"}
 
     refused = member.post("/import", typed)
 

@@ -21,7 +21,7 @@ from deployments.registry.domain import object_keys, triton_config
 from deployments.registry.domain.signatures import Backend, Signature, Tensor
 from deployments.registry.domain.triton_config.warm_up_samples import sample_of
 from deployments.spec.domain.model_settings import ModelSettings
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from deployments.spec.domain.triton_settings import TritonSettings, WarmUpRequests
 from fleet.localcluster.controllers import model_repository
 from portal.core.definitions import Rejected
@@ -248,12 +248,12 @@ def test_settings_that_contradict_golden_requests_are_refused(
 
 
 def test_additional_models_have_no_golden_requests() -> None:
-    packed = Packed(model="tens", version=1, warm_up=True, triton=_GOLDEN)
+    additional = AdditionalModel(model="tens", version=1, warm_up=True, triton=_GOLDEN)
 
     with pytest.raises(Rejected) as refusal:
-        ServingSpec(engine="triton", instance_type="g5.xlarge", packed=(packed,))
+        ServingSpec(engine="triton", instance_type="g5.xlarge", additional_models=(additional,))
 
-    assert "first model only" in refusal.value.fields["packed"]
+    assert "first model only" in refusal.value.fields["additional_models"]
 
 
 def test_the_text_beside_the_form_reads_as_the_same_settings() -> None:

@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from deployments.manifests.domain import revision
-from deployments.manifests.domain.metadata import Manifest, PackedModel, ServedFile, ServedRevision
+from deployments.manifests.domain.metadata import (
+    AdditionalModelFiles,
+    Manifest,
+    ServedFile,
+    ServedRevision,
+)
 from deployments.manifests.domain.model_files import digest_check, download, model_volume
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import digest_check as emulated_check
@@ -220,8 +225,8 @@ def test_each_model_of_multi_model_serving_has_its_own_folder(world: World) -> N
     world.upload(MODEL)
     other = {"other/1/model.onnx": b"more"}
     world.upload({f"x/{path}": body for path, body in other.items()})
-    served = served_of({**MODEL, **other}, packed=[{"model": "other", "version": 2}])
-    packed = PackedModel("other", "other:2", "cd" * 32, "s3://b/p/x/other/")
+    served = served_of({**MODEL, **other}, additional_models=[{"model": "other", "version": 2}])
+    additional = AdditionalModelFiles("other", "other:2", "cd" * 32, "s3://b/p/x/other/")
     served = ServedRevision(
         1,
         "detector",
@@ -229,7 +234,7 @@ def test_each_model_of_multi_model_serving_has_its_own_folder(world: World) -> N
         "ab" * 32,
         "s3://b/p/",
         served.spec,
-        packed=(packed,),
+        additional_models=(additional,),
         files=served.files,
     )
 

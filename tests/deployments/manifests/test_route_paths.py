@@ -13,7 +13,11 @@ from deployments.manifests.domain import (
     route_paths,
     triton_args,
 )
-from deployments.manifests.domain.metadata import ManifestContext, PackedModel, ServedRevision
+from deployments.manifests.domain.metadata import (
+    AdditionalModelFiles,
+    ManifestContext,
+    ServedRevision,
+)
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 
@@ -85,7 +89,7 @@ def _paths(*specs: tuple[serving_spec.ServingSpec, int]) -> list[str]:
         ("kserve-sglang", {"llm": _LLM}, _OPENAI),
         ("kserve-tensorrt-llm", {"llm": _LLM}, _OPENAI),
         ("llm-inference-service", {"llm": _LLM}, _OPENAI),
-        ("triton", {"packed": [{"model": "n", "version": 1}]}, _BELOW_MODELS),
+        ("triton", {"additional_models": [{"model": "n", "version": 1}]}, _BELOW_MODELS),
         (
             "kserve-vllm",
             {"llm": {"artifact": "pvc://weights/m", "nodes": 2}},
@@ -184,8 +188,8 @@ def test_only_answers_of_tokens_have_no_time_limit() -> None:
 
 @pytest.mark.parametrize("count", range(9))
 def test_a_route_never_has_more_rules_than_the_gateway_accepts(count: int) -> None:
-    packed = [{"model": f"n{index}", "version": 1} for index in range(count)]
-    triton, vllm = _spec("triton", packed=packed), _spec("kserve-vllm", llm=_LLM)
+    additional = [{"model": f"n{index}", "version": 1} for index in range(count)]
+    triton, vllm = _spec("triton", additional_models=additional), _spec("kserve-vllm", llm=_LLM)
 
     assert len(_paths((triton, 50), (vllm, 50))) <= 16
 
@@ -214,11 +218,17 @@ def test_rules_that_disagree_have_no_weights_and_added_paths_are_observed() -> N
     assert route_paths.paths_in(live) - paths == {"PathPrefix /vision/detector -> /"}
 
 
-def _command(engine: str, packed: bool) -> list[str]:
-    others = [{"model": "n", "version": 1}] if packed else []
-    spec = _spec(engine, packed=others) if engine != "triton-vllm" else _spec(engine, llm=_LLM)
-    models = tuple(PackedModel("n", "n:1", "cd" * 32, "s3://b/n/") for _ in spec.packed)
-    served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, packed=models)
+def _command(engine: str, is_multi_model: bool) -> list[str]:
+    others = [{"model": "n", "version": 1}] if is_multi_model else []
+    spec = (
+        _spec(engine, additional_models=others)
+        if engine != "triton-vllm"
+        else _spec(engine, llm=_LLM)
+    )
+    models = tuple(
+        AdditionalModelFiles("n", "n:1", "cd" * 32, "s3://b/n/") for _ in spec.additional_models
+    )
+    served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, additional_models=models)
     if engine == "kserve-triton":
         # KServe appends what the revision adds to what the runtime says.
         (container,) = namespace.serving_runtime(_CONTEXT)["spec"]["containers"]
@@ -235,10 +245,12 @@ def _command(engine: str, packed: bool) -> list[str]:
     return list(server["args"])
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("is_multi_model", [False, True])
 @pytest.mark.parametrize("engine", ["triton", "kserve-triton", "triton-vllm"])
-def test_every_triton_refuses_all_but_inference_and_metadata(engine: str, packed: bool) -> None:
-    command = _command(engine, packed and engine != "triton-vllm")
+def test_every_triton_refuses_all_but_inference_and_metadata(
+    engine: str, is_multi_model: bool
+) -> None:
+    command = _command(engine, is_multi_model and engine != "triton-vllm")
 
     refused = "shared-memory,model-config,model-repository,statistics,trace,logging"
     restricted = [word for word in command if "restricted" in word]

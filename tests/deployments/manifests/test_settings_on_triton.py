@@ -15,13 +15,16 @@ from hypothesis import given
 from tritonclient.grpc import model_config_pb2
 
 from deployments.manifests.domain import triton_args
-from deployments.manifests.domain.metadata import PackedModel, ServedRevision
+from deployments.manifests.domain.metadata import AdditionalModelFiles, ServedRevision
 from deployments.manifests.domain.model_files import bucket_files
-from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain.model_files.bucket_files import (
+    AdditionalServingFiles,
+    ServingFiles,
+)
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
-from deployments.spec.domain.serving_spec import Batching, Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, Batching, ServingSpec
 from fleet.localcluster.controllers import model_repository
 from tests import plain_http
 from tests.deployments import real_triton
@@ -42,10 +45,10 @@ _SPEC = ServingSpec(
     warm_up=True,
 )
 # The same beside two others: one with a setting of its own, one as it was laid out.
-_PACKED_SPEC = _SPEC.replace(
-    packed=(
-        Packed(model="tens", version=1, batching=Batching(is_dynamic=False)),
-        Packed(model="hundreds", version=1),
+_MULTI_MODEL_SPEC = _SPEC.replace(
+    additional_models=(
+        AdditionalModel(model="tens", version=1, batching=Batching(is_dynamic=False)),
+        AdditionalModel(model="hundreds", version=1),
     ),
 )
 _AMOUNTS = {"adder": 1, "tens": 10, "hundreds": 100}
@@ -59,7 +62,10 @@ def _files(spec: ServingSpec) -> ServingFiles:
         prefix="p/",
         signature=_SIGNATURE,
         spec=spec,
-        packed=[PackedFiles(f"{model.model}-p/", _SIGNATURE, model) for model in spec.packed],
+        additional_models=[
+            AdditionalServingFiles(f"{model.model}-p/", _SIGNATURE, model)
+            for model in spec.additional_models
+        ],
     )
 
 
@@ -97,7 +103,7 @@ def _lay_out(root: Path, files: ServingFiles) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("pytriton")
     root = tmp_path_factory.mktemp("triton")
-    files = _files(_PACKED_SPEC)
+    files = _files(_MULTI_MODEL_SPEC)
     _lay_out(root / "models", files)
     served = ServedRevision(
         1,
@@ -105,10 +111,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "adder:1",
         "",
         "",
-        _PACKED_SPEC,
+        _MULTI_MODEL_SPEC,
         config_name=files.config_name,
-        packed=tuple(
-            PackedModel(model.model, model.label, "", "") for model in _PACKED_SPEC.packed
+        additional_models=tuple(
+            AdditionalModelFiles(model.model, model.label, "", "")
+            for model in _MULTI_MODEL_SPEC.additional_models
         ),
     )
     words = [*triton_args.command(), *triton_args.settings_of(served)]

@@ -9,10 +9,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from deployments.models import Deployment
 from deployments.serving.gateways import inference
 from deployments.serving.gateways.inference import Answer, GatewayUnreachable
 from deployments.serving.services import try_it
 from fleet.models import Pod, Workload
+from fleet.telemetry.selectors import requests as telemetry_requests
 from portal.accounts.models import User
 from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
@@ -39,6 +41,43 @@ def test_a_polled_part_comes_without_the_frame(world: World, signed_in: SignIn) 
         part = page(client.get(ONE, **HTMX, HTTP_HX_TARGET=target))
         assert part.part(target).text
         assert not part.is_whole_page
+
+
+@pytest.mark.parametrize(
+    ("state", "is_busy", "trigger"),
+    [
+        ("ready", False, "every 15s"),
+        ("stopped", False, "every 15s"),
+        ("ready", True, "every 4s"),
+        ("progressing", False, "every 4s"),
+        ("degraded", False, "every 4s"),
+    ],
+)
+def test_the_head_is_polled_seldom_while_nothing_moves(
+    world: World, signed_in: SignIn, state: str, *, is_busy: bool, trigger: str
+) -> None:
+    if is_busy:
+        start_canary(world)
+    else:
+        world.serving()
+    Deployment.objects.update(state=state)
+
+    answer = signed_in(world.viewer).get(ONE, **HTMX, HTTP_HX_TARGET="deployment-head")
+
+    assert page(answer).part("deployment-head").attributes["hx-trigger"] == trigger
+
+
+def test_polled_figures_are_those_of_the_page_without_its_charts(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.serving()
+    client = signed_in(world.viewer)
+    whole = page(client.get(ONE)).part("figures").text
+    monkeypatch.delattr(telemetry_requests, "series")
+
+    part = page(client.get(ONE, **HTMX, HTTP_HX_TARGET="figures"))
+
+    assert part.part("figures").text == whole
 
 
 def test_two_revisions_are_compared_line_by_line(world: World, signed_in: SignIn) -> None:

@@ -160,9 +160,11 @@ def test_quota_counts_its_gpus(world: World) -> None:
     assert "9 of 8 GPUs" in raised[0].message
 
 
-def test_it_is_not_packed_beside_an_uploaded_model(world: World) -> None:
+def test_it_is_not_served_beside_an_uploaded_model(world: World) -> None:
     register(world)
-    requested = world.draft(packed=(serving_spec.Packed(model="chat", version=1),))
+    requested = world.draft(
+        additional_models=(serving_spec.AdditionalModel(model="chat", version=1),)
+    )
 
     result = preflight.check(actor=world.member, draft=requested)
 

@@ -1,4 +1,4 @@
-"""Packed models from request to approval: each is checked, bound to and kept as the own one is."""
+"""AdditionalModel models from request to approval: each is checked, bound to and kept as the own one is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployments.preflight.domain.checks import Check, Preflight
 from deployments.preflight.services import preflight
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import declarations, versions
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from deployments.states import ChangeState, VersionState
 from fleet.models import Workload
 from portal.core import clock
@@ -20,11 +20,11 @@ from portal.core.errors import Conflict, Invalid
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
-_PACKED = (Packed(model="classifier", version=1),)
+_ADDITIONAL = (AdditionalModel(model="classifier", version=1),)
 
 
 @pytest.fixture
-def packable(world: World) -> ModelVersion:
+def addable(world: World) -> ModelVersion:
     at = clock.now()
     model = Model.objects.create(
         team=world.team, name="classifier", created_by=world.member, created_at=at, changed_at=at
@@ -51,14 +51,14 @@ def _check(result: Preflight, name: str) -> Check:
     return next(check for check in result.checks if check.name == name)
 
 
-def test_a_packed_version_is_checked_and_its_bytes_are_bound_by_the_approval(
-    world: World, packable: ModelVersion
+def test_an_additional_version_is_checked_and_its_bytes_are_bound_by_the_approval(
+    world: World, addable: ModelVersion
 ) -> None:
-    draft = world.draft(packed=_PACKED)
+    draft = world.draft(additional_models=_ADDITIONAL)
     result = preflight.check(actor=world.member, draft=draft)
     alone = preflight.check(actor=world.member, draft=world.draft())
     change = requests.request_deploy(actor=world.member, draft=draft)
-    ModelVersion.objects.filter(pk=packable.pk).update(sha256="d" * 64)
+    ModelVersion.objects.filter(pk=addable.pk).update(sha256="d" * 64)
     change = ChangeRequest.objects.get(pk=change.pk)
 
     message = "Ready in the serving repository: classifier:1."
@@ -68,57 +68,61 @@ def test_a_packed_version_is_checked_and_its_bytes_are_bound_by_the_approval(
 
 
 @pytest.mark.parametrize(
-    ("packed", "field"),
+    ("additional", "field"),
     [
-        (Packed(model="classifier", version=2), "packed.0.version"),
-        (Packed(model="stranger", version=1), "packed.0.version"),
-        (Packed(model="detector", version=2), "packed.0.model"),
+        (AdditionalModel(model="classifier", version=2), "additional_models.0.version"),
+        (AdditionalModel(model="stranger", version=1), "additional_models.0.version"),
+        (AdditionalModel(model="detector", version=2), "additional_models.0.model"),
     ],
 )
 def test_what_the_team_has_not_or_serves_already_is_refused(
-    world: World, packable: ModelVersion, packed: Packed, field: str
+    world: World, addable: ModelVersion, additional: AdditionalModel, field: str
 ) -> None:
     with refused(world, Invalid) as raised:
-        requests.request_deploy(actor=world.member, draft=world.draft(packed=(packed,)))
+        requests.request_deploy(
+            actor=world.member, draft=world.draft(additional_models=(additional,))
+        )
 
     assert list(raised[0].fields) == [field]
 
 
-def test_a_packed_version_that_is_not_ready_or_not_laid_out_is_refused(
-    world: World, packable: ModelVersion
+def test_an_additional_version_that_is_not_ready_or_not_laid_out_is_refused(
+    world: World, addable: ModelVersion
 ) -> None:
-    draft = world.draft(packed=_PACKED)
-    world.store.sizes.pop(f"{packable.repository_prefix}classifier/1/model.onnx")
+    draft = world.draft(additional_models=_ADDITIONAL)
+    world.store.sizes.pop(f"{addable.repository_prefix}classifier/1/model.onnx")
     with refused(world, Invalid) as missing:
         requests.request_deploy(actor=world.member, draft=draft)
-    world.store.lay_out(packable)
-    ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.ARCHIVED)
+    world.store.lay_out(addable)
+    ModelVersion.objects.filter(pk=addable.pk).update(state=VersionState.ARCHIVED)
     with refused(world, Invalid) as archived:
         requests.request_deploy(actor=world.member, draft=draft)
 
-    assert "classifier/1/model.onnx" in missing[0].fields["packed"]
-    assert "classifier:1 is archived." in archived[0].fields["packed"]
+    assert "classifier/1/model.onnx" in missing[0].fields["additional_models"]
+    assert "classifier:1 is archived." in archived[0].fields["additional_models"]
 
 
-def test_a_plan_among_the_packed_versions_needs_the_gpu_that_it_was_built_for(
-    world: World, packable: ModelVersion
+def test_a_plan_among_the_additional_versions_needs_the_gpu_that_it_was_built_for(
+    world: World, addable: ModelVersion
 ) -> None:
     """The instance type of the draft has an A10G, of compute capability 8.6."""
-    draft = world.draft(packed=_PACKED)
-    ModelVersion.objects.filter(pk=packable.pk).update(signature={"compute_capability": "7.5"})
+    draft = world.draft(additional_models=_ADDITIONAL)
+    ModelVersion.objects.filter(pk=addable.pk).update(signature={"compute_capability": "7.5"})
     with refused(world, Invalid) as raised:
         requests.request_deploy(actor=world.member, draft=draft)
     assert "classifier:1 was built for compute capability 7.5" in raised[0].fields["instance_type"]
 
-    ModelVersion.objects.filter(pk=packable.pk).update(signature={"compute_capability": "8.6"})
+    ModelVersion.objects.filter(pk=addable.pk).update(signature={"compute_capability": "8.6"})
     requests.request_deploy(actor=world.member, draft=draft)
 
 
-def test_an_approval_is_refused_when_a_packed_version_is_no_longer_ready(
-    world: World, packable: ModelVersion
+def test_an_approval_is_refused_when_an_additional_version_is_no_longer_ready(
+    world: World, addable: ModelVersion
 ) -> None:
-    change = requests.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
-    ModelVersion.objects.filter(pk=packable.pk).update(state=VersionState.QUARANTINED)
+    change = requests.request_deploy(
+        actor=world.member, draft=world.draft(additional_models=_ADDITIONAL)
+    )
+    ModelVersion.objects.filter(pk=addable.pk).update(state=VersionState.QUARANTINED)
 
     with pytest.raises(Invalid, match=r"classifier:1 is quarantined\."):
         decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
@@ -128,20 +132,20 @@ def test_an_approval_is_refused_when_a_packed_version_is_no_longer_ready(
     assert not change.approvals.exists()
 
 
-def test_a_version_that_is_packed_somewhere_counts_as_serving_and_is_not_archived(
-    world: World, packable: ModelVersion
+def test_a_version_that_is_additional_somewhere_counts_as_serving_and_is_not_archived(
+    world: World, addable: ModelVersion
 ) -> None:
-    deployment = world.serving(packed=_PACKED)
+    deployment = world.serving(additional_models=_ADDITIONAL)
 
-    assert registry_versions.deployments_serving([packable.pk]) == {packable.pk: [deployment]}
+    assert registry_versions.deployments_serving([addable.pk]) == {addable.pk: [deployment]}
     with refused(world, Conflict, code="still_serving"):
-        versions.archive(actor=world.member, version_id=packable.pk)
+        versions.archive(actor=world.member, version_id=addable.pk)
 
 
 def test_a_canary_keeps_additional_models_and_reports_a_removed_one(
-    world: World, packable: ModelVersion
+    world: World, addable: ModelVersion
 ) -> None:
-    deployment = world.serving(packed=_PACKED)
+    deployment = world.serving(additional_models=_ADDITIONAL)
     alone = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge")
 
     left_out = preflight.check_revision(
@@ -158,13 +162,13 @@ def test_a_canary_keeps_additional_models_and_reports_a_removed_one(
     assert (check.ok, check.is_refusal) == (False, False)
     assert check.detail == "classifier:1 will no longer be served at this address."
     assert canary.revision is not None
-    assert rendering.spec_of(canary.revision).packed == _PACKED
+    assert rendering.spec_of(canary.revision).additional_models == _ADDITIONAL
 
 
 def test_all_models_of_one_process_are_metered_together(
-    world: World, packable: ModelVersion
+    world: World, addable: ModelVersion
 ) -> None:
-    alone, both = world.serving(name="alone"), world.serving(packed=_PACKED)
+    alone, both = world.serving(name="alone"), world.serving(additional_models=_ADDITIONAL)
 
     rows = {row.name: row for row in Workload.objects.all()}
     apart, together = rows[f"{alone.name}-r1"], rows[f"{both.name}-r1"]
@@ -174,21 +178,21 @@ def test_all_models_of_one_process_are_metered_together(
     assert together.labels["model"] == "detector + classifier"
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("is_additional", [False, True])
 def test_a_version_of_any_revision_cannot_be_declared_anew(
-    world: World, packable: ModelVersion, *, is_packed: bool
+    world: World, addable: ModelVersion, *, is_additional: bool
 ) -> None:
     """What was approved keeps its configuration, also while the deployment is stopped."""
-    requests.request_deploy(actor=world.member, draft=world.draft(packed=_PACKED))
-    version = packable if is_packed else world.version1
+    requests.request_deploy(actor=world.member, draft=world.draft(additional_models=_ADDITIONAL))
+    version = addable if is_additional else world.version1
     before = ModelVersion.objects.filter(pk=version.pk).values().get()
 
     with pytest.raises(Conflict) as refusal:
         declarations.declare(
             actor=world.member,
             version_id=version.pk,
-            takes_batches=True,
-            largest_batch=8,
+            supports_batching=True,
+            max_batch_size=8,
             largest_inputs={},
         )
 

@@ -34,7 +34,7 @@ OPENAI = ("kserve-vllm", "kserve-sglang", "kserve-tensorrt-llm", "llm-inference-
 def uploaded(world: World, **config: Any) -> ModelVersion:
     artifact = artifact_of(folders.folder(**config))
     facts = reading.read({"main": "chat/config.json"}, artifact)
-    context = Context("chat", "chat/config.json", tuple(artifact.sizes), largest_batch=32)
+    context = Context("chat", "chat/config.json", tuple(artifact.sizes), max_batch_size=32)
     assert hugging_face.HUGGING_FACE.reading is not None
     inspection = hugging_face.HUGGING_FACE.reading.conclude(facts, context)
     at = clock.now()

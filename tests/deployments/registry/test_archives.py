@@ -203,7 +203,7 @@ def test_what_does_not_fit_into_the_team_is_refused(verified: Upload, settings: 
 
 
 @pytest.mark.parametrize(
-    ("contents", "is_packed"),
+    ("contents", "is_additional"),
     [
         ({"archive/data.pkl": b"", "archive/version": b""}, False),
         ({"m/constants.pkl": b"", "m/code/__torch__.py": b""}, False),
@@ -215,12 +215,12 @@ def test_what_does_not_fit_into_the_team_is_refused(verified: Upload, settings: 
     ],
 )
 def test_a_model_that_is_a_zip_file_is_not_unpacked(
-    contents: Mapping[str, bytes], is_packed: bool
+    contents: Mapping[str, bytes], is_additional: bool
 ) -> None:
     body = zipped(contents)
     artifact = MemoryArtifact({"m": body}, {"m": len(body)})
 
-    assert archives.is_packed({"main": "m"}, artifact) is is_packed
+    assert archives.is_additional({"main": "m"}, artifact) is is_additional
 
 
 def test_a_worker_that_dies_at_any_call_unpacks_it_in_the_end(

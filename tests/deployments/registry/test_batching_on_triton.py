@@ -34,10 +34,10 @@ pytestmark = [pytest.mark.django_db]
 
 REQUESTS = 200
 AT_ONCE = 16
-_LARGE = BatchingModel("large", batching_models.mlp, (1, 8), takes_batches=True)
+_LARGE = BatchingModel("large", batching_models.mlp, (1, 8), supports_batching=True)
 # Batched as every model with a dynamic first dimension once was: its answers must be wrong.
 _GUESSED = BatchingModel(
-    "guessed", batching_models.softmax_over_axis_0, (2, 6), takes_batches=False
+    "guessed", batching_models.softmax_over_axis_0, (2, 6), supports_batching=False
 )
 
 
@@ -204,7 +204,7 @@ def test_sixteen_requests_at_a_time_are_answered_as_each_one_alone(
 ) -> None:
     versions = {row.model.name: row for row in ModelVersion.objects.select_related("model")}
     batched = {name for name, row in versions.items() if row.signature.get("max_batch_size", 0) > 0}
-    expected = {model.name for model in batching_models.SERVED if model.takes_batches}
+    expected = {model.name for model in batching_models.SERVED if model.supports_batching}
 
     wrong = {name: one.wrong_answers() for name, one in served.items()}
     guessed = wrong.pop(_GUESSED.name)

@@ -25,7 +25,7 @@ def tried(
 ) -> dict[str, str]:
     path = folder / "model.onnx"
     path.write_bytes(build().SerializeToString())
-    return batching_trial.run({"path": str(path), "largest_batch": largest, "sizes": sizes or {}})
+    return batching_trial.run({"path": str(path), "max_batch_size": largest, "sizes": sizes or {}})
 
 
 @pytest.mark.parametrize("model", batching_models.SERVED, ids=lambda one: one.name)
@@ -34,8 +34,8 @@ def test_only_models_that_answer_each_item_alike_take_batches(
 ) -> None:
     trial = tried(tmp_path, model.build)
 
-    assert (trial["verdict"] == Verdict.SHOWN) == model.takes_batches
-    if not model.takes_batches and model.shape:
+    assert (trial["verdict"] == Verdict.SHOWN) == model.supports_batching
+    if not model.supports_batching and model.shape:
         assert trial["verdict"] == Verdict.DIFFERS
         assert trial["reason"].startswith("“")
 
@@ -171,7 +171,9 @@ def test_the_large_model_is_a_real_one_and_mostly_a_hole(tmp_path: Path) -> None
     path = large_models.write_large(tmp_path / "model.onnx", mebibytes=8)
 
     onnx.checker.check_model(str(path), full_check=True)
-    trial = batching_trial.run({"path": str(path), "largest_batch": DEFAULT_MAX_BATCH, "sizes": {}})
+    trial = batching_trial.run(
+        {"path": str(path), "max_batch_size": DEFAULT_MAX_BATCH, "sizes": {}}
+    )
 
     assert path.stat().st_size > 8 * 2**20 > 100 * 512 > path.stat().st_blocks * 512
     assert trial["verdict"] == Verdict.SHOWN

@@ -21,7 +21,7 @@ from tests.fixtures import batching_models
 
 pytestmark = pytest.mark.django_db
 
-_ALL: dict[str, Any] = {"takes_batches": None, "largest_batch": 32, "largest_inputs": {}}
+_ALL: dict[str, Any] = {"supports_batching": None, "max_batch_size": 32, "largest_inputs": {}}
 
 
 def noisy() -> bytes:
@@ -52,7 +52,7 @@ def batching_of(version: ModelVersion) -> tuple[int, bool, str]:
 def test_a_model_that_answers_otherwise_beside_others_is_never_batched(verified: Upload) -> None:
     body = batching_models.softmax_over_axis_0().SerializeToString()
 
-    version = verified(body, declared={"takes_batches": True})
+    version = verified(body, declared={"supports_batching": True})
 
     assert version.state == VersionState.READY
     size, is_dynamic, message = batching_of(version)
@@ -66,7 +66,7 @@ def test_what_could_not_be_shown_is_off_until_it_is_declared(
     version = verified(noisy())
     before = batching_of(version)
 
-    after = batching_of(declared(people.member, version, takes_batches=True, largest_batch=8))
+    after = batching_of(declared(people.member, version, supports_batching=True, max_batch_size=8))
 
     assert before[:2] == (0, False)
     assert "could not be verified. “y” changes from run to run. If the model" in before[2]
@@ -75,7 +75,7 @@ def test_what_could_not_be_shown_is_off_until_it_is_declared(
     assert after[2].startswith("up to 8, as declared; not verified.")
     event = AuditEvent.objects.get(action="version.declared")
     assert (event.actor_name, event.object_label) == ("member", "detector:1")
-    stored = {"takes_batches": True, "largest_batch": 8, "largest_inputs": {}}
+    stored = {"supports_batching": True, "max_batch_size": 8, "largest_inputs": {}}
     assert event.after == {"state": "verifying", "declared": stored}
 
 
@@ -101,8 +101,8 @@ def test_the_largest_batch_is_what_triton_joins_and_no_switches_it_off(
     version = verified(batching_models.mlp().SerializeToString())
 
     sizes = [batching_of(version)[0]]
-    sizes.append(batching_of(declared(people.member, version, largest_batch=4))[0])
-    sizes.append(batching_of(declared(people.member, version, takes_batches=False))[0])
+    sizes.append(batching_of(declared(people.member, version, max_batch_size=4))[0])
+    sizes.append(batching_of(declared(people.member, version, supports_batching=False))[0])
 
     assert sizes == [32, 4, 0]
 
@@ -110,14 +110,14 @@ def test_the_largest_batch_is_what_triton_joins_and_no_switches_it_off(
 def test_gpu_memory_is_estimated_at_the_largest_declared_sizes_and_batch(
     people: People, verified: Upload
 ) -> None:
-    version = verified(images(), declared={"largest_batch": 1})
+    version = verified(images(), declared={"max_batch_size": 1})
     assumed = version.signature["vram_parts_mib"]["activations"]
     check = next(row for row in version.checks if row["name"] == "GPU memory")
     sizes = {"x": [-1, 3, 960, 960]}
 
-    one = declared(people.member, version, largest_batch=1, largest_inputs=sizes)
+    one = declared(people.member, version, max_batch_size=1, largest_inputs=sizes)
     parts_of_one = one.signature["vram_parts_mib"]
-    four = declared(people.member, version, largest_batch=4, largest_inputs=sizes)
+    four = declared(people.member, version, max_batch_size=4, largest_inputs=sizes)
     parts_of_four = four.signature["vram_parts_mib"]
 
     # x and two results of five planes of 960 x 960 at 4 bytes: 45.7 MiB alive, up to twice that.
@@ -130,10 +130,10 @@ def test_gpu_memory_is_estimated_at_the_largest_declared_sizes_and_batch(
 
 
 def test_declaring_the_same_again_changes_nothing(people: People, verified: Upload) -> None:
-    version = declared(people.member, verified(images()), largest_batch=8)
+    version = declared(people.member, verified(images()), max_batch_size=8)
     count = AuditEvent.objects.count()
 
-    declared(people.member, version, largest_batch=8)
+    declared(people.member, version, max_batch_size=8)
 
     assert version.state == VersionState.READY
     assert AuditEvent.objects.count() == count
@@ -142,8 +142,8 @@ def test_declaring_the_same_again_changes_nothing(people: People, verified: Uplo
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
-        ({"largest_batch": 0}, "largest_batch"),
-        ({"largest_batch": 4097}, "largest_batch"),
+        ({"max_batch_size": 0}, "max_batch_size"),
+        ({"max_batch_size": 4097}, "max_batch_size"),
         ({"largest_inputs": {"x": [1, 3, 0, 960]}}, "largest_inputs"),
         ({"largest_inputs": {"x": [1, 3, 2**24 + 1, 960]}}, "largest_inputs"),
         ({"largest_inputs": {"x": []}}, "largest_inputs"),
@@ -200,7 +200,11 @@ def test_the_page_shows_why_and_takes_a_declaration(
     client.force_login(people.member)
     page = reverse("version", args=["vision", "detector", 1])
     where = reverse("version-declare", args=["vision", "detector", 1])
-    typed = {"takes_batches": "", "largest_batch": "2", "largest_inputs": "x = 2 x 3 x 640 x 480"}
+    typed = {
+        "supports_batching": "",
+        "max_batch_size": "2",
+        "largest_inputs": "x = 2 x 3 x 640 x 480",
+    }
 
     shown = client.get(page).content.decode()
     wrong = client.post(where, {**typed, "largest_inputs": "x: 640"})
@@ -221,11 +225,11 @@ def test_the_api_takes_a_declaration_and_returns_it(
 ) -> None:
     version = verified(noisy())
     client.force_login(people.member)
-    body = {"takes_batches": True, "largest_batch": 16, "largest_inputs": {"x": [-1, 4]}}
+    body = {"supports_batching": True, "max_batch_size": 16, "largest_inputs": {"x": [-1, 4]}}
     where = f"/api/v1/versions/{version.pk}/declare"
 
     answer = client.post(where, body, content_type="application/json")
-    refused = client.post(where, {"largest_batch": 0}, content_type="application/json")
+    refused = client.post(where, {"max_batch_size": 0}, content_type="application/json")
     verification.advance(version.pk)
     stored = client.get(f"/api/v1/versions/{version.pk}").json()
 

@@ -35,11 +35,11 @@ PLAN = b"ftrt" + bytes(20) + bytes([10, 13, 3, 9]) + bytes(4000)
 INPUTS = (Tensor("rows", "FP32", (-1, 4)), Tensor("scale", "FP32", (-1, 1)))
 OUTPUTS = (Tensor("scores", "FP32", (-1, 3)), Tensor("best", "INT64", (-1, 1)))
 CONTEXT = Context(
-    model="rows", main="m", paths=("m",), largest_batch=16, inputs=INPUTS, outputs=OUTPUTS
+    model="rows", main="m", paths=("m",), max_batch_size=16, inputs=INPUTS, outputs=OUTPUTS
 )
 DECLARED: dict[str, Any] = {
-    "takes_batches": None,
-    "largest_batch": 16,
+    "supports_batching": None,
+    "max_batch_size": 16,
     "largest_inputs": {},
     "inputs": [tensor.to_json() for tensor in INPUTS],
     "outputs": [tensor.to_json() for tensor in OUTPUTS],
@@ -115,12 +115,14 @@ def test_the_declaration_becomes_the_configuration_of_tritons_pytorch_backend() 
 
 
 def test_rows_are_combined_only_where_that_is_declared() -> None:
-    batched = conclude(torchscript.TORCHSCRIPT, facts_of(), replace(CONTEXT, takes_batches=True))
+    batched = conclude(
+        torchscript.TORCHSCRIPT, facts_of(), replace(CONTEXT, supports_batching=True)
+    )
     config = triton_config.parse(triton_config.render(model="m", signature=batched.signature))
     assert (config.max_batch_size, list(config.input[0].dims)) == (16, [4])
 
     fixed = replace(
-        CONTEXT, takes_batches=True, outputs=(OUTPUTS[0], Tensor("best", "INT64", (1,)))
+        CONTEXT, supports_batching=True, outputs=(OUTPUTS[0], Tensor("best", "INT64", (1,)))
     )
     with pytest.raises(NeedsDeclaration, match="first dimension of “best” is not -1"):
         conclude(torchscript.TORCHSCRIPT, facts_of(), fixed)
@@ -210,7 +212,7 @@ def test_an_upload_waits_for_its_declaration_and_then_becomes_ready(
     client.force_login(people.member)
     address = [version.team.slug, "rows", version.number]
     body = {
-        "largest_batch": "16",
+        "max_batch_size": "16",
         "inputs": "rows = FP32 -1 x 4\nscale = fp32 -1 x 1",
         "outputs": "scores = FP32 -1 x 3\nbest = INT64 -1 x 1",
     }

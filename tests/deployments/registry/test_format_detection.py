@@ -85,7 +85,7 @@ def test_a_zip_archive_is_what_its_members_make_it(names: tuple[str, ...], kind:
         body = zip_of(*names, comment=comment)
         assert detected("model.onnx", body) == kind
     artifact = MemoryArtifact({"m": zip_of(*names)}, {"m": len(zip_of(*names))})
-    assert archives.is_packed({"main": "m"}, artifact) == (kind == "zip")
+    assert archives.is_additional({"main": "m"}, artifact) == (kind == "zip")
 
 
 def test_an_archive_of_zip64_is_read() -> None:

@@ -150,12 +150,12 @@ def test_the_engine_follows_the_version_while_that_is_chosen(
     assert not ChangeRequest.objects.exists()
 
 
-def test_a_reference_is_not_offered_for_packing(
+def test_a_reference_is_not_offered_beside_others(
     client: Client, world: World, version: ModelVersion
 ) -> None:
     page = text_of(client.post("/deployments/new", {"version": world.version1.pk, "at": "scaling"}))
 
-    assert 'name="packed_1"' in page
+    assert 'name="additional_model_1"' in page
     assert "chat:1" not in page
 
 

@@ -39,7 +39,7 @@ def read(files: Mapping[str, bytes], main: str = "saved_model.pb") -> dict[str, 
 
 
 def inspect(files: Mapping[str, bytes]) -> Inspection:
-    context = Context(model="rows", main="saved_model.pb", paths=tuple(files), largest_batch=32)
+    context = Context(model="rows", main="saved_model.pb", paths=tuple(files), max_batch_size=32)
     assert SAVED_MODEL.reading is not None
     return SAVED_MODEL.reading.conclude(read(files), context)
 

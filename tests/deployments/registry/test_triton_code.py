@@ -47,7 +47,7 @@ def read(files: dict[str, bytes]) -> dict[str, Any]:
 
 
 def inspect(files: dict[str, bytes]) -> Inspection:
-    context = Context(model="rows", main="", paths=tuple(files), largest_batch=32)
+    context = Context(model="rows", main="", paths=tuple(files), max_batch_size=32)
     assert triton.TRITON_WITH_CODE.reading is not None
     return triton.TRITON_WITH_CODE.reading.conclude(read(files), context)
 
@@ -158,7 +158,7 @@ def test_an_environment_stays_beside_the_versions() -> None:
     files = {
         **PYTHON,
         "config.pbtxt": _with_environment("$$TRITON_MODEL_DIRECTORY/env.tar.gz"),
-        "env.tar.gz": gzip.compress(b"packed"),
+        "env.tar.gz": gzip.compress(b"additional_models"),
     }
 
     inspection = inspect(files)

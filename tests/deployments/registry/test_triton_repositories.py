@@ -16,7 +16,7 @@ from deployments.registry.domain.formats.format import Context
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.domain.signatures import Signature
 from deployments.registry.domain.triton_repository import reading
-from deployments.spec.domain.serving_spec import Batching, Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, Batching, ServingSpec
 from deployments.states import VersionState
 from tests.deployments import real_triton
 from tests.deployments.uploading import Upload
@@ -40,7 +40,7 @@ def read(files: dict[str, bytes], model: str = "served") -> dict[str, Any]:
 
 def _concluded(files: dict[str, bytes]) -> Any:
     """The signature of a version as it is stored."""
-    context = Context(model="served", main="", paths=tuple(files), largest_batch=32)
+    context = Context(model="served", main="", paths=tuple(files), max_batch_size=32)
     assert triton.TRITON.reading is not None
     return triton.TRITON.reading.conclude(read(files), context).signature.to_json()
 
@@ -217,8 +217,8 @@ def test_settings_do_not_replace_sequence_batching_or_tune_an_ensemble() -> None
         "The model's config.pbtxt batches sequences. Leave dynamic batching at its defaults."
     )
     assert triton_config.problem_with(ensemble, ServingSpec(**BASE)) == ""
-    packed = Packed(model="classes", version=1)
-    assert triton_config.problem_with(ensemble, packed) == (
+    additional = AdditionalModel(model="classes", version=1)
+    assert triton_config.problem_with(ensemble, additional) == (
         "The version brings further models (center, score), which multi-model serving would not load. "
         "Deploy it alone."
     )

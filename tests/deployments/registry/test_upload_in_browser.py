@@ -31,7 +31,7 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     expect(page.locator("[name=model]")).to_have_value("detector")
     page.fill("[name=metrics]", "accuracy = 0.91")
     page.click("text=Batching, sizes, inputs and outputs")
-    page.fill("[name=largest_batch]", "8")
+    page.fill("[name=max_batch_size]", "8")
     page.fill("[name=largest_inputs]", "x = -1 x four")
     page.click("#send")
     expect(page.locator("[name=largest_inputs]")).to_have_attribute("aria-invalid", "true")
@@ -48,7 +48,7 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     assert version.has_part_checksums
     assert version.metadata == {"metrics": {"accuracy": 0.91}}
     sizes = {"x": [-1, 4]}
-    declared = {"takes_batches": None, "largest_batch": 8, "largest_inputs": sizes}
+    declared = {"supports_batching": None, "max_batch_size": 8, "largest_inputs": sizes}
     assert version.declared == declared
     declared_sha256 = apart(lambda: ArtifactFile.objects.get().declared_sha256)
     assert version.sha256 == declared_sha256 != ""

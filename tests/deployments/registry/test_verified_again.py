@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 # All that a version is; the rest says who works on it.
 _WORK = {"state_reason", "next_check_at", "lease_until", "lease_token", "check_failures"}
 _AS_BEFORE = "The version is as it was before, with its former declaration."
-_SMALLER: dict[str, Any] = {"takes_batches": None, "largest_batch": 4, "largest_inputs": {}}
+_SMALLER: dict[str, Any] = {"supports_batching": None, "max_batch_size": 4, "largest_inputs": {}}
 
 
 def facts_of(version: ModelVersion) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def facts_of(version: ModelVersion) -> dict[str, Any]:
 def declare_smaller(people: People, version: ModelVersion) -> None:
     declarations.declare(actor=people.member, version_id=version.pk, **_SMALLER)
     again = ModelVersion.objects.get(pk=version.pk)
-    assert (again.state, again.declared["largest_batch"]) == (VersionState.VERIFYING, 4)
+    assert (again.state, again.declared["max_batch_size"]) == (VersionState.VERIFYING, 4)
 
 
 def assert_as_before(version: ModelVersion, before: dict[str, Any], reason: str) -> None:
@@ -240,7 +240,7 @@ def test_a_worker_of_the_stopped_declaration_writes_nothing_over_the_next_one(
     def stop_and_declare_another(**fields: Any) -> None:
         upload_endings.stop_verification(actor=people.member, version_id=version.pk)
         declarations.declare(
-            actor=people.member, version_id=version.pk, **{**_SMALLER, "largest_batch": 8}
+            actor=people.member, version_id=version.pk, **{**_SMALLER, "max_batch_size": 8}
         )
         real(**fields)
 
@@ -249,7 +249,7 @@ def test_a_worker_of_the_stopped_declaration_writes_nothing_over_the_next_one(
         verification.advance(version.pk)
 
     version.refresh_from_db()
-    assert (version.state, version.declared["largest_batch"]) == (VersionState.VERIFYING, 8)
+    assert (version.state, version.declared["max_batch_size"]) == (VersionState.VERIFYING, 8)
     assert version.signature["max_batch_size"] == 32
     with time_machine.travel(clock.now() + timedelta(seconds=LEASE_SECONDS + 1)):
         verification.advance(version.pk)

@@ -4,7 +4,13 @@ import pytest
 
 from deployments.registry.domain.metadata import metric_direction
 from deployments.spec.domain import field_values
-from deployments.spec.domain.serving_spec import Llm, OfficeHours, Packed, Scaling, ServingSpec
+from deployments.spec.domain.serving_spec import (
+    AdditionalModel,
+    Llm,
+    OfficeHours,
+    Scaling,
+    ServingSpec,
+)
 
 
 def test_every_setting_of_a_spec_is_a_line_without_values_of_python() -> None:
@@ -13,7 +19,7 @@ def test_every_setting_of_a_spec_is_a_line_without_values_of_python() -> None:
         instance_type="g5.xlarge",
         max_replicas=3,
         scaling=Scaling(kind="keda", office_hours=OfficeHours()),
-        packed=(Packed(model="ocr", version=2),),
+        additional_models=(AdditionalModel(model="ocr", version=2),),
     )
 
     lines = field_values.flatten({**spec.to_json(), "env": {"B": "2", "A": "1"}})
@@ -23,8 +29,8 @@ def test_every_setting_of_a_spec_is_a_line_without_values_of_python() -> None:
     assert lines["warm_up"] == "no"
     assert lines["llm"] == ""
     assert lines["scaling.office_hours.days"] == "1-5"
-    assert lines["packed.1"] == "ocr:2"
-    assert lines["packed.1.batching.is_dynamic"] == "yes"
+    assert lines["additional_models.1"] == "ocr:2"
+    assert lines["additional_models.1.batching.is_dynamic"] == "yes"
     text = " ".join(lines.values())
     assert not any(word in text for word in ("{", "[", "'", "True", "False", "None"))
 
@@ -44,8 +50,8 @@ def test_language_model_and_none_read_alike_on_both_sides() -> None:
         ("scaling.cooldown_seconds", "Autoscaling: Cooldown (seconds)"),
         ("batching.max_queue_delay_us", "Batching: Queue delay (µs)"),
         ("scaling.kind", "Autoscaling"),
-        ("packed.1", "Multi-model serving 1"),
-        ("packed.1.warm_up", "Multi-model serving 1: Warm up"),
+        ("additional_models.1", "Multi-model serving 1"),
+        ("additional_models.1.warm_up", "Multi-model serving 1: Warm up"),
         ("gpu_resource", "GPU resource"),
         ("cpu", "CPU"),
         ("sha256", "SHA-256"),

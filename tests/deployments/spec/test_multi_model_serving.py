@@ -8,17 +8,20 @@ import pytest
 
 from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import (
+    AdditionalModelFiles,
     Manifest,
     ManifestContext,
-    PackedModel,
     ServedRevision,
 )
 from deployments.manifests.domain.model_files import bucket_files
-from deployments.manifests.domain.model_files.bucket_files import PackedFiles, ServingFiles
+from deployments.manifests.domain.model_files.bucket_files import (
+    AdditionalServingFiles,
+    ServingFiles,
+)
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain import memory
 from deployments.sizing.domain.memory import FileModel, Measured
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from portal.core.definitions import Rejected
 
 _GOOD: dict[str, Any] = {"engine": "triton", "instance_type": "g5.xlarge"}
@@ -36,43 +39,71 @@ _SIGNATURE = Signature(
 def test_a_spec_packs_no_other_model_by_default() -> None:
     spec = ServingSpec.from_json(_GOOD)
 
-    assert spec.packed == ()
+    assert spec.additional_models == ()
     assert ServingSpec.from_json(spec.to_json()) == spec
 
 
-def test_packed_models_have_settings_of_their_own_and_survive_json() -> None:
-    spec = ServingSpec.from_json({**_GOOD, "packed": [{**_OTHER, "instances_per_gpu": 2}]})
+def test_additional_models_have_settings_of_their_own_and_survive_json() -> None:
+    spec = ServingSpec.from_json(
+        {**_GOOD, "additional_models": [{**_OTHER, "instances_per_gpu": 2}]}
+    )
 
-    assert spec.packed == (Packed(model="classifier", version=3, instances_per_gpu=2),)
-    assert spec.packed[0].label == "classifier:3"
+    assert spec.additional_models == (
+        AdditionalModel(model="classifier", version=3, instances_per_gpu=2),
+    )
+    assert spec.additional_models[0].label == "classifier:3"
     assert ServingSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
-        ({"packed": {"model": "a", "version": 1}}, "packed"),
-        ({"packed": [{"model": "classifier"}]}, "packed.0.version"),
-        ({"packed": [{**_OTHER, "gpus": 1}]}, "packed.0.gpus"),
-        ({"packed": [{**_OTHER, "version": "3"}]}, "packed.0.version"),
-        ({"packed": [_OTHER, {"model": "../etc", "version": 1}]}, "packed.1.model"),
-        ({"packed": [{**_OTHER, "version": 0}]}, "packed.0.version"),
-        ({"packed": [{**_OTHER, "instances_per_gpu": 99}]}, "packed.0.instances_per_gpu"),
-        ({"packed": [{**_OTHER, "precision": "int8"}]}, "packed.0.precision"),
-        ({"packed": [_OTHER, {**_OTHER, "version": 4}]}, "packed"),
-        ({"packed": [{"model": f"m{n}", "version": 1} for n in range(9)]}, "packed"),
-        ({"packed": [_OTHER], "engine": "kserve-triton", "scaling": {"kind": "knative"}}, "packed"),
+        ({"additional_models": {"model": "a", "version": 1}}, "additional_models"),
+        ({"additional_models": [{"model": "classifier"}]}, "additional_models.0.version"),
+        ({"additional_models": [{**_OTHER, "gpus": 1}]}, "additional_models.0.gpus"),
+        ({"additional_models": [{**_OTHER, "version": "3"}]}, "additional_models.0.version"),
         (
-            {"packed": [_OTHER], "engine": "kserve-triton", "storage": {"model_cache": "cluster"}},
-            "packed",
+            {"additional_models": [_OTHER, {"model": "../etc", "version": 1}]},
+            "additional_models.1.model",
+        ),
+        ({"additional_models": [{**_OTHER, "version": 0}]}, "additional_models.0.version"),
+        (
+            {"additional_models": [{**_OTHER, "instances_per_gpu": 99}]},
+            "additional_models.0.instances_per_gpu",
+        ),
+        ({"additional_models": [{**_OTHER, "precision": "int8"}]}, "additional_models.0.precision"),
+        ({"additional_models": [_OTHER, {**_OTHER, "version": 4}]}, "additional_models"),
+        (
+            {"additional_models": [{"model": f"m{n}", "version": 1} for n in range(9)]},
+            "additional_models",
         ),
         (
-            {"packed": [_OTHER], "engine": "triton-vllm", "llm": {"hugging_face_id": "a/b"}},
-            "packed",
+            {
+                "additional_models": [_OTHER],
+                "engine": "kserve-triton",
+                "scaling": {"kind": "knative"},
+            },
+            "additional_models",
+        ),
+        (
+            {
+                "additional_models": [_OTHER],
+                "engine": "kserve-triton",
+                "storage": {"model_cache": "cluster"},
+            },
+            "additional_models",
+        ),
+        (
+            {
+                "additional_models": [_OTHER],
+                "engine": "triton-vllm",
+                "llm": {"hugging_face_id": "a/b"},
+            },
+            "additional_models",
         ),
     ],
 )
-def test_what_cannot_be_packed_is_refused_at_its_field(changed: dict[str, Any], field: str) -> None:
+def test_what_cannot_be_added_is_refused_at_its_field(changed: dict[str, Any], field: str) -> None:
     with pytest.raises(Rejected) as refusal:
         ServingSpec.from_json({**_GOOD, **changed})
 
@@ -87,14 +118,18 @@ def _files(spec: ServingSpec) -> ServingFiles:
         prefix="d/",
         signature=_SIGNATURE,
         spec=spec,
-        packed=[PackedFiles("c/", _SIGNATURE, model) for model in spec.packed],
+        additional_models=[
+            AdditionalServingFiles("c/", _SIGNATURE, model) for model in spec.additional_models
+        ],
     )
 
 
 def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None:
     alone = ServingSpec.from_json({**_GOOD, "warm_up": True})
-    default_spec = ServingSpec.from_json({**_GOOD, "warm_up": True, "packed": [_OTHER]})
-    own = ServingSpec.from_json({**_GOOD, "warm_up": True, "packed": [{**_OTHER, "warm_up": True}]})
+    default_spec = ServingSpec.from_json({**_GOOD, "warm_up": True, "additional_models": [_OTHER]})
+    own = ServingSpec.from_json(
+        {**_GOOD, "warm_up": True, "additional_models": [{**_OTHER, "warm_up": True}]}
+    )
     name = _files(own).config_name
 
     # Triton loads config.pbtxt of a model that has none of that name.
@@ -104,14 +139,25 @@ def test_settings_of_all_models_have_one_name_because_triton_takes_one() -> None
         f"c/classifier/configs/{name}.pbtxt",
     ]
     assert name != _files(alone).config_name
-    assert _files(ServingSpec.from_json({**_GOOD, "packed": [_OTHER]})) == ServingFiles("d/")
+    assert _files(ServingSpec.from_json({**_GOOD, "additional_models": [_OTHER]})) == ServingFiles(
+        "d/"
+    )
 
 
 def _made(engine: str) -> dict[str, Manifest]:
-    spec = ServingSpec.from_json({**_GOOD, "engine": engine, "packed": [_OTHER]})
-    other = PackedModel("classifier", "classifier:3", "cd" * 32, "s3://b/c/classifier/", 5000)
+    spec = ServingSpec.from_json({**_GOOD, "engine": engine, "additional_models": [_OTHER]})
+    other = AdditionalModelFiles(
+        "classifier", "classifier:3", "cd" * 32, "s3://b/c/classifier/", 5000
+    )
     served = ServedRevision(
-        1, "detector", "detector:1", "ab" * 32, "s3://b/d/", spec, size_mib=100, packed=(other,)
+        1,
+        "detector",
+        "detector:1",
+        "ab" * 32,
+        "s3://b/d/",
+        spec,
+        size_mib=100,
+        additional_models=(other,),
     )
     return {manifest["kind"]: manifest for manifest in revision.own(_CONTEXT, served)}
 
@@ -136,8 +182,8 @@ def test_plain_triton_fetches_each_model_into_its_place_and_loads_exactly_these(
     ]
     assert server["args"][-3:] == _EXPLICIT
     assert server["startupProbe"]["failureThreshold"] * 5 == 285
-    packed = deployment["metadata"]["annotations"]["slipway.dev/packed"]
-    assert packed == f"classifier:3 {'cd' * 32}"
+    additional = deployment["metadata"]["annotations"]["slipway.dev/additional-models"]
+    assert additional == f"classifier:3 {'cd' * 32}"
 
 
 def test_under_kserve_the_same_init_containers_fetch_and_compare_them() -> None:

@@ -14,7 +14,7 @@ from deployments.changes.web.form import STEPS
 from deployments.spec.api.serializers import ServingSpecSerializer
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import ENGINES, LLM_ENGINES, TRITON
-from deployments.spec.domain.serving_spec import Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from fleet.clusters.domain.capability_descriptions import OPTION_NEEDS
 from portal.api.definition_serializers import serializer_of
 from portal.core import definitions
@@ -22,8 +22,11 @@ from portal.core.definitions import Definition, FieldDefinition, Rejected, setti
 from portal.ui import definition_fields
 
 FIELDS = definitions.deep_fields_of(ServingSpec)
-PACKED = definitions.deep_fields_of(Packed)
-ALL = [*FIELDS.items(), *((f"packed.{path}", field) for path, field in PACKED.items())]
+ADDITIONAL_MODELS = definitions.deep_fields_of(AdditionalModel)
+ALL = [
+    *FIELDS.items(),
+    *((f"additional_models.{path}", field) for path, field in ADDITIONAL_MODELS.items()),
+]
 
 
 @pytest.mark.parametrize(("path", "definition"), ALL, ids=[path for path, _ in ALL])
@@ -61,7 +64,16 @@ def test_rest_has_exactly_these_fields_with_their_help_and_bounds() -> None:
 def test_the_form_has_exactly_these_fields_with_their_help_and_bounds() -> None:
     form = SettingsForm()
     apart = {"engine", "instance_type", "gpu_resource", "gpus", "min_replicas", "max_replicas"}
-    apart |= {"cpu", "memory", "env", "image", "schema", "packed", "llm", "llm.tensor_parallel"}
+    apart |= {
+        "cpu",
+        "memory",
+        "env",
+        "image",
+        "schema",
+        "additional_models",
+        "llm",
+        "llm.tensor_parallel",
+    }
     switches = {f"scaling.{name}" for name in ("office_hours", "sqs", "kafka", "redis")}
     switches.add("triton.sequence")
     parts = {path for path, definition in FIELDS.items() if definition.model} - switches

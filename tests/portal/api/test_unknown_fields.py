@@ -58,8 +58,8 @@ def errors_of(response: Any) -> dict[str, str]:
             'There is no field "timezon". Did you mean "timezone"?',
         ),
         (
-            {"packed": [{"model": "other", "version": 1, "warmup": True}]},
-            "spec.packed[0].warmup",
+            {"additional_models": [{"model": "other", "version": 1, "warmup": True}]},
+            "spec.additional_models[0].warmup",
             'There is no field "warmup". Did you mean "warm_up"?',
         ),
     ],

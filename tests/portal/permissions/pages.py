@@ -249,7 +249,7 @@ MODELS: Final = (
     # Without a file.
     Row(f"POST {_VERSION}/attestations", MEMBERS, ok=422),
     Row(f"POST {_VERSION}/attestations/<int:attestation_id>/remove", MEMBERS, ok=302),
-    Row(f"POST {_VERSION}/declare", MEMBERS, ok=409, body={"largest_batch": "32"}),
+    Row(f"POST {_VERSION}/declare", MEMBERS, ok=409, body={"max_batch_size": "32"}),
     # The version has no code.
     Row(f"GET {_VERSION}/code", MEMBERS, ok=404),
     Row(f"POST {_VERSION}/discard", MEMBERS, ok=409),
@@ -269,7 +269,7 @@ MODELS: Final = (
             "team": "vision",
             "model": "other",
             "address": "https://models.example/m.onnx",
-            "largest_batch": "32",
+            "max_batch_size": "32",
         },
         others={"stranger": 422, "viewer": 422},
     ),

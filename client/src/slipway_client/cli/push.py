@@ -39,7 +39,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--metadata", action="append", default=[], metavar="NAME=VALUE", help="accuracy=0.94"
     )
     command.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="declared.largest_batch=8"
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="declared.max_batch_size=8"
     )
     command.add_argument(
         "--allow-duplicate", action="store_true", help="even if a version has them"

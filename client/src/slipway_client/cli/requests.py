@@ -168,7 +168,7 @@ def _finish(context: Context, options: argparse.Namespace, change: Change) -> in
         change = context.client.changes.wait(
             change.id, seconds=options.timeout, on_change=lambda now: context.note(_progress(now))
         )
-    approvers = ", ".join(rule.who for rule in change.required_approvals if rule.missing)
+    approvers = ", ".join(rule.approvers for rule in change.required_approvals if rule.missing)
     waiting = f" Waiting for: {approvers}." if approvers else ""
     name = f"{change.team}/{change.deployment}"
     context.show(

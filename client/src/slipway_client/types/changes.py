@@ -84,7 +84,7 @@ class RequiredApproval(Answer):
     """One rule that the change needs, and how far it is met."""
 
     rule: str
-    who: str
+    approvers: str
     needed: int
     given: int
     missing: int

@@ -17,7 +17,7 @@ from deployments.registry.domain.signatures import Signature
 from deployments.registry.domain.triton_config import Tuning, warm_up_samples
 from deployments.registry.domain.triton_config.warm_up_samples import WarmUpSample
 from deployments.spec.domain.engines import ONNX_ENGINES, TRITON_VLLM
-from deployments.spec.domain.serving_spec import Llm, Packed, ServingSpec
+from deployments.spec.domain.serving_spec import AdditionalModel, Llm, ServingSpec
 
 _DTYPES: Final = {"original": "auto", "fp16": "half", "bf16": "bfloat16"}
 
@@ -32,12 +32,12 @@ class ServingFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedFiles:
+class AdditionalServingFiles:
     """A version of multi-model serving: its prefix in the bucket, and how the revision loads it."""
 
     prefix: str
     signature: Signature
-    tuning: Packed
+    tuning: AdditionalModel
 
 
 def plan(
@@ -48,7 +48,7 @@ def plan(
     prefix: str,
     signature: Signature,
     spec: ServingSpec,
-    packed: Sequence[PackedFiles] = (),
+    additional_models: Sequence[AdditionalServingFiles] = (),
     golden: Sequence[WarmUpSample] = (),
 ) -> ServingFiles:
     """`prefix` is the serving prefix of the version; `golden` are the golden requests of its warm-up."""
@@ -58,7 +58,8 @@ def plan(
         return ServingFiles(prefix)
     models: list[tuple[str, str, Signature, Tuning]] = [(prefix, model, signature, spec)]
     models += [
-        (files.prefix, files.tuning.model, files.signature, files.tuning) for files in packed
+        (files.prefix, files.tuning.model, files.signature, files.tuning)
+        for files in additional_models
     ]
     return _with_settings(prefix, models, golden)
 

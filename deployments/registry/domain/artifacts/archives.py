@@ -54,7 +54,7 @@ def kind_of(head: bytes) -> str:
     return "tar" if head[_TAR_MAGIC] == b"ustar" else ""
 
 
-def is_packed(argument: dict[str, Any], artifact: Artifact) -> bool:
+def is_additional(argument: dict[str, Any], artifact: Artifact) -> bool:
     """A task of the sandbox: whether the one file of the artifact is an archive of files."""
     path = argument["main"]
     kind = kind_of(artifact.read(path, 0, HEAD_BYTES))

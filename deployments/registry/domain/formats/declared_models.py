@@ -28,7 +28,7 @@ def inspection(
     Raises NeedsDeclaration.
     """
     tensors = (*context.inputs, *context.outputs)
-    batch = context.largest_batch if context.takes_batches else 0
+    batch = context.max_batch_size if context.supports_batching else 0
     fixed = [tensor.name for tensor in tensors if tensor.dims[0] != ANY]
     if batch and fixed:
         raise NeedsDeclaration(

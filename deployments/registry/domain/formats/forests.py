@@ -52,17 +52,17 @@ def conclude_checkpoint(facts: Mapping[str, Any], context: Context) -> Inspectio
 
 def _conclude(key: str, facts: Mapping[str, Any], context: Context) -> Inspection:
     forest = forest_facts.from_json(facts)
-    batching = f"up to {context.largest_batch}: trees score each row alone."
+    batching = f"up to {context.max_batch_size}: trees score each row alone."
     signature = forest_facts.signature_of(
         forest,
         key,
-        max_batch_size=context.largest_batch,
+        max_batch_size=context.max_batch_size,
         facts={"batching": batching, "tree_count": forest.trees},
     )
     estimate = trees.estimate_vram(
         nodes=forest.nodes,
         values_per_row=forest.features + forest.outputs,
-        rows=context.largest_batch,
+        rows=context.max_batch_size,
     )
     scores = "1 score" if forest.outputs == 1 else f"{forest.outputs:,} scores"
     features = "1 feature" if forest.features == 1 else f"{forest.features:,} features"

@@ -23,8 +23,8 @@ class Context:
     model: str
     main: str
     paths: tuple[str, ...]
-    largest_batch: int
-    takes_batches: bool | None = None
+    max_batch_size: int
+    supports_batching: bool | None = None
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     compute_capability: str = ""

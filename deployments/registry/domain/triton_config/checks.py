@@ -205,7 +205,7 @@ def _traps(signature: Signature, spec: Tuning) -> Iterator[tuple[bool, str, str]
     )
     yield (
         bool(triton.instances.is_rate_limited and spec.instances_per_gpu == 1)
-        and not getattr(spec, "packed", ()),
+        and not getattr(spec, "additional_models", ()),
         "A single instance shares its resources with nobody, so the rate limiter changes nothing.",
         "Use several instances, or leave the rate limiter empty.",
     )

@@ -6,13 +6,13 @@ from deployments.registry.domain.signatures import ENSEMBLE, FURTHER_MODELS, Sig
 from deployments.registry.domain.triton_config import text
 from deployments.registry.domain.triton_config.rendering import Tuning, build, is_default
 from deployments.registry.domain.triton_config.text import Problem
-from deployments.spec.domain.serving_spec import Packed
+from deployments.spec.domain.serving_spec import AdditionalModel
 
 
 def problem_with(signature: Signature, spec: Tuning) -> Problem | None:
     """What settings cannot change in the config.pbtxt that came with the model."""
     further = signature.facts.get(FURTHER_MODELS)
-    if further and (isinstance(spec, Packed) or getattr(spec, "packed", ())):
+    if further and (isinstance(spec, AdditionalModel) or getattr(spec, "additional_models", ())):
         return Problem(
             f"The version brings further models ({', '.join(further)}), which multi-model serving would "
             "not load.",

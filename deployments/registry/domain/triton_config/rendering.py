@@ -22,7 +22,7 @@ from deployments.spec.domain.model_settings import ModelSettings
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.spec.domain.triton_settings import Optimization, TritonSettings
 
-# The settings of a model: the spec for the deployment's own, Packed for additional ones.
+# The settings of a model: the spec for the deployment's own, AdditionalModel for additional ones.
 Tuning = ServingSpec | ModelSettings
 
 # They refuse instances on a GPU.

@@ -79,7 +79,7 @@ def _is_archive(version: ModelVersion, artifact: StoredArtifact, checklist: Chec
     checklist.running(_STEP, "reading the archive")
     return bool(
         sandboxed_steps.run(
-            f"{_TASKS}:is_packed",
+            f"{_TASKS}:is_additional",
             None,
             version=version,
             step=_STEP,

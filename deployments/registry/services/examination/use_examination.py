@@ -61,11 +61,14 @@ def _decide_batching(
     verdict, reason = Verdict.NONE, ""
     if suggested.is_batched:
         verdict, reason = Verdict.UNKNOWN, "The model cannot run here."
-    if suggested.is_batched and can_run and declaration.takes_batches is not False:
+    if suggested.is_batched and can_run and declaration.supports_batching is not False:
         checklist.running("Batching", "comparing single and batched requests")
         verdict, reason = _run_trial(path, facts, declaration, checklist)
     decision = batching.decide(
-        verdict, reason, is_declared=declaration.takes_batches, largest=declaration.largest_batch
+        verdict,
+        reason,
+        is_declared=declaration.supports_batching,
+        largest=declaration.max_batch_size,
     )
     checklist.passed("Batching", decision.reason)
     return replace(
@@ -83,7 +86,7 @@ def _run_trial(
         _TRIAL,
         {
             "path": str(path),
-            "largest_batch": declaration.largest_batch,
+            "max_batch_size": declaration.max_batch_size,
             "sizes": {name: list(dims) for name, dims in declaration.largest_inputs.items()},
         },
         limits=_limits(path, facts),
