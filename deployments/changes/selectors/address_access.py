@@ -23,10 +23,10 @@ def is_opening(change: ChangeRequest) -> bool:
     """Whether callers without a key get answers that they did not get before."""
     if of_change(change) != OPEN:
         return False
-    stable = deployment_of(change).stable_revision
-    if stable is None or change.kind in _FROM_NOTHING:
+    if change.kind in _FROM_NOTHING:
         return True
-    return _access_of(stable) != OPEN
+    stable = deployment_of(change).stable_revision
+    return stable is None or _access_of(stable) != OPEN
 
 
 def consequence(change: ChangeRequest) -> str:

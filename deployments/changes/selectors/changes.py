@@ -25,6 +25,7 @@ _RELATED: Final = (
     "team",
     "deployment__team",
     "deployment__cluster",
+    "deployment__stable_revision",
     "pipeline__team",
     "pipeline__cluster",
     "requester",

@@ -19,6 +19,7 @@ from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.models import Cluster
 from portal.core.errors import Forbidden, Invalid
+from tests.capabilities import offering
 from tests.deployments.callers.test_keys import keyed
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
@@ -179,10 +180,13 @@ def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
     serving = client.post("/deployments/new", {**typed, "at": "serving"})
     review = client.post("/deployments/new", {**typed, "at": "review"})
     opened = client.post("/deployments/new", {**typed, "at": "review", "network_access": "open"})
+    Cluster.objects.update(capabilities=offering("kserve-triton", "triton"))
+    unable = client.post("/deployments/new", {**typed, "at": "serving"})
 
     assert '<option value="keys" selected' in serving.content.decode()
     assert "Callers with a key" in page(review).text
     assert "Everyone who reaches the gateway" in page(opened).text
+    assert "Off: Callers with a key: Could not check API keys at the gateway." in page(unable).text
 
 
 def test_a_request_for_keys_where_there_are_none_changes_nothing(world: World) -> None:
