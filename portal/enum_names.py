@@ -6,7 +6,7 @@ from typing import Final
 
 from deployments.alerts.domain import catalogue
 from deployments.alerts.domain.signals import AlertState
-from deployments.approvals.domain.rules import RequiredRole
+from deployments.approvals.domain.approver_roles import RequiredRole
 from deployments.attestations.domain.verdicts import AttestationState
 from deployments.environments.domain.environment_rules import ApproverGroup
 from deployments.guards.domain.answers.answer_metrics import Kind as ObservationKind

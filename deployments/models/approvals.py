@@ -26,6 +26,8 @@ class ApprovalRule(models.Model):
     above_month_amount = models.DecimalField(max_digits=12, decimal_places=2, null=True)
     # Instance types or names of GPUs, with * for anything: "p5.*", "h100".
     gpus = models.JSONField(default=list)
+    # Applies only to changes after which callers need no key any more.
+    only_opening = models.BooleanField(default=False, db_default=False)
     # Who may give it: leads and admins, admins alone, or nobody but the people named.
     role = models.CharField(max_length=5, choices=[(role, role) for role in _ROLES])
     people = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+")

@@ -22,6 +22,7 @@ _PAGES = (
     ("Quarantined versions in use", "/models/quarantined-in-use", "circle-alert"),
     ("Deployments", "/deployments", "rocket"),
     ("New deployment", "/deployments/new", "plus"),
+    ("Environments", "/admin/environments", "shield-check"),
     ("Pipelines", "/pipelines", "workflow"),
     ("New pipeline", "/pipelines/new", "plus"),
     ("Approvals", "/approvals", "check"),

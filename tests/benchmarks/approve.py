@@ -99,7 +99,8 @@ def _request_all(where: Scene) -> list[ChangeRequest]:
     """One request for each of COUNT deployments, by a member."""
     from deployments.changes.services import requests
     from deployments.preflight.services.preflight import DeployDraft
-    from deployments.spec.domain.serving_spec import ServingSpec
+    from deployments.spec.domain.pod_settings import OPEN
+    from deployments.spec.domain.serving_spec import Network, ServingSpec
     from portal.accounts.models import Role
     from tests.accounts import make_membership, make_team, make_user
 
@@ -108,7 +109,9 @@ def _request_all(where: Scene) -> list[ChangeRequest]:
     make_membership(user=member, team=team, role=Role.MEMBER)
     make_membership(user=where.lead, team=team, role=Role.LEAD)
     version = _lay_out(team, member)
-    spec = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge")
+    spec = ServingSpec(
+        engine="kserve-triton", instance_type="g5.xlarge", network=Network(access=OPEN)
+    )
     return [
         requests.request_deploy(
             actor=member, draft=DeployDraft(version.pk, where.cluster_id, f"click-{n:02}", spec)

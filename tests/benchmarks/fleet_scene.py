@@ -169,7 +169,8 @@ def _registry(size: Size, teams: list[Any], lead: User, now: datetime) -> None:
 
 def _deployments(size: Size, cluster: Cluster, lead: User, now: datetime) -> None:
     from deployments.models import Deployment, ModelVersion, Revision
-    from deployments.spec.domain.serving_spec import ServingSpec
+    from deployments.spec.domain.pod_settings import OPEN
+    from deployments.spec.domain.serving_spec import Network, ServingSpec
     from fleet.models import Workload
     from portal.accounts.models import Team
 
@@ -191,7 +192,9 @@ def _deployments(size: Size, cluster: Cluster, lead: User, now: datetime) -> Non
         ),
         batch_size=1000,
     )
-    spec = ServingSpec(engine="kserve-triton", instance_type="g5.48xlarge").to_json()
+    spec = ServingSpec(
+        engine="kserve-triton", instance_type="g5.48xlarge", network=Network(access=OPEN)
+    ).to_json()
     any_version = next(iter(versions.values()))
     revisions = Revision.objects.bulk_create(
         (

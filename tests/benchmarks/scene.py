@@ -96,7 +96,8 @@ def desired_deployments(scene: Scene, prefix: str, count: int) -> list[Deploymen
 def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment, Revision]]:
     from deployments.models import Deployment, Model, ModelVersion, Revision
     from deployments.registry.gateways import object_store
-    from deployments.spec.domain.serving_spec import ServingSpec
+    from deployments.spec.domain.pod_settings import OPEN
+    from deployments.spec.domain.serving_spec import Network, ServingSpec
     from deployments.states import VersionState
     from fleet.models import Cluster
     from portal.core import clock
@@ -139,7 +140,9 @@ def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment
         )
         for n in range(count)
     )
-    spec = ServingSpec(engine="kserve-triton", instance_type="g5.xlarge").to_json()
+    spec = ServingSpec(
+        engine="kserve-triton", instance_type="g5.xlarge", network=Network(access=OPEN)
+    ).to_json()
     revisions = Revision.objects.bulk_create(
         Revision(
             deployment=deployment,

@@ -33,6 +33,7 @@ def own_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("SLIPWAY_URL", raising=False)
     monkeypatch.delenv("SLIPWAY_TOKEN", raising=False)
+    monkeypatch.delenv("SLIPWAY_CALLER_KEY", raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ def test_a_deployment_is_checked_requested_and_approved(
     world: World, sign_in: Callable[[User], str]
 ) -> None:
     sign_in(world.member)
-    settings = ("--instance-type", "g5.xlarge", "--set", "memory=8Gi", "--set", "cpu=2")
+    settings = ("--instance-type", "g5.xlarge", "--set", "memory=8Gi", "--set", "cpu=2", "--open")
     request = ("deploy", "vision/detector:1", *settings)
 
     checked = run([*request, "--check"])
@@ -47,7 +47,10 @@ def test_a_deployment_is_checked_requested_and_approved(
     sign_in(world.lead)
     declined = run(["approve", str(change.pk)], Terminal("n\n"))
     assert (declined.code, ChangeRequest.objects.get().state) == (2, "submitted")
-    assert "Approve deploy of detector:1 as vision/detector for member?" in declined.err
+    assert (
+        "Approve deploy of detector:1 as vision/detector for member, open to everyone who reaches the "
+        "gateway?"
+    ) in declined.err
     approved = run(["approve", str(change.pk), "--yes", "--json"])
     assert approved.json["approvals"][0]["user"] == "lead"
     world.work()

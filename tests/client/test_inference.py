@@ -17,6 +17,7 @@ from slipway_client import (
     ConnectionFailed,
     InvalidInput,
     InvalidRequest,
+    TokenRefused,
     UnexpectedAnswer,
     inference,
 )
@@ -129,3 +130,31 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
     with pytest.raises(ConnectionFailed, match=r"http://gateway/m does not answer .* ready\?"):
         inference.infer("http://gateway/m", "m", {"x": [1]}, transport=httpx.MockTransport(refuse))
+
+
+def test_a_key_is_sent_as_the_gateway_reads_it_and_none_without_one() -> None:
+    seen: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("x-api-key"))
+        return httpx.Response(200, json={"outputs": []})
+
+    transport = httpx.MockTransport(answer)
+    for key in ("k-1", ""):
+        inference.infer("http://gateway/m", "m", {"x": [1.0]}, key=key, transport=transport)
+
+    assert seen == ["k-1", None]
+
+
+def test_a_refused_key_says_where_one_is_made() -> None:
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(401, text="Client authentication failed.")
+    )
+
+    with pytest.raises(TokenRefused) as raised:
+        inference.infer("http://gateway/m", "m", {"x": [1.0]}, transport=transport)
+
+    assert str(raised.value) == (
+        "The server answered 401: Client authentication failed. Create a key on the deployment's tab "
+        "Callers and set SLIPWAY_CALLER_KEY to it."
+    )

@@ -27,7 +27,13 @@ from slipway_client.connection import Connection
 from tests.client.conftest import PORTAL, ClientOf, portal_transport
 from tests.deployments.world import World
 
-SPEC = {"engine": "kserve-triton", "instance_type": "g5.xlarge", "cpu": "2", "memory": "8Gi"}
+SPEC = {
+    "engine": "kserve-triton",
+    "instance_type": "g5.xlarge",
+    "cpu": "2",
+    "memory": "8Gi",
+    "network": {"access": "open"},
+}
 
 
 class Failing(httpx.BaseTransport):

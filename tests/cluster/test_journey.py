@@ -12,7 +12,8 @@ from django.test import Client
 
 from deployments.delivery.services import live_objects
 from deployments.spec.domain.engines import KSERVE_TRITON, ONNX_ENGINES, Engine
-from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.models import Cluster
 from tests.cluster.agents import Agents, agents, served_cluster
 from tests.cluster.kubectl import Kubectl
@@ -34,7 +35,13 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
 ) -> None:
     scene = Scene(served_cluster, agents, namespace, admin, client)
     one, two = (scene.upload("adder", number) for number in (1, 2))
-    spec = ServingSpec(engine=engine, instance_type="g5.xlarge", cpu="1", memory="2Gi")
+    spec = ServingSpec(
+        engine=engine,
+        instance_type="g5.xlarge",
+        cpu="1",
+        memory="2Gi",
+        network=Network(access=OPEN),
+    )
 
     url = scene.deploy(one, "adder", spec)
 

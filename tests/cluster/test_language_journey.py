@@ -9,7 +9,14 @@ from collections.abc import Callable
 from django.test import Client
 
 from deployments.spec.domain.engines import Engine
-from deployments.spec.domain.serving_spec import KSERVE_SGLANG, KSERVE_VLLM, Llm, ServingSpec
+from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain.serving_spec import (
+    KSERVE_SGLANG,
+    KSERVE_VLLM,
+    Llm,
+    Network,
+    ServingSpec,
+)
 from fleet.models import Cluster
 from tests.cluster.agents import Agents, agents, served_cluster
 from tests.cluster.chats import TOKENS, chat, context_lengths
@@ -23,7 +30,14 @@ _STABLE, _CANDIDATE = 512, 256
 def _spec(engine: Engine, context: int) -> ServingSpec:
     """A server names its longest context, so that one knows which one answered."""
     llm = Llm(hugging_face_id="Qwen/Qwen3-0.6B", max_model_len=context)
-    return ServingSpec(engine=engine, instance_type="g5.xlarge", cpu="1", memory="2Gi", llm=llm)
+    return ServingSpec(
+        engine=engine,
+        instance_type="g5.xlarge",
+        cpu="1",
+        memory="2Gi",
+        llm=llm,
+        network=Network(access=OPEN),
+    )
 
 
 def test_a_language_model_streams_is_counted_and_replaced_by_a_canary_on_another_engine(

@@ -34,7 +34,12 @@ def register(world: World, uri: str = URI, **stated: Any) -> ModelVersion:
 
 
 def draft(world: World, version: ModelVersion, **changed: Any) -> DeployDraft:
-    data = {"engine": "kserve-vllm", "instance_type": "g5.xlarge", **changed}
+    data = {
+        "engine": "kserve-vllm",
+        "instance_type": "g5.xlarge",
+        "network": {"access": "open"},
+        **changed,
+    }
     return DeployDraft(version.pk, world.cluster_id, "chat", ServingSpec.from_json(data))
 
 

@@ -18,7 +18,8 @@ from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, R
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.registry.gateways import object_store
 from deployments.rollouts.services import reconcile as rollout_reconcile
-from deployments.spec.domain.serving_spec import Scaling, ServingSpec
+from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec
 from deployments.states import Environment, VersionState
 from fleet.kube.services import clients
 from portal.accounts.models import Membership, Role, Team, User
@@ -91,6 +92,8 @@ class World:
             "instance_type": "g5.xlarge",
             "cpu": "2",
             "memory": "8Gi",
+            # The cluster has no known gateway for keys.
+            "network": Network(access=OPEN),
             **changed,
         }
         spec = ServingSpec(**values)

@@ -102,7 +102,13 @@ class Person:
         instance_type: str = INSTANCE_TYPE,
         **settings: Any,
     ) -> dict[str, Any]:
-        spec = {"engine": engine, "instance_type": instance_type, "memory": "2Gi", **settings}
+        spec = {
+            "engine": engine,
+            "instance_type": instance_type,
+            "memory": "2Gi",
+            "network": {"access": "open"},
+            **settings,
+        }
         body = {
             "version_id": version["id"],
             "cluster_id": 1,

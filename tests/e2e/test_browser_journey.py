@@ -33,6 +33,7 @@ def upload(page: Page, demo: DemoProcess) -> None:
 def request_deployment(page: Page) -> None:
     page.get_by_role("link", name="Deploy", exact=True).click()
     expect(page.locator("[name=name]")).to_have_value(NAME)
+    page.locator("[name=network_access]").select_option("open")
     page.get_by_role("radio", name=re.compile("^1 . T4")).check()
     page.get_by_role("button", name="Continue to scaling").last.click()
     page.get_by_text("Resources and network", exact=True).click()
@@ -48,6 +49,7 @@ def approve(page: Page) -> None:
     page.goto("/approvals")
     page.get_by_role("link", name=re.compile(NAME)).first.click()
     expect(page.get_by_text("Tells what kind of file an attachment is.")).to_be_visible()
+    expect(page.get_by_text("Everyone who reaches the gateway gets answers")).to_be_visible()
     page.get_by_role("button", name=re.compile("Approve")).click()
     expect(page.get_by_text(re.compile("approved", re.IGNORECASE)).first).to_be_visible()
 

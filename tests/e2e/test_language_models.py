@@ -121,3 +121,39 @@ def test_a_canary_on_sglang_splits_the_requests_and_is_judged_by_its_metrics(
     assert 0 < rollout["candidate_requests"] < rollout["stable_requests"]
     member.post(f"rollouts/{rollout_id}/abort", {"reason": "enough seen"})
     wait_for_phase(member, rollout_id, "aborted")
+
+
+def test_the_team_s_address_serves_the_model_that_a_request_names_to_its_own_keys(
+    demo: DemoProcess, member: Person, lead: Person, versions: list[dict[str, Any]]
+) -> None:
+    change = member.request_deployment(
+        versions[0],
+        "team-chat",
+        engine="kserve-vllm",
+        instance_type="g5.xlarge",
+        llm=WEIGHTS,
+        network={"access": "keys", "team_address": True},
+    )
+    lead.approve(change)
+    deployment = member.wait_until_ready(change["deployment_id"])
+    team_url = deployment["team_url"]
+    body = {"caller": "billing", "kind": "service", "contact": "ana@example.org", "days": 30}
+    key = lead.post(f"deployments/{deployment['id']}/callers", body)["key"]
+    sent = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4}
+
+    def ask(key: str, model: str = MODEL) -> int:
+        headers = {"Authorization": f"Bearer {key}"}
+        url = f"{team_url}/chat/completions"
+        return plain_http.client.post(
+            url, json={**sent, "model": model}, headers=headers, timeout=30
+        ).status_code
+
+    wait_for("the gateway knows the key", lambda: ask(key) == 200)
+    listed = plain_http.client.get(
+        f"{team_url}/models", headers={"Authorization": f"Bearer {key}"}, timeout=10
+    )
+
+    assert team_url == deployment["url"].replace("/team-chat", "/v1")
+    assert (ask("nobody's"), ask(key, "other")) == (401, 404)
+    assert [row["id"] for row in listed.json()["data"]] == [MODEL]
+    member.retire(deployment["id"], approved_by=lead)

@@ -129,7 +129,14 @@ def test_the_import_notebook_runs_from_top_to_bottom(
 def test_a_registered_model_is_deployed_called_and_retired(
     terminal: Terminal, demo: DemoProcess, member: Person, lead: Person, tmp_path: Path
 ) -> None:
-    settings = ("-C", "instance_type=g4dn.12xlarge", "-C", "memory=2Gi")
+    settings = (
+        "-C",
+        "instance_type=g4dn.12xlarge",
+        "-C",
+        "memory=2Gi",
+        "-C",
+        "network.access=open",
+    )
     assert "-C model=team/model" in terminal.refused(
         "create", "--name", "from-mlflow", "-m", "models:/filetype/1"
     )

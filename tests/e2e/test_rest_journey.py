@@ -199,6 +199,7 @@ def test_more_gpus_than_the_quota_are_refused(member: Person, version: dict[str,
             "instance_type": "g4dn.12xlarge",
             "min_replicas": 9,
             "max_replicas": 9,
+            "network": {"access": "open"},
         },
     }
 
@@ -215,7 +216,11 @@ def test_name_that_kubernetes_refuses_is_refused(member: Person, version: dict[s
         "version_id": version["id"],
         "cluster_id": 1,
         "name": "My_Model",
-        "spec": {"engine": "triton", "instance_type": "g4dn.12xlarge"},
+        "spec": {
+            "engine": "triton",
+            "instance_type": "g4dn.12xlarge",
+            "network": {"access": "open"},
+        },
     }
 
     answer = member.http.post("deployments", json=body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -124,12 +125,18 @@ class Client:
             return self.versions.wait(version, seconds=seconds, on_change=report.verifying)
 
     def call(
-        self, deployment: Deployment | int | str, inputs: dict[str, Any], *, timeout: float = 60.0
+        self,
+        deployment: Deployment | int | str,
+        inputs: dict[str, Any],
+        *,
+        key: str | None = None,
+        timeout: float = 60.0,
     ) -> dict[str, Any]:
         """One inference request at the deployment's address, by the v2 protocol.
 
         `inputs` are numpy arrays or nested lists by name; types come from the signature of the
-        stable revision. The outputs are numpy arrays where numpy is installed.
+        stable revision. The outputs are numpy arrays where numpy is installed. `key` is the caller's;
+        without one it is read from SLIPWAY_CALLER_KEY.
         """
         target = (
             deployment if isinstance(deployment, Deployment) else self.deployments.get(deployment)
@@ -139,4 +146,11 @@ class Client:
             raise Failed(f"{target} has no serving revision yet: it is {target.state}.")
         version = self.versions.get(stable.version_id)
         tensors: tuple[Tensor, ...] = version.signature.inputs if version.signature else ()
-        return inference.infer(target.url, version.model, inputs, tensors=tensors, timeout=timeout)
+        return inference.infer(
+            target.url,
+            version.model,
+            inputs,
+            tensors=tensors,
+            key=os.environ.get(inference.KEY_VARIABLE, "") if key is None else key,
+            timeout=timeout,
+        )

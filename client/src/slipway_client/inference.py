@@ -19,6 +19,8 @@ from slipway_client.errors import ApiError, ConnectionFailed, InvalidInput, Unex
 from slipway_client.errors import of_status as error_of
 from slipway_client.types import Tensor
 
+# The key of a caller, for deployments that are not open.
+KEY_VARIABLE = "SLIPWAY_CALLER_KEY"
 _STRUCT = {
     "BOOL": "?",
     "UINT8": "B",
@@ -57,15 +59,18 @@ def infer(
     inputs: Mapping[str, Any],
     *,
     tensors: Sequence[Tensor] = (),
+    key: str = "",
     timeout: float = 60.0,
     transport: httpx.BaseTransport | None = None,
 ) -> dict[str, Any]:
     """The outputs by name: numpy arrays, or nested lists without numpy.
 
-    `url` is the deployment's, `tensors` the inputs of the version's signature. No token is sent:
-    the address is the gateway's, not the portal's.
+    `url` is the deployment's, `tensors` the inputs of the version's signature, `key` the caller's. No token
+    is sent: the address is the gateway's, not the portal's.
     """
     content, headers = pack([encode(name, value, tensors) for name, value in inputs.items()])
+    if key:
+        headers = {**headers, "x-api-key": key}
     with httpx.Client(timeout=timeout, transport=transport) as http:
         try:
             address = f"{url.rstrip('/')}/v2/models/{model}/infer"
@@ -91,6 +96,10 @@ def _body_of(answer: httpx.Response, url: str) -> dict[str, Any]:
 def _refusal(answer: httpx.Response, body: object) -> ApiError:
     """Triton's own message: {"error": …}."""
     detail = str(body.get("error", "")) if isinstance(body, dict) else answer.text[:500]
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        detail = (
+            f"{detail} Create a key on the deployment's tab Callers and set {KEY_VARIABLE} to it."
+        )
     problem = {"detail": f"The server answered {answer.status_code}: {detail}", "code": "inference"}
     return error_of(answer.status_code, problem)
 

@@ -101,7 +101,8 @@ def _answer(
     reason: str,
     **fields: Any,
 ) -> AdviceItem:
-    cleaned = reason.strip()[:500]
+    # PostgreSQL stores no NUL.
+    cleaned = reason.replace("\0", "").strip()[:500]
     with transaction.atomic():
         _move(actor, item, state, action, answer_reason=cleaned, answered_by=actor, **fields)
     item.refresh_from_db()

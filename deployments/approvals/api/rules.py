@@ -84,6 +84,7 @@ def _draft(body: dict[str, Any]) -> RuleDraft:
         kinds=tuple(body["kinds"]),
         above_month_amount=body["above_month_amount"],
         gpus=tuple(body["gpus"]),
+        only_opening=body["only_opening"],
         role=body["role"],
         people=tuple(body["people"]),
         needed=body["needed"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from deployments.approvals.domain import rules
+from deployments.approvals.domain.approver_roles import RequiredRole
 from deployments.approvals.services.rules import KINDS
 from deployments.states import Environment
 from portal.api.base_serializer import Serializer, choice_of
@@ -65,9 +66,12 @@ class RuleSerializer(Serializer):
         default=list,
         help_text='instance types or names of GPUs: "p5.*", "h100"',
     )
+    only_opening = serializers.BooleanField(
+        default=False, help_text="only changes after which callers need no key any more"
+    )
     role = choice_of(
-        rules.RequiredRole,
-        default=rules.RequiredRole.LEAD,
+        RequiredRole,
+        default=RequiredRole.LEAD,
         help_text="who may approve in addition to `people`; named: nobody else",
     )
     people = serializers.ListField(child=serializers.CharField(max_length=150), default=list)

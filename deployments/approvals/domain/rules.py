@@ -9,28 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
+
 MOST_NEEDED: Final = 5
-
-
-class RequiredRole(StrEnum):
-    """Who may approve under a rule, besides the people that it names."""
-
-    LEAD = "lead"
-    ADMIN = "admin"
-    NAMED = "named"
-
-
-class ApproverRole(StrEnum):
-    """The role in which someone approves."""
-
-    LEAD = "lead"
-    ADMIN = "admin"
-    DELEGATE = "delegate"
-    NAMED = "named"
 
 
 _ROLES_OF: Final[Mapping[RequiredRole, frozenset[ApproverRole]]] = {
@@ -57,6 +41,8 @@ class Rule:
     kinds: tuple[str, ...] = ()
     above_month_amount: Decimal | None = None
     gpus: tuple[str, ...] = ()
+    # Only for changes after which callers need no key any more.
+    only_opening: bool = False
     role: RequiredRole = RequiredRole.LEAD
     people: tuple[Person, ...] = ()
     needed: int = 1
@@ -77,6 +63,7 @@ class ChangeFacts:
     has_cost: bool
     # At full scale-out; None: not known.
     month_amount: Decimal | None
+    opens_address: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +148,7 @@ def matches(rule: Rule, facts: ChangeFacts) -> bool:
         rule.team_id in (None, facts.team_id)
         and (not rule.environments or facts.environment in rule.environments)
         and (not rule.kinds or facts.kind in rule.kinds)
+        and (facts.opens_address or not rule.only_opening)
         and _is_above(rule, facts)
         and (not rule.gpus or any(_names_gpu(pattern, facts) for pattern in rule.gpus))
     )
@@ -246,6 +234,8 @@ def _why(rule: Rule, facts: ChangeFacts) -> str:
         parts.append(f"in {facts.environment}")
     if rule.gpus:
         parts.append(f"on {facts.gpu_name or facts.instance_type}")
+    if rule.only_opening:
+        parts.append("that opens an address to everyone")
     if rule.above_month_amount is not None:
         parts.append(_describe_amount(rule.above_month_amount, facts.month_amount))
     return " ".join(parts)

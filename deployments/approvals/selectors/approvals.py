@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet, prefetch_related_objects
 
 from deployments.approvals.domain import rules
+from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
 from deployments.approvals.domain.rules import (
     Approver,
-    ApproverRole,
     ChangeFacts,
     Progress,
-    RequiredRole,
     Requirement,
     Rule,
 )
@@ -92,6 +91,7 @@ def as_rule(row: ApprovalRule) -> Rule:
         kinds=tuple(row.kinds),
         above_month_amount=row.above_month_amount,
         gpus=tuple(row.gpus),
+        only_opening=row.only_opening,
         role=RequiredRole(row.role),
         people=tuple(rules.Person(person.pk, person.username) for person in people),
         needed=row.needed,

@@ -9,7 +9,8 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 
 from deployments import audit_actions
-from deployments.approvals.domain.rules import MOST_NEEDED, RequiredRole
+from deployments.approvals.domain.approver_roles import RequiredRole
+from deployments.approvals.domain.rules import MOST_NEEDED
 from deployments.models import ApprovalRule, ChangeRequest
 from deployments.states import ChangeKind, ChangeState, Environment
 from portal.accounts import policy
@@ -35,6 +36,7 @@ class RuleDraft:
     kinds: tuple[str, ...] = ()
     above_month_amount: Decimal | None = None
     gpus: tuple[str, ...] = ()
+    only_opening: bool = False
     role: str = RequiredRole.LEAD
     people: tuple[str, ...] = ()
     needed: int = 1
@@ -126,6 +128,7 @@ def draft_of(row: ApprovalRule) -> RuleDraft:
         kinds=tuple(row.kinds),
         above_month_amount=row.above_month_amount,
         gpus=tuple(row.gpus),
+        only_opening=row.only_opening,
         role=row.role,
         people=tuple(sorted(person.username for person in row.people.all())),
         needed=row.needed,
@@ -142,6 +145,7 @@ def audit_values(row: ApprovalRule) -> dict[str, Any]:
         "kinds": list(draft.kinds),
         "above_month_amount": None if amount is None else str(amount),
         "gpus": list(draft.gpus),
+        "only_opening": draft.only_opening,
         "role": str(draft.role),
         "people": list(draft.people),
         "needed": draft.needed,
@@ -201,6 +205,7 @@ def _write(row: ApprovalRule, draft: RuleDraft, team: Team | None, people: list[
     row.name, row.team, row.role = draft.name.strip(), team, draft.role
     row.environments, row.kinds = list(draft.environments), list(draft.kinds)
     row.gpus, row.needed = list(draft.gpus), draft.needed
+    row.only_opening = draft.only_opening
     row.above_month_amount, row.is_enabled = draft.above_month_amount, draft.is_enabled
     row.changed_at = clock.now()
     try:

@@ -7,7 +7,8 @@ from typing import Any, TypedDict, cast
 
 from django import forms
 
-from deployments.approvals.domain.rules import MOST_NEEDED, RequiredRole
+from deployments.approvals.domain.approver_roles import RequiredRole
+from deployments.approvals.domain.rules import MOST_NEEDED
 from deployments.approvals.services.rules import KINDS, RuleDraft
 from deployments.plans.domain import descriptions
 from deployments.states import Environment
@@ -50,6 +51,11 @@ class RuleForm(forms.Form):
         max_length=600,
         help_text="Comma-separated instance types or GPU names, for example p5.*, h100. Empty: any.",
     )
+    only_opening = forms.BooleanField(
+        label="Only open addresses",
+        required=False,
+        help_text="Changes after which callers need no key any more.",
+    )
     needed = forms.IntegerField(
         label="Approvals",
         min_value=1,
@@ -86,6 +92,7 @@ class RuleForm(forms.Form):
             kinds=tuple(data["kinds"]),
             above_month_amount=data["above_month_amount"],
             gpus=_names_in(data["gpus"]),
+            only_opening=data["only_opening"],
             role=data["role"],
             people=_names_in(data["people"]),
             needed=data["needed"],
@@ -101,6 +108,7 @@ def initial_of(draft: RuleDraft) -> dict[str, Any]:
         "kinds": list(draft.kinds),
         "above_month_amount": draft.above_month_amount,
         "gpus": ", ".join(draft.gpus),
+        "only_opening": draft.only_opening,
         "role": draft.role,
         "people": ", ".join(draft.people),
         "needed": draft.needed,

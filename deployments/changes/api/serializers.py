@@ -12,6 +12,7 @@ from deployments.approvals.api.serializers import (
     RequiredApprovalSerializer,
 )
 from deployments.approvals.selectors import approvals as approval_selectors
+from deployments.changes.selectors import address_access
 from deployments.models import Approval, ChangeRequest
 from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
 from deployments.preflight.api.serializers import PreflightCheckSerializer
@@ -56,7 +57,10 @@ class NewChangeSerializer(Serializer):
     version_id = serializers.IntegerField(required=False)
     steps = RolloutStepSerializer(many=True, required=False)
     plan = PlanSerializer(required=False, help_text="omitted: a canary with the default guards")
-    spec = ServingSpecSerializer(required=False, help_text="omitted: as the stable revision")
+    spec = ServingSpecSerializer(
+        required=False,
+        help_text="omitted: as the stable revision; network.access omitted: as there, too",
+    )
     revision_number = serializers.IntegerField(required=False)
     min_replicas = serializers.IntegerField(required=False)
     max_replicas = serializers.IntegerField(required=False)
@@ -101,6 +105,13 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     checks = PreflightCheckSerializer(many=True)
     cost = serializers.DictField(child=serializers.CharField(allow_null=True))
     environment = serializers.CharField(source="deployment.environment")
+    access = serializers.SerializerMethodField(
+        help_text="who gets answers at the address afterwards: open (everyone who reaches the gateway) or "
+        "keys (callers with a key); empty for a change that brings no revision"
+    )
+    opens_address = serializers.SerializerMethodField(
+        help_text="whether callers without a key get answers that they did not get before"
+    )
     scale = serializers.DictField(
         help_text="of a change of replicas: the revision, and what its spec then has for min_replicas, "
         "max_replicas, scaling and network; empty otherwise"
@@ -117,6 +128,12 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
         help_text="what was shown when it was decided: checks, cost, diff, guards, manifests, "
         "metadata, names, and how the approvals stood; empty until then"
     )
+
+    def get_access(self, change: ChangeRequest) -> str:
+        return address_access.of_change(change)
+
+    def get_opens_address(self, change: ChangeRequest) -> bool:
+        return address_access.is_opening(change)
 
     def get_approval_status(self, change: ChangeRequest) -> str:
         return approval_selectors.status_of(change).description
@@ -137,6 +154,8 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "deployment",
             "deployment_id",
             "environment",
+            "access",
+            "opens_address",
             "requester",
             "comment",
             "revision",

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.db.models import BigIntegerField, Prefetch, QuerySet, prefetch_related_objects
 
-from deployments.approvals.domain.rules import ApproverRole
+from deployments.approvals.domain.approver_roles import ApproverRole
 from deployments.approvals.selectors import approvals
 from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.serving.selectors import revisions
@@ -25,6 +25,7 @@ _RELATED: Final = (
     "team",
     "deployment__team",
     "deployment__cluster",
+    "deployment__stable_revision",
     "pipeline__team",
     "pipeline__cluster",
     "requester",

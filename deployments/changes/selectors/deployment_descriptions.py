@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from deployments.changes.selectors import address_access
 from deployments.changes.selectors.subjects import Description, deployment_of
 from deployments.models import ChangeRequest
 from deployments.plans.domain import descriptions
@@ -31,7 +32,14 @@ def describe(change: ChangeRequest) -> Description:
     return Description(
         title=descriptions.change_title(change.kind, **names),
         detail=_detail_of(change),
-        consequence=descriptions.consequence(change.kind, **names),
+        consequence=" ".join(
+            part
+            for part in (
+                descriptions.consequence(change.kind, **names),
+                address_access.consequence(change),
+            )
+            if part
+        ),
     )
 
 
@@ -43,6 +51,8 @@ def _detail_of(change: ChangeRequest) -> str:
         unit = "GPU" if spec["gpus"] == 1 else "GPUs"
         parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
+    if address_access.is_opening(change):
+        parts.append("open to everyone who reaches the gateway")
     if change.steps:
         parts.append(descriptions.describe_steps(plans.plan_of(change)))
     over = _over_budget(change.cost)

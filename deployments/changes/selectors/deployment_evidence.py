@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from deployments.approvals.domain.rules import ChangeFacts
+from deployments.changes.selectors import address_access
 from deployments.changes.selectors.subjects import DiffLine, deployment_of
 from deployments.environments.domain import environment_rules as domain_rules
 from deployments.environments.selectors import environment_rules, promotion
@@ -48,6 +49,7 @@ def facts(change: ChangeRequest) -> ChangeFacts:
         gpu_name=change.gpu_name,
         has_cost=change.revision is not None,
         month_amount=Cost.from_json(change.cost).month_max,
+        opens_address=address_access.is_opening(change),
     )
 
 

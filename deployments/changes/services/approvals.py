@@ -10,7 +10,8 @@ from django.db import transaction
 from django.db.models import Min
 
 from deployments import audit_actions
-from deployments.approvals.domain.rules import Approver, ApproverRole
+from deployments.approvals.domain.approver_roles import ApproverRole
+from deployments.approvals.domain.rules import Approver
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors import evidence
 from deployments.changes.selectors.evidence import ReviewedChange

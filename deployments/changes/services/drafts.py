@@ -22,7 +22,7 @@ from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import starts, versions
-from deployments.spec.domain import default_scaling, replicas
+from deployments.spec.domain import access, default_scaling, replicas, serving_spec
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -76,7 +76,7 @@ def canary(
 ) -> ChangeDraft:
     """Traffic to another version in steps. `spec` None keeps the stable revision's.
 
-    `plan` and `steps` as in deployments/plans/domain/rollout_plan.py; None: the defaults.
+    A spec that does not state network.access keeps it. `plan` and `steps` as in deployments/plans/domain/rollout_plan.py; None: the defaults.
     """
     deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
     version = versions.get_version(actor=actor, version_id=version_id)
@@ -90,9 +90,7 @@ def canary(
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
     guard_checks.require_usable(deployment, version, checked)
-    desired = spec or defaults.for_another(
-        rendering.spec_of(stable), then=version, now=stable.version
-    )
+    desired = _desired(spec, stable, version)
     _require_no_callers_without_key(deployment, stable, desired)
     complete = defaults.complete_spec(
         desired,
@@ -110,6 +108,13 @@ def canary(
         plan=_with_warm_up(checked, stable),
     )
     return ChangeDraft(deployment, requested)
+
+
+def _desired(spec: ServingSpec | None, stable: Revision, version: ModelVersion) -> ServingSpec:
+    current = rendering.spec_of(stable)
+    if spec is None:
+        return defaults.for_another(current, then=version, now=stable.version)
+    return access.kept(spec, current)
 
 
 def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -149,7 +154,7 @@ def roll_back(
             f"{deployment} has no other revision r{revision_number} to roll back to.",
             fields={"revision_number": "choose an earlier revision"},
         )
-    restored = ServingSpec.from_json(earlier.spec)
+    restored = serving_spec.stored(earlier.spec)
     _require_no_callers_without_key(deployment, stable, restored)
     requested = ChangeSpec(
         ChangeKind.ROLL_BACK,

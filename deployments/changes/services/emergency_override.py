@@ -8,7 +8,8 @@ from typing import Final
 from django.db import transaction
 
 from deployments import audit_actions
-from deployments.approvals.domain.rules import Approver, ApproverRole
+from deployments.approvals.domain.approver_roles import ApproverRole
+from deployments.approvals.domain.rules import Approver
 from deployments.changes.selectors import changes, emergency_reviews
 from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import approvals, decisions, transitions

@@ -39,6 +39,7 @@ STEPS = (
             "name",
             "environment",
             "engine",
+            *request_body.names_in("callers"),
             "share",
             "requests_per_second",
             *request_body.names_in("llm"),

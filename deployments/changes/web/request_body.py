@@ -47,9 +47,9 @@ class Setting:
 
     @property
     def group(self) -> str:
-        """Where the form shows it."""
+        """Where the form shows it: its own group before that of its part."""
         top = DEFINITIONS[self.path.partition(".")[0]]
-        return str(top.extra.get("group", "advanced"))
+        return str(self.definition.extra.get("group") or top.extra.get("group", "advanced"))
 
     @property
     def switch(self) -> str:

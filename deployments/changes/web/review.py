@@ -21,6 +21,7 @@ _ALWAYS = frozenset(
         "name",
         "environment",
         "engine",
+        "network_access",
         "share",
         "min_replicas",
         "max_replicas",

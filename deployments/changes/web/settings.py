@@ -146,6 +146,7 @@ def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> d
         "placement": (group_summaries.placement(data), request_body.names_in("placement")),
         "multi_model": (group_summaries.additional_models(data), request_body.ADDITIONAL_MODELS),
         "advanced": (group_summaries.advanced(data), request_body.names_in("advanced")),
+        "callers": ("", request_body.names_in("callers")),
         "llm": ("", request_body.names_in("llm")),
     }
     return {

@@ -11,7 +11,7 @@ from typing import Any
 from deployments.delivery.domain import owned_kinds, progress
 from deployments.delivery.domain.owned_kinds import Kind
 from deployments.delivery.domain.progress import Progress
-from deployments.manifests.domain import caller_keys, http_route
+from deployments.manifests.domain import caller_keys, http_route, route_paths
 from deployments.manifests.domain import metadata as manifest_metadata
 from deployments.models import Deployment, Revision
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -59,7 +59,7 @@ class Observation:
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        return http_route.paths_in(self.route)
+        return route_paths.paths_in(self.route)
 
     @cached_property
     def keys(self) -> str:

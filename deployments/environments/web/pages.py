@@ -16,7 +16,7 @@ from deployments.environments.services import environment_rules
 from deployments.environments.web.forms import EnvironmentForm
 from deployments.states import Environment
 from fleet.clusters.selectors import clusters
-from portal.accounts import policy, teams
+from portal.accounts import policy, roles, teams
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.ui.access import people_only
@@ -47,7 +47,8 @@ def environment_list(request: HttpRequest, user: User) -> HttpResponse:
         _row(environment, layers, names, user, led)
         for environment, layers in selectors.list_layers([team.pk for team in visible]).items()
     ]
-    return render(request, "environments/environments.html", {"environments": rows})
+    context = {"environments": rows, "administers": roles.is_lead(user)}
+    return render(request, "environments/environments.html", context)
 
 
 @require_http_methods(["GET", "POST"])

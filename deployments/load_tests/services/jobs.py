@@ -20,7 +20,8 @@ from deployments.models import LoadTestRun, ModelVersion
 from deployments.registry.domain import signatures
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.spec.domain.engines import TRITON
-from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.clusters.selectors import clusters
 from fleet.kube.domain.errors import ClusterError, ObjectInvalid, Refused
 from fleet.kube.services import objects
@@ -184,7 +185,12 @@ def _context(run: LoadTestRun) -> ManifestContext:
 
 
 def _served(version: ModelVersion, choice: PodChoice) -> ServedRevision:
-    spec = ServingSpec(engine=TRITON, instance_type=choice.instance_type or _ANY_INSTANCE_TYPE)
+    # A job has no address.
+    spec = ServingSpec(
+        engine=TRITON,
+        instance_type=choice.instance_type or _ANY_INSTANCE_TYPE,
+        network=Network(access=OPEN),
+    )
     files = rendering.files_for(version=version, spec=spec, additional=[])
     return rendering.served_revision_for(
         number=1, version=version, spec=spec, additional=[], files=files

@@ -31,8 +31,6 @@ _SERVICE_SUFFIX: Final = {
     serving_spec.LLM_SERVICE: "-kserve-workload-svc",
 }
 _LLM_SERVICE_PORT: Final = 8000
-# The pool that KServe makes of the pods of an LLMInferenceService; its endpoint picker chooses the pod.
-_POOL: Final = {"group": "inference.networking.k8s.io", "kind": "InferencePool"}
 _POOL_SUFFIX: Final = "-inference-pool"
 _GRPC_PORT: Final = 9000
 GRPC_HEADER: Final = "slipway-deployment"
@@ -57,6 +55,8 @@ class Backend:
     is_knative: bool = False
     mirror: int = 0
     has_pool: bool = False
+    # Names that a request at the team's address may have as its model; empty where it does not serve there.
+    team_models: tuple[str, ...] = ()
 
     @property
     def has_grpc(self) -> bool:
@@ -82,7 +82,17 @@ def backend_for(
         is_knative=spec.scaling.kind == serving_spec.KNATIVE,
         mirror=mirror,
         has_pool=spec.llm is not None and spec.llm.prefix_routing,
+        team_models=team_models_of(spec, model),
     )
+
+
+def team_models_of(spec: ServingSpec, model: str) -> tuple[str, ...]:
+    """The model's own name and its adapters', as its server answers to them."""
+    if not spec.network.team_address:
+        return ()
+    adapters = [item.partition("=")[0] for item in spec.llm.adapters] if spec.llm else []
+    is_prefixed = spec.engine == serving_spec.KSERVE_SGLANG
+    return (model, *(f"{model}:{name}" if is_prefixed else name for name in adapters))
 
 
 def service_name(deployment: str, number: int, spec: ServingSpec) -> str:
@@ -95,14 +105,16 @@ def path_prefix(context: ManifestContext) -> str:
 
 def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifest:
     """Weights are the approved percentages. A revision without weight is left out: the route never
-    names a Service that may not exist. One rule for each path; all other paths answer 404.
+    names a Service that may not exist. One rule for each path; all other paths answer 404. The first
+    backend, the stable revision, decides whether the team's address leads here too.
     """
+    models = backends[0].team_models if backends else ()
     mirrored = [backend for backend in backends if backend.mirror]
     serving = [backend for backend in backends if backend.weight]
     parent = {"name": context.gateway_name, "namespace": context.gateway_namespace}
     rules = [
         {
-            **_rewritten(context, path, mirrored),
+            **_rewritten(context, path, mirrored, models),
             "backendRefs": _backend_refs(context, path, serving),
         }
         for path in route_paths.paths_of([backend.api for backend in serving])
@@ -152,7 +164,10 @@ def _grpc_rule(
 
 
 def _rewritten(
-    context: ManifestContext, path: ServerPath, mirrored: Sequence[Backend]
+    context: ManifestContext,
+    path: ServerPath,
+    mirrored: Sequence[Backend],
+    models: Sequence[str],
 ) -> dict[str, Any]:
     kind, change = "Exact", {"type": "ReplaceFullPath", "replaceFullPath": path.value}
     if path.is_prefix:
@@ -160,7 +175,10 @@ def _rewritten(
         change = {"type": "ReplacePrefixMatch", "replacePrefixMatch": path.value}
     return {
         **({"timeouts": dict(_NO_TIMEOUT)} if path.generates_text else {}),
-        "matches": [{"path": {"type": kind, "value": f"{path_prefix(context)}{path.value}"}}],
+        "matches": [
+            {"path": {"type": kind, "value": f"{path_prefix(context)}{path.value}"}},
+            *route_paths.team_matches(context.namespace, path, models),
+        ],
         "filters": [
             {"type": "URLRewrite", "urlRewrite": {"path": change}},
             *(_mirror_filter(context, backend, _port_of(backend)) for backend in mirrored),
@@ -200,33 +218,9 @@ def _weights_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
 def _service_in(ref: Mapping[str, Any]) -> str:
     """The Service of the same pods, where the reference is to a pool."""
     name = str(ref["name"])
-    if not _is_pool(ref):
+    if not route_paths.is_pool(ref):
         return name
     return name.removesuffix(_POOL_SUFFIX) + _SERVICE_SUFFIX[serving_spec.LLM_SERVICE]
-
-
-def _is_pool(ref: Mapping[str, Any]) -> bool:
-    return bool(ref.get("kind") == _POOL["kind"])
-
-
-def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
-    """The paths that the route carries, each as "Exact /team/deployment/v2 -> /v2", and whether an
-    endpoint picker chooses the pod.
-    """
-    rules = () if route is None else _rules(route)
-    return frozenset(text for rule in rules for text in _paths_of_rule(rule))
-
-
-def _paths_of_rule(rule: Mapping[str, Any]) -> list[str]:
-    rewrites = [item.get("urlRewrite", {}).get("path", {}) for item in rule.get("filters", [])]
-    target = "".join(
-        str(path.get("replaceFullPath") or path.get("replacePrefixMatch") or "")
-        for path in rewrites
-    )
-    if any(_is_pool(ref) for ref in rule.get("backendRefs", [])):
-        target += " by endpoint picker"
-    matched = [match.get("path", {}) for match in rule.get("matches") or [{}]]
-    return [f"{path.get('type', '')} {path.get('value', '')} -> {target}" for path in matched]
 
 
 def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
@@ -281,7 +275,7 @@ def _backend_refs(
     """
     if path.generates_text and len(serving) == 1 and serving[0].has_pool:
         name = f"{workload_name(context.deployment, serving[0].number)}{_POOL_SUFFIX}"
-        return [{**_POOL, "name": name, "weight": serving[0].weight}]
+        return [{**route_paths.POOL, "name": name, "weight": serving[0].weight}]
     return [_backend_ref(context, backend) for backend in serving]
 
 

@@ -6,9 +6,9 @@ it is encoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -52,6 +52,14 @@ _OPENAI_OF_KSERVE: Final = (
     "/openai/v1/completions",
     "/openai/v1/embeddings",
 )
+
+
+# What the body of a request at the team's address names as its model, as the body-based router of the Gateway
+# API Inference Extension calls it.
+MODEL_HEADER: Final = "X-Gateway-Model-Name"
+_TEAM: Final = "/v1"
+# The pool that KServe makes of the pods of an LLMInferenceService; its endpoint picker chooses the pod.
+POOL: Final = {"group": "inference.networking.k8s.io", "kind": "InferencePool"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,3 +109,57 @@ def _paths(model: str) -> list[str]:
 
 def _sorted(values: Iterable[str]) -> list[ServerPath]:
     return [ServerPath(value) for value in sorted(set(values))]
+
+
+def team_prefix(namespace: str) -> str:
+    """The address of a team's language models, for clients of OpenAI's API."""
+    return f"/{namespace}{_TEAM}"
+
+
+def team_matches(namespace: str, path: ServerPath, models: Sequence[str]) -> list[dict[str, Any]]:
+    """What of the team's address leads to a path of the server, for each model that it answers to. The
+    gateway itself lists models.
+    """
+    if not path.value.startswith(f"{_TEAM}/") or path.value == f"{_TEAM}/models":
+        return []
+    value = f"{team_prefix(namespace)}{path.value.removeprefix(_TEAM)}"
+    return [
+        {
+            "path": {"type": "Exact", "value": value},
+            "headers": [{"type": "Exact", "name": MODEL_HEADER, "value": model}],
+        }
+        for model in models
+    ]
+
+
+def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
+    """The paths that the route carries, each as "Exact /team/deployment/v2 -> /v2", the model that its body
+    must name, and whether an endpoint picker chooses the pod.
+    """
+    rules = () if route is None else route.get("spec", {}).get("rules") or [{}]
+    return frozenset(text for rule in rules for text in _paths_of_rule(rule))
+
+
+def _paths_of_rule(rule: Mapping[str, Any]) -> list[str]:
+    rewrites = [item.get("urlRewrite", {}).get("path", {}) for item in rule.get("filters", [])]
+    target = "".join(
+        str(path.get("replaceFullPath") or path.get("replacePrefixMatch") or "")
+        for path in rewrites
+    )
+    if any(is_pool(ref) for ref in rule.get("backendRefs", [])):
+        target += " by endpoint picker"
+    return [f"{_describe_match(match)} -> {target}" for match in rule.get("matches") or [{}]]
+
+
+def _describe_match(match: Mapping[str, Any]) -> str:
+    path = match.get("path", {})
+    models = [
+        str(header.get("value", ""))
+        for header in match.get("headers", [])
+        if header.get("name") == MODEL_HEADER
+    ]
+    return " ".join([path.get("type", ""), path.get("value", ""), *models])
+
+
+def is_pool(ref: Mapping[str, Any]) -> bool:
+    return bool(ref.get("kind") == POOL["kind"])

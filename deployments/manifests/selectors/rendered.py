@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from deployments.manifests.domain import caller_keys, http_route, metadata
+from deployments.manifests.domain import caller_keys, http_route, metadata, route_paths
 from deployments.manifests.domain import revision as revision_manifests
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
@@ -173,8 +173,8 @@ class RenderedDeployment:
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        """Paths as http_route.paths_in reads them from the live route; empty without a route."""
-        return http_route.paths_in(self.route if self.has_route else None)
+        """Paths as route_paths.paths_in reads them from the live route; empty without a route."""
+        return route_paths.paths_in(self.route if self.has_route else None)
 
     @property
     def has_route(self) -> bool:

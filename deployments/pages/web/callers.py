@@ -97,6 +97,7 @@ def _show(
         "unanswered": unanswered,
         "keys": key_views.list_of(deployment),
         "needs_keys": try_it.needs_key(deployment),
+        "team_url": deployments.team_url_of(deployment),
         "may_manage": not deployment.is_retired
         and policy.is_allowed(user, Action.MANAGE_CALLERS, deployment),
         "form": NewKeyForm() if made is not None else new_form,

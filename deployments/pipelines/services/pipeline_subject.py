@@ -41,6 +41,8 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
             gpu_name="",
             has_cost=False,
             month_amount=None,
+            # Nobody needs a key for a pipeline.
+            opens_address=change.kind in (PipelineChangeKind.CREATE, PipelineChangeKind.START),
         )
 
     def describe(self, change: ChangeRequest) -> Description:

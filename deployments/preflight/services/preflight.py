@@ -26,6 +26,7 @@ from deployments.preflight.services import (
     revision_checks,
     scaling_checks,
     signing_checks,
+    team_address_checks,
     volume_checks,
 )
 from deployments.preflight.services import cost as preflight_cost
@@ -241,6 +242,13 @@ def _check_cluster(subject: Subject) -> list[Check]:
         ),
         *image_weights.check(subject.context, subject.rendered.served, capabilities, cluster=name),
         *cluster_checks.check_names(subject.context, subject.spec, cluster_id=subject.cluster.id),
+        *team_address_checks.check(
+            spec=subject.spec,
+            model=subject.version.model.name,
+            team_id=subject.team.pk,
+            cluster_id=subject.cluster.id,
+            deployment_id=subject.context.deployment_id,
+        ),
         *volume_checks.check_volume(subject.context, subject.spec, cluster_id=subject.cluster.id),
         *revision_checks.check_tuning(subject.version, subject.spec),
     ]

@@ -14,6 +14,7 @@ from deployments.preflight.services import (
     multi_model_checks,
     revision_checks,
     scaling_checks,
+    team_address_checks,
 )
 from portal.core.errors import Invalid, QuotaExceeded
 
@@ -37,6 +38,7 @@ _FIELDS = {
     limits.PRIORITY: "placement.priority_class",
     "Quota": "max_replicas",
     scaling_checks.NAME: "scaling",
+    team_address_checks.NAME: "network.team_address",
     scaling_checks.KNATIVE_PODS: "scaling",
     capacity_checks.INSTANCE_TYPE: "instance_type",
     capacity_checks.CAPACITY: "instance_type",

@@ -58,6 +58,10 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
     environment = choice_of(Environment)
     state = choice_of(DeploymentState)
     url = serializers.SerializerMethodField()
+    team_url = serializers.SerializerMethodField(
+        help_text="base URL of the team's language models for clients of OpenAI's API, where it serves there "
+        "too; else empty"
+    )
     is_current = serializers.SerializerMethodField(
         help_text=("whether the cluster was observed after the last change of the desired state")
     )
@@ -75,6 +79,7 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
             "namespace",
             "environment",
             "url",
+            "team_url",
             "state",
             "state_reason",
             "is_current",
@@ -87,6 +92,9 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
 
     def get_url(self, deployment: Deployment) -> str:
         return deployment_selectors.url_of(deployment)
+
+    def get_team_url(self, deployment: Deployment) -> str:
+        return deployment_selectors.team_url_of(deployment)
 
     def get_is_current(self, deployment: Deployment) -> bool:
         return deployment_selectors.is_current(deployment)

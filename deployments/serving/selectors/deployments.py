@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Prefetch, Q, QuerySet
 
+from deployments.manifests.domain import route_paths
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
 from deployments.plans.domain import baseline
 from deployments.plans.selectors import plans
@@ -45,6 +46,16 @@ class RevisionStatus:
 def url_of(deployment: Deployment) -> str:
     """Where clients send requests; the same for every engine and revision."""
     return f"{deployment.cluster.gateway_url}/{deployment.namespace}/{deployment.name}"
+
+
+def team_url_of(deployment: Deployment) -> str:
+    """The base URL of the team's language models for clients of OpenAI's API; empty where the stable
+    revision does not serve there.
+    """
+    stable = deployment.stable_revision
+    if stable is None or not serving_spec.stored(stable.spec).network.team_address:
+        return ""
+    return f"{deployment.cluster.gateway_url}{route_paths.team_prefix(deployment.namespace)}"
 
 
 def list_visible_to(

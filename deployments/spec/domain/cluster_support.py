@@ -11,7 +11,7 @@ from deployments.spec.domain.applicability import needs_of, unsupported_by
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.scaling import FIXED, HPA, KEDA, SCALING_KINDS
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.domain.capabilities import Capabilities, Offer
 from portal.core import definitions
 from portal.core.definitions import Rejected
 
@@ -24,7 +24,14 @@ _JOB_QUEUES: Final[Mapping[str, Any]] = {
     "redis": {"address": "redis:6379", "list": "jobs"},
 }
 # Where it is not known, the setting could be ignored, and everyone served.
-_CERTAIN: Final = frozenset({"caller-keys"})
+_CERTAIN: Final = frozenset({"caller-keys", "model-routing"})
+# What the requester does instead, where it is a decision of its own.
+_FIXES: Final[Mapping[str, str]] = {
+    "caller-keys": "State {path} open if everyone who reaches the gateway may call it, or ask a "
+    "platform admin for Envoy Gateway 1.5 or newer.",
+    "model-routing": "Turn {path} off. The deployment's own address serves all the same.",
+}
+_FIX: Final = "Change {path} or ask a platform admin to install it."
 _ONLY_KEDA: Final = ("office_hours", "max_latency_ms", "max_gpu_memory_percent", *_JOB_QUEUES)
 _NEEDS_KEDA: Final = "it needs KEDA."
 # A value of each setting that depends on others, to learn whether the spec accepts it.
@@ -63,8 +70,8 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
     result = []
     for path, option in needed:
         offer = capabilities.offers(option)
-        if offer.ok is False or (offer.ok is None and option in _CERTAIN):
-            fix = f"Change {path} or ask a platform admin to install it."
+        if _is_refused(option, offer):
+            fix = _FIXES.get(option, _FIX).format(path=path)
             # Without metrics the HPA is accepted and stays at min replicas: slow, but it serves.
             result.append(Missing(path, offer.why, fix, is_blocking=option != HPA))
     return result
@@ -78,7 +85,7 @@ def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, 
     result = {}
     for (path, value), option in _NEEDS.items():
         offer = capabilities.offers(option)
-        if offer.ok is False:
+        if _is_refused(option, offer):
             result[_key(path, value)] = offer.why
     base = _base(engine)
     for kind in SCALING_KINDS:
@@ -93,6 +100,10 @@ def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, 
         # Why KEDA cannot be chosen stands at the choice.
         result |= {f"scaling.{name}": _NEEDS_KEDA for name in _ONLY_KEDA}
     return result
+
+
+def _is_refused(option: str, offer: Offer) -> bool:
+    return offer.ok is False or (offer.ok is None and option in _CERTAIN)
 
 
 def _scaling_tried(kind: str) -> dict[str, Any]:

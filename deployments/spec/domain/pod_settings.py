@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs, used_by
-from deployments.spec.domain.engines import ENGINES, LLM_SERVICE
+from deployments.spec.domain.engines import ENGINES, LLM_SERVICE, OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
 from portal.core.definitions import Definition, setting
 
@@ -150,11 +150,23 @@ class Network(Definition):
         Access,
         setting(
             "Callers",
-            "Who gets answers at the address. Keys are created on the tab Callers. Today's default is open.",
-            choices={OPEN: "Everyone who reaches the gateway", KEYS: "Callers with a key"},
+            "Who gets answers at the address. Keys are created on the tab Callers. An open address "
+            "is shown to its approver.",
+            choices={KEYS: "Callers with a key", OPEN: "Everyone who reaches the gateway"},
+            group="callers",
         ),
         needs({KEYS: "caller-keys"}),
-    ] = OPEN
+    ] = KEYS
+    team_address: Annotated[
+        bool,
+        setting(
+            "Team address",
+            "Also answers at /team/v1, the one address of the team for clients of OpenAI's API. The model "
+            "that a request names chooses this deployment.",
+        ),
+        used_by(OPENAI_ENGINES, "{engine} does not speak OpenAI's API. Turn it off."),
+        needs({True: "model-routing"}),
+    ] = False
     strict_mtls: Annotated[
         bool,
         setting("Strict mTLS", "Rejects calls from outside the mesh."),

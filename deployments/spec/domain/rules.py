@@ -22,6 +22,7 @@ from deployments.spec.domain.engines import (
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
+from deployments.spec.domain.pod_settings import KEYS
 from deployments.spec.domain.scaling import KNATIVE
 from portal.core import definitions
 from portal.core.definitions import Rule
@@ -40,6 +41,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _triton(spec)
     yield from _model_cache(spec)
     yield from _additional_models(spec)
+    yield from _team_address(spec)
     if spec.llm is not None:
         yield from _llm(spec, spec.llm)
     problem = environment_variables.problem_with(spec.env, spec.engine)
@@ -63,6 +65,20 @@ def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:
         "gpus",
         spec.gpu_resource == _WHOLE_GPU or spec.gpus == 1,
         f"Use 1 {spec.gpu_resource} per replica.",
+    )
+
+
+def _team_address(spec: ServingSpec) -> Iterator[Rule]:
+    is_there = spec.network.team_address
+    yield (
+        "network.team_address",
+        not is_there or spec.network.access == KEYS,
+        "The team's address serves callers with a key. Set network.access keys, or turn it off.",
+    )
+    yield (
+        "network.team_address",
+        not is_there or spec.split_nodes == 1,
+        "KServe's server over several nodes answers below /openai only. Use one node, or turn it off.",
     )
 
 

@@ -43,6 +43,7 @@ from deployments.spec.domain.model_settings import (
     WarmUp,
 )
 from deployments.spec.domain.pod_settings import (
+    OPEN,
     Cpu,
     EnvironmentVariables,
     Memory,
@@ -289,8 +290,8 @@ class ServingSpec(Definition):
 
 
 def stored(data: Mapping[str, Any]) -> ServingSpec:
-    """From a row. A spec never changes, so each is parsed once."""
-    return _parse(json.dumps(data))
+    """From a row, parsed once. One without an access is from when every address was open."""
+    return _parse(json.dumps({**data, "network": {"access": OPEN, **data.get("network", {})}}))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -79,6 +79,12 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "serving only callers with a key",
         "Use Envoy Gateway 1.5 or newer for the Gateway that the cluster is registered with.",
     ),
+    "model-routing": FeatureDescription(
+        "Routing by model",
+        "one address for a team's language models",
+        "Use the address of each deployment: of the gateways known, only the embedded cluster's reads the "
+        "model before it checks keys.",
+    ),
     "keda": FeatureDescription(
         "KEDA",
         "scaling on queue length, on a schedule or to zero",

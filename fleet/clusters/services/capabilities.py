@@ -114,6 +114,9 @@ def read_capabilities(
     features["caller-keys"] = gateway_probe.read_keys(
         client, gateway, features["gateway-api"], groups
     )
+    features["model-routing"] = gateway_probe.read_model_routing(
+        client, gateway, features["gateway-api"]
+    )
     features["promql"] = promql
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
     is_local = version.endswith(_LOCAL_VERSION)

@@ -22,6 +22,8 @@ _CHECKS_KEYS = frozenset(
 )
 # The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
+# No feature of the Gateway API: the embedded cluster's gateway reports it.
+_MODEL_ROUTING = "slipway.dev/ModelRouting"
 # Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
 _PROXY_LABELS = (
     "gateway.networking.k8s.io/gateway-name",
@@ -74,6 +76,21 @@ def read_gateway(
 
 def read_mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
     """Mirroring support as the GatewayClass reports it; not known without a report."""
+    why_not = "cannot mirror a percentage of requests"
+    return _read_supported(client, gateway, api, _PERCENTAGE_MIRROR, why_not)
+
+
+def read_model_routing(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
+    """Whether the gateway routes by the model that a body names, *before* it checks keys. A router behind
+    the check of keys would serve every model to every key, so nothing but the gateway's own report counts.
+    """
+    why_not = "does not route by the model in a body before it checks keys"
+    return _read_supported(client, gateway, api, _MODEL_ROUTING, why_not)
+
+
+def _read_supported(
+    client: KubeClient, gateway: tuple[str, str], api: Feature, feature: str, why_not: str
+) -> Feature:
     if not api.is_there:
         return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
 
@@ -85,16 +102,10 @@ def read_mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> F
             return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
         listed = (gateway_class.get("status") or {}).get("supportedFeatures") or []
         # Before Gateway API 1.3 the list had bare names.
-        supported = {
-            feature["name"] if isinstance(feature, Mapping) else feature for feature in listed
-        }
+        supported = {item["name"] if isinstance(item, Mapping) else item for item in listed}
         if not supported:
             return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
-        why = (
-            ""
-            if _PERCENTAGE_MIRROR in supported
-            else f"{name} cannot mirror a percentage of requests"
-        )
+        why = "" if feature in supported else f"{name} {why_not}"
         return Feature(is_there=not why, why=why)
 
     return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")

@@ -4,7 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.localcluster.controllers import api_keys, caller_counts, rate_limits
+from fleet.localcluster.controllers import (
+    api_keys,
+    caller_counts,
+    envoy_stats,
+    rate_limits,
+    team_routes,
+)
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import CountedClients
 from fleet.localcluster.controllers.rate_limits import RateLimits
@@ -16,8 +22,6 @@ _HTTP_OPTIONS = f"{_TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = "1s"
 # Of the name of a cluster whose pods speak HTTP/2 without TLS, as gRPC does.
 HTTP2_SUFFIX = "_h2c"
-STATS_PATH = "/stats/prometheus"
-_STATS_CLUSTER = "stats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class Route:
     mirrors: tuple[Mirror, ...] = ()
     replaces_path: bool = False
     policies: Policies = OPEN
+    # What the body names as its model; empty: not read.
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +100,9 @@ def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port:
         "static_resources": {
             "listeners": [
                 _listener("gateway", gateway_port, routed),
-                _listener("stats", stats_port, {"route_config": _stats_route()}),
+                _listener("stats", stats_port, {"route_config": envoy_stats.route()}),
             ],
-            "clusters": [_stats_cluster(admin_port)],
+            "clusters": [envoy_stats.cluster(_address("127.0.0.1", admin_port))],
         },
     }
 
@@ -120,34 +126,14 @@ def _http_manager(name: str, routes: JsonObject) -> JsonObject:
             "normalize_path": True,
             **routes,
             "http_filters": [
+                # Before the keys: those of the route that the model chose are checked.
+                team_routes.model_filter(),
                 api_keys.disabled_filter(),
+                team_routes.answer_filter(),
                 # After the keys: it counts by the caller that they name.
                 rate_limits.empty_filter(),
                 {"name": "envoy.filters.http.router", "typed_config": {"@type": router}},
             ],
-        },
-    }
-
-
-def _stats_route() -> JsonObject:
-    """Metrics and nothing else of the administration, as Envoy Gateway's proxies offer them."""
-    only_get = {"name": ":method", "string_match": {"exact": "GET"}}
-    route = {
-        "match": {"path": STATS_PATH, "headers": [only_get]},
-        "route": {"cluster": _STATS_CLUSTER},
-    }
-    return {"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]}
-
-
-def _stats_cluster(admin_port: int) -> JsonObject:
-    endpoint = {"endpoint": {"address": _address("127.0.0.1", admin_port)}}
-    return {
-        "name": _STATS_CLUSTER,
-        "type": "STATIC",
-        "connect_timeout": _CONNECT_TIMEOUT,
-        "load_assignment": {
-            "cluster_name": _STATS_CLUSTER,
-            "endpoints": [{"lb_endpoints": [endpoint]}],
         },
     }
 
@@ -213,7 +199,8 @@ def endpoints(cluster: str, listed: Sequence[Endpoint]) -> JsonObject:
 def routes(listed: Sequence[Route]) -> JsonObject:
     """The most specific match first, as the Gateway API requires."""
     ordered = sorted(
-        listed, key=lambda item: (not item.is_exact, -len(item.path), -len(item.headers), item.path)
+        filter(team_routes.is_served, listed),
+        key=lambda item: (not item.is_exact, -len(item.path), -len(item.headers), item.path),
     )
     return {
         "resources": [
@@ -224,7 +211,11 @@ def routes(listed: Sequence[Route]) -> JsonObject:
                     {
                         "name": "all",
                         "domains": ["*"],
-                        "routes": [_route(item) for item in ordered],
+                        "routes": [
+                            *(_route(item) for item in ordered if item.model),
+                            *team_routes.added(ordered),
+                            *(_route(item) for item in ordered if not item.model),
+                        ],
                         "virtual_clusters": [
                             cluster
                             for item in ordered
@@ -248,6 +239,8 @@ def _route(route: Route) -> JsonObject:
         match["path_separated_prefix"] = route.path
     if route.headers:
         match["headers"] = caller_counts.exact_headers(route.headers)
+    if route.model:
+        match["dynamic_metadata"] = [team_routes.match_of(route.model)]
     if not any(item.weight for item in route.backends):
         body = {"inline_string": "the route has no backend with a weight\n"}
         return {"match": match, "direct_response": {"status": 500, "body": body}}

@@ -6,8 +6,7 @@ Envoy itself is a process beside the cluster, so the pod is bound to no node and
 from contextlib import suppress
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import conditions
-from fleet.localcluster.controllers.envoy_config import STATS_PATH
+from fleet.localcluster.controllers import conditions, envoy_stats
 from fleet.localcluster.controllers.ownership import is_same_status
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
 from fleet.localcluster.errors import ApiError, JsonObject
@@ -25,7 +24,7 @@ def maintain(api: ClusterApi, *, namespace: str, gateway: str, stats_port: int) 
     annotations = {
         "prometheus.io/scrape": "true",
         "prometheus.io/port": str(_STATS_PORT),
-        "prometheus.io/path": STATS_PATH,
+        "prometheus.io/path": envoy_stats.PATH,
         f"{PORT_ANNOTATION}{_STATS_PORT}": str(stats_port),
     }
     # Changed or deleted meanwhile, or its namespace is new: the next pass writes it.

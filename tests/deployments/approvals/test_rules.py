@@ -11,14 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployments.approvals.domain import rules as approval_rules
-from deployments.approvals.domain.rules import (
-    Approver,
-    ApproverRole,
-    ChangeFacts,
-    Person,
-    RequiredRole,
-    Rule,
-)
+from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
+from deployments.approvals.domain.rules import Approver, ChangeFacts, Person, Rule
 
 REQUESTER, ANA, BO, CHI, DEE = 1, 2, 3, 4, 5
 SUBJECT = ChangeFacts(
@@ -53,6 +47,7 @@ def rule(**changed: Any) -> Rule:
         ({"gpus": ("p5",)}, False),
         ({"gpus": ("a10g", "P5.48XLARGE")}, True),
         ({"gpus": ("p4d.*",), "kinds": ("deploy",)}, False),
+        ({"only_opening": True}, False),
     ],
 )
 def test_a_rule_matches_when_all_that_it_says_does(

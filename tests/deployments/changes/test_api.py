@@ -30,7 +30,11 @@ def body(world: World, **changed: Any) -> dict[str, Any]:
         "version_id": world.version1.pk,
         "cluster_id": world.cluster_id,
         "name": "detector",
-        "spec": {"engine": "kserve-triton", "instance_type": "g5.xlarge"},
+        "spec": {
+            "engine": "kserve-triton",
+            "instance_type": "g5.xlarge",
+            "network": {"access": "open"},
+        },
         "comment": "first",
         **changed,
     }
@@ -158,6 +162,7 @@ def test_who_may_request(world: World, who: str, expected: int) -> None:
                     "instance_type": "g5.xlarge",
                     "min_replicas": 99,
                     "max_replicas": 99,
+                    "network": {"access": "open"},
                 }
             },
             422,

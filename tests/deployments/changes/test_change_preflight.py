@@ -17,7 +17,11 @@ from portal.core import clock
 from tests.deployments.world import World
 
 STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
-SPEC = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
+SPEC = {
+    "engine": "kserve-triton",
+    "instance_type": "g5.xlarge",
+    "network": {"access": "open"},
+}
 
 
 def post(world: World, deployment: Deployment, where: str, body: Any, who: str = "member") -> Any:

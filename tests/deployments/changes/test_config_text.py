@@ -42,6 +42,7 @@ def typed(world: World, **changes: str) -> dict[str, str]:
         "name": "street",
         "engine": "triton",
         "share": "g5.xlarge|nvidia.com/gpu|1",
+        "network_access": "open",
         "at": "scaling",
         **changes,
     }

@@ -58,7 +58,7 @@ def test_the_four_steps_without_javascript_end_in_a_request(world: World, client
     page = go_on(client, page, "serving", version=str(world.version1.pk))
     assert fields_of(page)["name"] == "detector"
     assert fields_of(page)["share"] == "g5.xlarge|nvidia.com/gpu|1"
-    page = go_on(client, page, "scaling", name="street")
+    page = go_on(client, page, "scaling", name="street", network_access="open")
     page = go_on(client, page, "review", min_replicas="2", max_replicas="3")
     text = page.content.decode()
     assert "street is available." in text

@@ -39,6 +39,7 @@ def shown(client: Client, world: World, step: str, **typed: str) -> str:
         "cluster": str(world.cluster_id),
         "name": "street",
         "share": "g5.xlarge|nvidia.com/gpu|1",
+        "network_access": "open",
         "at": step,
         **typed,
     }

@@ -40,6 +40,7 @@ TYPED = {
     "warm_up": "on",
     "placement_capacity": "spot",
     "placement_spread_zones": "off",
+    "network_access": "open",
     "env": 'APP_LOG=1\nAPP_NOTE=it\'s "quoted" $HOME `x` \\n',
     "comment": "For Friday's demo.\nJSON\nIt's cheap.",
 }

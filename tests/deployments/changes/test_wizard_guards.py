@@ -34,7 +34,9 @@ def serving_step(world: World, client: Client) -> Any:
 
 
 def review(world: World, client: Client, **typed: str) -> Any:
-    page = go_on(client, serving_step(world, client), "scaling", name="street")
+    page = go_on(
+        client, serving_step(world, client), "scaling", name="street", network_access="open"
+    )
     return go_on(client, page, "review", **typed)
 
 
@@ -142,7 +144,11 @@ def test_the_api_refuses_the_same(world: World) -> None:
         "version_id": world.version1.pk,
         "cluster_id": world.cluster_id,
         "name": "street",
-        "spec": {"engine": "kserve-triton", "instance_type": "g5.xlarge"},
+        "spec": {
+            "engine": "kserve-triton",
+            "instance_type": "g5.xlarge",
+            "network": {"access": "open"},
+        },
     }
 
     quota = api.post("/api/v1/deployments", body, format="json")

@@ -25,7 +25,11 @@ def _post(world: World, name: str = "detector") -> ChangeRequest:
         "version_id": world.version1.pk,
         "cluster_id": world.cluster_id,
         "name": name,
-        "spec": {"engine": "kserve-triton", "instance_type": "g5.xlarge"},
+        "spec": {
+            "engine": "kserve-triton",
+            "instance_type": "g5.xlarge",
+            "network": {"access": "open"},
+        },
     }
     # A client's own context is not joined.
     theirs = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}

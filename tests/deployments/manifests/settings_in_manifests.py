@@ -213,6 +213,16 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "keys",
     ),
     (
+        "network_team_address",
+        {
+            "engine": "kserve-vllm",
+            "llm_hugging_face_id": "org/model",
+            "network_team_address": "on",
+        },
+        "InferenceService.metadata.annotations.slipway$dev/team-address",
+        "on",
+    ),
+    (
         "network_strict_mtls",
         {"network_strict_mtls": "on"},
         "PeerAuthentication.spec.mtls.mode",

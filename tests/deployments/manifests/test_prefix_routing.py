@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from deployments.manifests.domain import http_route, revision
+from deployments.manifests.domain import http_route, revision, route_paths
 from deployments.manifests.domain.metadata import ServedRevision
 from deployments.spec.domain.serving_spec import ServingSpec
 from tests.deployments.manifest_strategies import CONTEXT
@@ -60,10 +60,12 @@ def test_a_canary_splits_between_services_and_the_pool_returns_with_its_end() ->
             ("detector-r2-kserve-workload-svc", 8000, 10),
         ]
     assert http_route.weights_in(after) == {"detector-r2-kserve-workload-svc": 100}
-    assert http_route.paths_in(split) != http_route.paths_in(after), "so the route is written again"
+    assert route_paths.paths_in(split) != route_paths.paths_in(after), (
+        "so the route is written again"
+    )
     assert (
         "Exact /vision/detector/v1/chat/completions -> /v1/chat/completions by endpoint picker"
-        in http_route.paths_in(after)
+        in route_paths.paths_in(after)
     )
 
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.domain import http_route, namespace, revision, triton_args
+from deployments.manifests.domain import (
+    http_route,
+    namespace,
+    revision,
+    route_paths,
+    triton_args,
+)
 from deployments.manifests.domain.metadata import (
     AdditionalModelFiles,
     ManifestContext,
@@ -192,9 +198,9 @@ def test_rules_that_disagree_have_no_weights_and_added_paths_are_observed() -> N
     expected = [http_route.backend_for(1, _spec("triton"), 100, model="m")]
     live = http_route.http_route(_CONTEXT, expected)
     assert http_route.weights_in(live) == {"detector-r1": 100}
-    paths = http_route.paths_in(live)
+    paths = route_paths.paths_in(live)
     assert "Exact /vision/detector/v2 -> /v2" in paths
-    assert http_route.paths_in(None) == frozenset()
+    assert route_paths.paths_in(None) == frozenset()
 
     open_for_all = {
         "matches": [{"path": {"type": "PathPrefix", "value": "/vision/detector"}}],
@@ -209,7 +215,7 @@ def test_rules_that_disagree_have_no_weights_and_added_paths_are_observed() -> N
     live["spec"]["rules"].append(open_for_all)
 
     assert http_route.weights_in(live) == {}
-    assert http_route.paths_in(live) - paths == {"PathPrefix /vision/detector -> /"}
+    assert route_paths.paths_in(live) - paths == {"PathPrefix /vision/detector -> /"}
 
 
 def _command(engine: str, is_multi_model: bool) -> list[str]:

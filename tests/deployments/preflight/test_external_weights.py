@@ -72,7 +72,7 @@ def test_other_weights_than_the_versions_are_refused_at_their_field(world: World
 
 
 def test_a_language_engine_without_any_weights_is_refused(world: World) -> None:
-    data = {"engine": "triton-vllm", "instance_type": "g5.xlarge"}
+    data = {"engine": "triton-vllm", "instance_type": "g5.xlarge", "network": {"access": "open"}}
     asked = DeployDraft(world.version1.pk, world.cluster_id, "chat", ServingSpec.from_json(data))
 
     with refused(world, Invalid) as raised:

@@ -32,7 +32,7 @@ def _with(*specs: dict[str, Any] | None) -> None:
 
 
 def _checked(world: World) -> tuple[Check, dict[str, Any]]:
-    draft = world.draft(network=Network(service_monitor=True))
+    draft = world.draft(network=Network(access="open", service_monitor=True))
     result = preflight.check(actor=world.member, draft=draft)
     (check,) = [check for check in result.checks if check.name == "ServiceMonitor"]
     (monitor,) = [

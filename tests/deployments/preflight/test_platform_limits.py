@@ -45,7 +45,12 @@ def _set(world: World, **values: Any) -> None:
 
 
 def _draft(world: World, **changed: Any) -> DeployDraft:
-    data = {"engine": "kserve-triton", "instance_type": "g5.xlarge", **changed}
+    data = {
+        "engine": "kserve-triton",
+        "instance_type": "g5.xlarge",
+        "network": {"access": "open"},
+        **changed,
+    }
     return DeployDraft(world.version1.pk, world.cluster_id, "detector", ServingSpec.from_json(data))
 
 

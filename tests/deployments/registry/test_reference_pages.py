@@ -60,6 +60,7 @@ def new(client: Client, world: World, version: ModelVersion, at: str, **typed: s
         "name": "chat",
         "engine": "kserve-vllm",
         "share": "g5.xlarge|nvidia.com/gpu|1",
+        "network_access": "open",
         "at": at,
         **typed,
     }

@@ -23,7 +23,7 @@ from deployments.rollouts.services import prometheus_readings
 from deployments.states import RolloutPhase
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.localcluster import envoy
-from fleet.localcluster.controllers import envoy_config, processes
+from fleet.localcluster.controllers import envoy_stats, processes
 from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests import plain_http
@@ -135,7 +135,7 @@ def _put_proxy(world: World) -> None:
             "labels": {"gateway.networking.k8s.io/gateway-name": "slipway"},
             "annotations": {
                 "prometheus.io/port": "19001",
-                "prometheus.io/path": envoy_config.STATS_PATH,
+                "prometheus.io/path": envoy_stats.PATH,
             },
         },
         "status": {"phase": "Running"},

@@ -21,7 +21,7 @@ NONE = Capabilities(
 def test_on_a_cluster_with_everything_only_the_engines_own_limits_are_reported() -> None:
     problems = reasons(serving_spec.KSERVE_TRITON, "keda", ALL)
 
-    assert set(problems) == {"llm"}
+    assert set(problems) == {"llm", "network.team_address"}
 
 
 def test_what_is_not_installed_is_off_with_its_name() -> None:
@@ -43,12 +43,15 @@ def test_what_is_not_installed_is_off_with_its_name() -> None:
     assert "scaling.kind=fixed" not in problems
 
 
-def test_unprobed_features_stay_available() -> None:
+def test_unprobed_features_stay_available_but_keys_of_callers() -> None:
     problems = reasons(serving_spec.TRITON, "keda", Capabilities.from_json({}))
 
     assert set(problems) == {
         "scaling.kind=knative",
         "storage.model_cache=cluster",
+        # A gateway that ignores keys would serve everyone.
+        "network.access=keys",
+        "network.team_address",
         "llm",
     }
 
@@ -68,7 +71,7 @@ def test_a_spec_names_each_setting_that_the_cluster_lacks() -> None:
         max_replicas=2,
         scaling=Scaling(kind="keda"),
         storage=Storage(model_cache="cluster"),
-        network=Network(strict_mtls=True),
+        network=Network(access="open", strict_mtls=True),
     )
 
     assert missing(spec, ALL) == []
@@ -85,11 +88,26 @@ def test_scaling_by_cpu_without_metrics_is_a_warning() -> None:
         engine=serving_spec.TRITON,
         instance_type="g5.xlarge",
         scaling=Scaling(kind=serving_spec.HPA),
+        network=Network(access="open"),
     )
 
     (problems,) = missing(spec, NONE)
 
     assert (problems.path, problems.is_blocking) == ("scaling.kind", False)
+
+
+@pytest.mark.parametrize("capabilities", [NONE, Capabilities.from_json({})])
+def test_keys_need_a_gateway_that_is_known_to_check_them(capabilities: Capabilities) -> None:
+    spec = ServingSpec(engine=serving_spec.TRITON, instance_type="g5.xlarge")
+
+    (problem,) = missing(spec, capabilities)
+
+    assert (problem.path, problem.is_blocking) == ("network.access", True)
+    assert problem.fix == (
+        "State network.access open if everyone who reaches the gateway may call it, or ask a platform "
+        "admin for Envoy Gateway 1.5 or newer."
+    )
+    assert missing(spec, ALL) == []
 
 
 def test_an_engine_is_off_only_where_it_is_known_to_be_missing() -> None:

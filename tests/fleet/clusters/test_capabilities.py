@@ -328,3 +328,27 @@ def test_whether_keys_are_checked_is_not_known_without_permission(
     kube.forbidden = {"gatewayclasses"}
 
     assert probed(cluster).feature("caller-keys").is_there is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ([{"name": "slipway.dev/ModelRouting"}], Feature(True)),
+        (
+            [{"name": "HTTPRoute"}],
+            Feature(
+                False,
+                why="istio does not route by the model in a body before it checks keys",
+            ),
+        ),
+        ([], Feature(None, why="GatewayClass istio does not report what it supports.")),
+    ],
+)
+def test_routing_by_model_counts_only_where_the_gateway_itself_reports_it(
+    kube: FakeKube, cluster: Cluster, listed: list[dict[str, str]], expected: Feature
+) -> None:
+    kube.api_groups |= {"gateway.networking.k8s.io": ["v1"]}
+    made = gateway_class()
+    kube.put(gateway(), {**made, "status": {**made.get("status", {}), "supportedFeatures": listed}})
+
+    assert probed(cluster).feature("model-routing") == expected

@@ -84,7 +84,7 @@ UPLOADERS = {
 # For who manages the team's members.
 MANAGERS = {"get teams/{slug}/service-accounts"}
 QUERIES = {"get mlflow-servers/{server}/versions": "?model=detector"}
-SPEC = {"engine": "triton", "instance_type": "g5.xlarge"}
+SPEC = {"engine": "triton", "instance_type": "g5.xlarge", "network": {"access": "open"}}
 DRAFT = {"version_id": "version_id", "cluster_id": "cluster_id", "name": "other", "spec": SPEC}
 NODES = {
     "nodes": [

@@ -13,7 +13,7 @@ from tests.portal.api.conftest import FullWorld
 pytestmark = pytest.mark.django_db
 NUL, SURROGATE, HUGE = b"\\u0000", b"\\ud800", b"9" * 40
 DRAFT = b'"version_id": 1, "cluster_id": 1, "name": "x"'
-SPEC = b'"engine": "triton", "instance_type": "g5.xlarge"'
+SPEC = b'"engine": "triton", "instance_type": "g5.xlarge", "network": {"access": "open"}'
 TENSOR = b'{"name": "x", "datatype": "BYTES", "shape": [1], "data": ["a"]}'
 GOLDEN = "models/vision/detector/golden-requests"
 OBSERVATIONS = "deployments/{deployment_id}/observations"

@@ -11,7 +11,11 @@ from deployments.models import ChangeRequest, Deployment
 from portal.accounts.models import Team, User
 from tests.deployments.world import World
 
-SPEC = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
+SPEC = {
+    "engine": "kserve-triton",
+    "instance_type": "g5.xlarge",
+    "network": {"access": "open"},
+}
 
 
 def client_of(user: User) -> APIClient:

@@ -35,6 +35,11 @@ def _add_deploy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument("--instance-type", default="", help="of the nodes, for example g5.xlarge")
     command.add_argument("--spec", default="", metavar="FILE", help="settings as JSON")
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=_SET_HELP)
+    command.add_argument(
+        "--open",
+        action="store_true",
+        help="serve everyone who reaches the gateway; default: callers with a key",
+    )
     command.set_defaults(run=deploy)
     _add_request_options(command)
 
@@ -118,6 +123,8 @@ def approve(context: Context, options: argparse.Namespace) -> None:
     change = context.client.changes.get(options.change)
     revision = f" of {change.revision.version}" if change.revision else ""
     text = f"{change.kind}{revision} as {change.team}/{change.deployment} for {change.requester}"
+    if change.opens_address:
+        text = f"{text}, open to everyone who reaches the gateway"
     for line in formatting.preflight(change.checks):
         context.note(line)
     context.confirm(f"Approve {text}?", is_confirmed=options.yes)
@@ -130,6 +137,8 @@ def _spec(options: argparse.Namespace) -> dict[str, Any]:
     spec = {"engine": options.engine, **given}
     if options.instance_type:
         spec["instance_type"] = options.instance_type
+    if options.open:
+        spec = settings.merged(spec, {"network": {"access": "open"}})
     return settings.merged(spec, settings.settings(options.set))
 
 

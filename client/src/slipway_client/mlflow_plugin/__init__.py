@@ -234,5 +234,7 @@ def target_help() -> str:
         "create: -C model=team/model (required), settings of the deployment such as\n"
         "  -C instance_type=g5.xlarge -C memory=8Gi -C scaling.kind=hpa, and -C cluster=…,\n"
         "  -C environment=…, -C comment=…, -C wait=true. Names are team/name.\n"
+        "Callers need a key, unless -C network.access=open states an open address. predict sends that of "
+        "SLIPWAY_CALLER_KEY.\n"
         "update requests a canary of the new model, delete the retirement; both need an approval."
     )

@@ -100,6 +100,9 @@ class Change(Answer):
     deployment: str
     deployment_id: int
     environment: str
+    # Who gets answers at the address afterwards: open, keys, or empty where no revision comes.
+    access: str = ""
+    opens_address: bool = False
     requester: str
     comment: str = ""
     revision: Revision | None

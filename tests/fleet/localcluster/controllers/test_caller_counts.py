@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from fleet.localcluster.controllers import envoy_config, processes
+from fleet.localcluster.controllers import envoy_stats, processes
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE, SECRET, SECURITY_POLICY
@@ -35,7 +35,7 @@ def test_each_client_is_counted_by_what_it_was_served_also_after_its_key_ended(
     gateway.reconcile()
     keyed, free = (f"http://127.0.0.1:{port}/vision/{name}/v2" for name in ("digits", "free"))
     assert gateway._files is not None
-    metrics = f"http://127.0.0.1:{gateway._files.stats_port}{envoy_config.STATS_PATH}"
+    metrics = f"http://127.0.0.1:{gateway._files.stats_port}{envoy_stats.PATH}"
 
     with _envoy(tmp_path, port), httpx.Client(timeout=10) as client:
 

@@ -1,0 +1,22 @@
+"""Who may approve, and in which role someone approves."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RequiredRole(StrEnum):
+    """Who may approve under a rule, besides the people that it names."""
+
+    LEAD = "lead"
+    ADMIN = "admin"
+    NAMED = "named"
+
+
+class ApproverRole(StrEnum):
+    """The role in which someone approves."""
+
+    LEAD = "lead"
+    ADMIN = "admin"
+    DELEGATE = "delegate"
+    NAMED = "named"
