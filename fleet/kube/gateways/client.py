@@ -22,6 +22,8 @@ FIELD_MANAGER = "slipway"
 _PAGE = 500
 _WATCH_GRACE_SECONDS = 15
 _APPLY_SECONDS = 30.0
+# Metrics of a pod with hundreds of models are below 2 MiB.
+_MOST_PAGE_BYTES = 16 * 1024**2
 
 
 class HttpKubeClient:
@@ -138,10 +140,14 @@ class HttpKubeClient:
     def proxy_get(
         self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
     ) -> str:
-        """GET from a pod's port through the API server."""
+        """GET from a pod's port through the API server, at most 16 MiB."""
         base = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}:{port}/proxy/"
         content = self._transport.request(
-            "GET", base + path.lstrip("/"), accept="*/*", read_seconds=seconds
+            "GET",
+            base + path.lstrip("/"),
+            accept="*/*",
+            read_seconds=seconds,
+            most_bytes=_MOST_PAGE_BYTES,
         )
         return content.decode("utf-8", "replace")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -31,6 +32,9 @@ _COUNTED: Final[Mapping[type[errors.ClusterError], str]] = {
     errors.Throttled: "throttled",
 }
 _POD_PROXY: Final = "/proxy/"
+_CHUNK_BYTES: Final = 64 * 1024
+# A page that drips in may take so many times as long as one read.
+_WHOLE_PAGE: Final = 4
 
 
 class Transport:
@@ -51,25 +55,56 @@ class Transport:
         accept: str = "application/json",
         read_seconds: float = READ_SECONDS,
         on_warning: Callable[[str], None] | None = None,
+        most_bytes: int | None = None,
     ) -> bytes:
         """Everything sent here is idempotent, so a kept-alive connection that the server closed
         meanwhile is tried once more on a new one, and expired credentials with new ones.
-        `on_warning` is called with each warning of a request that succeeds.
+        `on_warning` is called with each warning of a request that succeeds. An answer of more than `most_bytes`
+        is a ClusterError, and no more than that is read of it.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data else {})
         for _ in range(2):
             auth = self._auth()
-            response = self._exchange(method, path, query, data, headers | auth, read_seconds)
+            response = self._exchange(
+                *(method, path, query, data, headers | auth, read_seconds),
+                preload_content=most_bytes is None,
+            )
             if response.status != 401 or not self._is_renewed(auth):
                 break
+        content = (
+            response.data
+            if most_bytes is None
+            else self._read_at_most(response, most_bytes, read_seconds)
+        )
         if response.status >= 300:
             after = response.headers.get("Retry-After")
-            raise self._counted(error_of(response.status, response.data, after), path)
+            raise self._counted(error_of(response.status, content, after), path)
         if on_warning is not None:
             for text in parse_warnings(response.headers.getlist("Warning")):
                 on_warning(text)
-        return response.data
+        return content
+
+    def _read_at_most(
+        self, response: urllib3.BaseHTTPResponse, most_bytes: int, read_seconds: float
+    ) -> bytes:
+        """What a pod sends is bounded by nobody else, in bytes and in time."""
+        content = bytearray()
+        deadline = time.monotonic() + _WHOLE_PAGE * read_seconds
+        try:
+            while part := response.read1(_CHUNK_BYTES, decode_content=True):
+                content += part
+                _check_page(len(content), most_bytes=most_bytes, deadline=deadline)
+        except urllib3.exceptions.HTTPError as error:
+            response.close()
+            raise self._unreachable(error) from error
+        except errors.ClusterError:
+            # What was not read must not reach the next request of this connection.
+            response.close()
+            raise
+        finally:
+            response.release_conn()
+        return bytes(content)
 
     def proxy_request(self, call: PodRequest) -> PodResponse:
         """The pod answers, with any status. A refusal of the API server itself comes as a Status
@@ -228,6 +263,13 @@ class Transport:
         return errors.Unreachable(
             f"Cluster {self.name} at {self._configuration.host} does not answer: {error}"
         )
+
+
+def _check_page(size: int, *, most_bytes: int, deadline: float) -> None:
+    if size > most_bytes:
+        raise errors.ClusterError(f"The answer is larger than {most_bytes // 1024**2} MiB.")
+    if time.monotonic() > deadline:
+        raise errors.Unreachable("The answer is sent too slowly.")
 
 
 def _split_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

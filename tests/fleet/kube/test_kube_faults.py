@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
 import threading
 import time
@@ -212,6 +214,69 @@ def test_slow_answer_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None
         client.proxy_get("a", "b", 8002, "metrics", seconds=0.2)
 
     assert time.monotonic() - started < 0.9
+
+
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_a_page_of_100_mb_is_not_read_to_its_end(
+    faulty: Faulty, client: HttpKubeClient, *, is_zipped: bool
+) -> None:
+    """Also one that is small on the way."""
+    sent = []
+
+    def flood(handler: BaseHTTPRequestHandler) -> None:
+        pages = 100 * [1024**2 * b"x"]
+        body = [gzip.compress(b"".join(pages))] if is_zipped else pages
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(sum(map(len, body))))
+        if is_zipped:
+            handler.send_header("Content-Encoding", "gzip")
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            for part in body:
+                handler.wfile.write(part)
+                sent.append(len(part))
+
+    faulty.answers = [flood, answer(200, "next")]
+
+    with pytest.raises(ClusterError, match="larger than 16 MiB"):
+        client.proxy_get("a", "b", 8002, "metrics")
+
+    assert is_zipped or sum(sent) < 50 * 1024**2
+    assert client.proxy_get("a", "b", 8002, "metrics") == '"next"'
+
+
+def test_a_page_that_drips_in_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None:
+    """Each read is in time, the whole is not."""
+    is_over = threading.Event()
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            while not is_over.wait(0.02):
+                handler.wfile.write(b"x")
+                handler.wfile.flush()
+
+    faulty.answers = [drip]
+    with pytest.raises(Unreachable, match="too slowly"):
+        client.proxy_get("a", "b", 8002, "metrics", seconds=0.1)
+    is_over.set()
+
+
+def test_pages_of_a_pod_come_on_one_connection(faulty: Faulty, client: HttpKubeClient) -> None:
+    ports = set()
+
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        ports.add(handler.client_address[1])
+        answer(200, "page")(handler)
+
+    faulty.answers = [send]
+
+    for _ in range(3):
+        assert client.proxy_get("a", "b", 8002, "metrics") == '"page"'
+
+    assert len(ports) == 1
 
 
 def test_closed_connection_is_tried_once_more(faulty: Faulty, client: HttpKubeClient) -> None:
