@@ -13,8 +13,8 @@ from fleet.localcluster.client.pod_tunnel import ConnectProxy
 # Beside the kubeconfig of the administrator; a node agent listens there.
 POD_TUNNEL = "pods.sock"
 _EGRESS = "egress.sock"
-# The addresses that node agents give to pods.
-_PODS = "10.244."
+# The addresses that node agents give to pods, and that of the gateway's pod.
+_PODS = ("10.244.", "10.243.")
 _SECONDS = 10
 
 

@@ -92,6 +92,11 @@ def command(container: Manifest, scratch: Path) -> list[str]:
     ]
 
 
+def with_scratch(env: Mapping[str, str], scratch: Path) -> dict[str, str]:
+    """With /tmp of the container as `scratch`."""
+    return {name: value.replace("/tmp/", f"{scratch}/") for name, value in env.items()}
+
+
 @contextmanager
 def process(container: Manifest, env: Mapping[str, str], scratch: Path) -> Iterator[Path]:
     """Runs it; the file has its output."""
@@ -100,7 +105,7 @@ def process(container: Manifest, env: Mapping[str, str], scratch: Path) -> Itera
         running = subprocess.Popen(
             command(container, scratch),
             cwd=ROOT,
-            env={name: value.replace("/tmp/", f"{scratch}/") for name, value in env.items()},
+            env=with_scratch(env, scratch),
             stdout=output,
             stderr=subprocess.STDOUT,
         )

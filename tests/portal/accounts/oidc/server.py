@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import flask
 import oidc_provider_mock
 from authlib.jose import JsonWebKey
-from oidc_provider_mock import _app
+from oidc_provider_mock import _app, _storage
 from werkzeug.serving import make_server
 
 mode = {"name": ""}
@@ -33,6 +34,11 @@ def jwt_config(self: Any, grant: Any, client: Any = None) -> dict[str, Any]:
         other = JsonWebKey.generate_key("RSA", 2048, options=options, is_private=True)
         config["key"] = other.as_dict(is_private=True)
     return config
+
+
+def signed_in_at(_: Any) -> int | None:
+    """A person who has been signed in at the provider for an hour, or (None) who signs in now."""
+    return int(time.time()) - 3600 if mode["name"] == "signed-in-for-an-hour" else None
 
 
 def audiences(self: Any, request: Any) -> list[str]:
@@ -79,6 +85,7 @@ def change_discovery(response: flask.Response) -> flask.Response:
 def make_app() -> flask.Flask:
     _app.OpenIDCode.get_jwt_config = jwt_config
     _app.OpenIDCode.get_audiences = audiences
+    _storage.AuthorizationCode.get_auth_time = signed_in_at
     app: flask.Flask = oidc_provider_mock.app(require_nonce=True)
     app.put("/mode/<name>")(set_mode)
     app.before_request(check_verifier)
