@@ -34,6 +34,8 @@ export const api = async (method, path, body, signal) => {
     throw new ConnectionLost("The portal is not responding.");
   }
   const data = await answer.json().catch(() => ({}));
+  // Stopped while the body was on its way.
+  if (signal?.aborted) throw new Stopped();
   if (answer.status === 401) data.detail = "You've been signed out. Sign in again in another tab, then select Resume.";
   if (!answer.ok) throw new Problem(answer.status, data, Number(answer.headers.get("Retry-After")) || 0);
   return data;
