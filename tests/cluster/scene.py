@@ -13,7 +13,7 @@ from deployments.changes.services import decisions, requests
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Rollout
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.services import actions
+from deployments.rollouts.services import actions, prometheus_readings
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import Environment, RolloutPhase
@@ -105,6 +105,7 @@ class Scene:
     def read_pods(self) -> None:
         sweep.observe(cluster_id=self.cluster.pk)
         poll.poll()
+        prometheus_readings.sweep()
 
     def retire(self, url: str, path: str) -> None:
         """Nothing is left, and nothing answers."""
