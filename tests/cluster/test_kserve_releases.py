@@ -20,6 +20,7 @@ from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision
 from deployments.spec.domain import cluster_support, serving_spec
 from deployments.spec.domain.engines import TRITON_ENGINES
+from deployments.spec.domain.pod_settings import OPEN, Network
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain import kserve_releases
 from fleet.clusters.domain.capabilities import Capabilities
@@ -46,6 +47,8 @@ _EXAMPLES = 25
 _OF_KSERVE = (*serving_spec.KSERVE_ENGINES, serving_spec.LLM_SERVICE)
 _NAMESPACE = "slipway-releases"
 _WEIGHTS = {"llm_hugging_face_id": "org/model"}
+# These clusters have no gateway that asks for keys.
+_OPEN = {"network_access": OPEN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def _form_requests() -> Iterator[tuple[str, Mapping[str, str]]]:
     for name, typed, *_ in ARRIVES:
         for engine in serving_spec.ENGINES:
             weights = _WEIGHTS if engine in serving_spec.LLM_ENGINES else {}
-            yield f"{name} with {engine}", {**weights, **typed, "engine": engine}
+            yield f"{name} with {engine}", {**_OPEN, **weights, **typed, "engine": engine}
 
 
 def _spec_of(typed: Mapping[str, str]) -> tuple[ServingSpec | None, list[str]]:
@@ -187,9 +190,11 @@ def _request_drawn(outcome: Outcome, engine: str) -> None:
     @settings(max_examples=_EXAMPLES, deadline=None, derandomize=True, database=None)
     @given(placed((engine,)))
     def check(pair: tuple[ManifestContext, ServedRevision]) -> None:
-        context, served = pair
+        context, drawn = pair
         here = replace(context, namespace=_NAMESPACE, is_local_cluster=False)
-        outcome.request(f"drawn {served.spec}", served.spec, _of_kserve(here, served))
+        spec = drawn.spec.model_copy(update={"network": Network(access=OPEN)})
+        served = replace(drawn, spec=spec)
+        outcome.request(f"drawn {spec}", spec, _of_kserve(here, served))
 
     check()
 
