@@ -93,8 +93,11 @@ def command(container: Manifest, scratch: Path) -> list[str]:
 
 
 def with_scratch(env: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """With /tmp of the container as `scratch`."""
-    return {name: value.replace("/tmp/", f"{scratch}/") for name, value in env.items()}
+    """With /tmp of the container as `scratch`. PATH is of this machine, where all may lie in /tmp."""
+    return {
+        name: value if name == "PATH" else value.replace("/tmp/", f"{scratch}/")
+        for name, value in env.items()
+    }
 
 
 @contextmanager
