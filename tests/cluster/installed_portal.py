@@ -78,7 +78,7 @@ def installed(
     run(helm.command(migrate, folder), migrate)
     # As the Dockerfile does.
     run([sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"], migrate)
-    web, port, trust = _web_of(manifests, folder)
+    web, port, trust = web_with_tls(manifests, folder)
     with ExitStack() as stack:
         stack.enter_context(helm.process(web, environment_of(web), folder))
         for role in _ROLES:
@@ -90,7 +90,7 @@ def installed(
         yield portal
 
 
-def _web_of(manifests: list[Manifest], folder: Path) -> tuple[Manifest, int, ssl.SSLContext]:
+def web_with_tls(manifests: list[Manifest], folder: Path) -> tuple[Manifest, int, ssl.SSLContext]:
     """On a free port of loopback, with a certificate that the test's authority signed."""
     web = helm.container_of(manifests, "portal-web")
     authority = Authority(folder / "ca")

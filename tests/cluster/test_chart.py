@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,15 +20,14 @@ from psycopg import sql
 
 from tests import plain_http
 from tests.cluster import build, helm
-from tests.cluster.certificates import Authority
 from tests.cluster.helm import Helm, Manifest
+from tests.cluster.installed_portal import HOST, web_with_tls
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.nodes import ready_node
 from tests.cluster.processes import free_ports
 from tests.cluster.waiting import wait_until
 
-_HOST = "slipway.example.org"
-_MINIMAL: dict[str, Any] = {"image": {"repository": "registry.example.org/slipway"}, "host": _HOST}
+_MINIMAL: dict[str, Any] = {"image": {"repository": "registry.example.org/slipway"}, "host": HOST}
 _HPA = {"kind": "hpa", "min": 2, "max": 5, "cpuPercent": 60}
 _KEDA = {"kind": "keda", "min": 1, "max": 5, "messages": 20}
 _FULL: dict[str, Any] = {
@@ -138,7 +136,7 @@ def test_prometheus_scrapes_it_with_a_token(chart: Helm, tmp_path: Path) -> None
         "interval": "30s",
         "authorization": {"credentials": {"name": "scrape", "key": "token"}},
         "scheme": "https",
-        "tlsConfig": {"serverName": _HOST},
+        "tlsConfig": {"serverName": HOST},
     }
     tokens = {
         item["metadata"]["name"]: row["valueFrom"]["secretKeyRef"]
@@ -281,18 +279,7 @@ def test_web_answers_with_tls_where_the_values_name_a_certificate(
     chart: Helm, tmp_path: Path
 ) -> None:
     manifests = chart.render("portal", helm.write_values(tmp_path, **_FULL))
-    web = helm.container_of(manifests, "portal-web")
-    authority = Authority(tmp_path / "ca")
-    authority.sign("web")
-    (port,) = free_ports(1)
-    # /tmp of the container is this test's folder.
-    places = {
-        "0.0.0.0:8000": f"127.0.0.1:{port}",
-        "/tls/tls.crt": "/tmp/ca/web.crt",
-        "/tls/tls.key": "/tmp/ca/web.key",
-    }
-    for place, here in places.items():
-        web["args"] = [item.replace(place, here) for item in web["args"]]
+    web, port, trust = web_with_tls(manifests, tmp_path)
     keys = ("SLIPWAY_SECRET_KEY", "SLIPWAY_DATABASE_URL", "SLIPWAY_REDIS_URL")
     secrets = {"slipway": {key: os.environ[key] for key in keys}, "mail": {"url": ""}}
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
@@ -300,7 +287,6 @@ def test_web_answers_with_tls_where_the_values_name_a_certificate(
     headers = {header["name"]: header["value"] for header in probe["httpHeaders"]}
 
     def status() -> int:
-        trust = ssl.create_default_context(cafile=str(authority.path))
         try:
             address = f"https://127.0.0.1:{port}{probe['path']}"
             return httpx.get(address, headers=headers, verify=trust).status_code
