@@ -21,6 +21,8 @@ ROUNDS: Final = 40
 # Stable's reading history after which the blocks of means may be one reading.
 HISTORY_SECONDS: Final = 400
 _MOST_SECONDS: Final = 180.0
+# One in ten is not more than the 10% that the fast lane finds: ten blocks of 30 s at least.
+_MOST_SECONDS_BY_BLOCKS: Final = 450.0
 _STEP: Final = {"weight": 50, "soak_seconds": 30, "min_requests": 500}
 _DROPPED_SHARE: Final = 0.1
 _TAIL_SHARE: Final = 0.1
@@ -39,7 +41,13 @@ def stop_one_that_drops_connections(scene: Scene) -> float:
             seconds = scene.seconds_until_aborted(rollout_id)
             ended = scene.wait_for_phase(rollout_id, "aborted")
             dropped = proxy.dropped
-    _print("drops 10% of its connections", seconds, ended, f"{dropped} dropped")
+    _print(
+        "drops 10% of its connections",
+        seconds,
+        ended,
+        f"{dropped} dropped",
+        most=_MOST_SECONDS_BY_BLOCKS,
+    )
     assert "never came back" in ended["phase_reason"] or "lost" in ended["phase_reason"]
     assert load.counted.failed <= dropped, load.counted.failures
     return seconds
@@ -138,7 +146,14 @@ def _wait_for_weight(scene: Scene, rollout_id: int) -> None:
     wait_for("traffic of the candidate", has_weight)
 
 
-def _print(name: str, seconds: float, ended: dict[str, Any], more: str = "") -> None:
+def _print(
+    name: str,
+    seconds: float,
+    ended: dict[str, Any],
+    more: str = "",
+    *,
+    most: float = _MOST_SECONDS,
+) -> None:
     said = f"; {more}" if more else ""
     print(f"  {name}: after {seconds:.1f} s{said}: {ended['phase_reason']}", flush=True)
-    assert seconds <= _MOST_SECONDS, f"{name}: {seconds:.0f} s"
+    assert seconds <= most, f"{name}: {seconds:.0f} s"

@@ -16,6 +16,7 @@ from deployments.guards.domain.kinds import (
     gpu_memory,
     gpu_utilisation,
     inter_token_latency,
+    inter_token_latency_p95,
     latency_mean,
     latency_p95,
     latency_p99,
@@ -24,6 +25,7 @@ from deployments.guards.domain.kinds import (
     queue_time,
     throughput_per_gpu,
     time_to_first_token,
+    time_to_first_token_p95,
     tokens_per_second,
 )
 
@@ -43,6 +45,8 @@ KINDS: Final[tuple[GuardKind, ...]] = (
     aborted_requests.KIND,
     latency_p95.KIND,
     latency_p99.KIND,
+    time_to_first_token_p95.KIND,
+    inter_token_latency_p95.KIND,
     promql.KIND,
 )
 

@@ -1,7 +1,7 @@
-"""Latency histograms in Prometheus: where they come from, and what was added to them since.
+"""Counts of histograms in Prometheus, and what was added to them since a reading.
 
-Bounds are milliseconds; a count at a bound is of requests that took at most so long, as in
-Prometheus. Only whole counts of instances that were there at both readings are added up: one that
+Bounds are milliseconds; a count at a bound is of requests, or of tokens, that took at most so long, as
+in Prometheus. Only whole counts of instances that were there at both readings are added up: one that
 is new or began anew has its first reading as its start, so nothing from before a step is counted.
 """
 
@@ -9,70 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
 
 from fleet.clusters.domain.prometheus import Sample
-from fleet.telemetry.domain import metric_names
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """`query` has the placeholders of `promql`; `scale` makes milliseconds of its unit."""
-
-    name: str
-    label: str
-    query: str
-    scale: float = 1.0
-
-
-# What users wait for comes first: the gateway's view, then the server's own.
-SOURCES: Final[tuple[Source, ...]] = (
-    Source(
-        "istio",
-        "Istio histogram at the caller",
-        "sum by (instance, le) (istio_request_duration_milliseconds_bucket"
-        '{reporter="source", destination_workload_namespace="$namespace", '
-        'destination_workload=~"$workload(-predictor)?"})',
-    ),
-    Source(
-        "envoy",
-        "Envoy histogram at the gateway",
-        # Gateways name the cluster of a Service in their own ways, all with both names in it.
-        "sum by (instance, le) (envoy_cluster_upstream_rq_time_bucket"
-        '{envoy_cluster_name=~"(.*[^a-z0-9-])?$workload(-predictor)?([^a-z0-9-].*)?", '
-        'envoy_cluster_name=~"(.*[^a-z0-9-])?$namespace([^a-z0-9-].*)?"})',
-    ),
-    Source(
-        "triton",
-        "Triton histogram of first responses",
-        "sum by (instance, le) (nv_inference_first_response_histogram_ms_bucket"
-        '{namespace="$namespace", pod=~"$workload(-predictor)?-[a-z0-9]+-[a-z0-9]+", '
-        'model="$model"})',
-    ),
-    *(
-        Source(
-            names.server.lower(),
-            f"{names.server} histogram of whole answers",
-            f"sum by (instance, le) ({names.whole_request}_bucket"
-            '{namespace="$namespace", pod=~"$workload(-predictor)?-[a-z0-9]+-[a-z0-9]+"})',
-            scale=1000.0,
-        )
-        for names in metric_names.SERVERS
-    ),
-)
-NO_SOURCE: Final = (
-    "Prometheus has no latency histogram of both revisions: none of Istio, of an Envoy gateway, of "
-    "Triton (24.11 or newer with histogram_latencies), of vLLM, of SGLang or of TensorRT-LLM"
-)
 
 # By instance, by bound.
 InstanceCounts = Mapping[str, Mapping[float, float]]
 Counts = Mapping[float, int]
-
-
-def source_named(name: str) -> Source | None:
-    return next((source for source in SOURCES if source.name == name), None)
 
 
 def instance_counts(samples: Iterable[Sample], scale: float) -> dict[str, dict[float, float]]:

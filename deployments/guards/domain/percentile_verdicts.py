@@ -95,6 +95,10 @@ class _Findings:
         )
 
     @property
+    def _noun(self) -> str:
+        return self.guard.kind.measure.noun
+
+    @property
     def unknown(self) -> str:
         return self.by.unknown
 
@@ -133,9 +137,9 @@ class _Findings:
             ]
             bound = max(shared, key=self._evidence_at, default=bound)
         if bound is None or bound not in tests.candidate:
-            return f"{n:,} requests in the histogram"
+            return f"{n:,} {self._noun} in the histogram"
         over = histograms.above(tests.candidate, bound)
-        text = f"{over:,} of {n:,} requests took more than {bound:g} ms"
+        text = f"{over:,} of {n:,} {self._noun} took more than {bound:g} ms"
         of_stable = histograms.total(tests.stable)
         if guard.max_ratio is None or bound not in tests.stable or not of_stable:
             return f"{text}, and {guard.share:.0%} may"
@@ -156,16 +160,16 @@ class _Findings:
     def describe_no_data(self) -> str:
         if self.mine is not None:
             return ""
-        return "no requests are in the candidate's histogram at this step yet"
+        return f"no {self._noun} are in the candidate's histogram at this step yet"
 
     def describe_few(self) -> str:
         n, least = self.by.n, self.by.min_requests
-        return f"{n:,} of {least:,} requests in the histogram so far" if n < least else ""
+        return f"{n:,} of {least:,} {self._noun} in the histogram so far" if n < least else ""
 
     def describe_no_stable(self) -> str:
         if self.guard.max_ratio is None or self.base is not None:
             return ""
-        return "no requests are in stable's histogram at this step yet"
+        return f"no {self._noun} are in stable's histogram at this step yet"
 
     def describe_unresolved(self) -> str:
         """Why the bounds of the histogram cannot tell."""

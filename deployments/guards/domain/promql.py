@@ -162,6 +162,17 @@ class QueryTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class Sides:
+    """The values of placeholders for each revision."""
+
+    stable: QueryTarget
+    candidate: QueryTarget
+
+    def of(self, side: str) -> QueryTarget:
+        return self.stable if side == "stable" else self.candidate
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """What was read for one guard at this step. `problem`: why the last time gave no value."""
 

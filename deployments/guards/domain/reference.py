@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
-from deployments.guards.domain import catalogue, histograms, sequential_tests
+from deployments.guards.domain import catalogue, sequential_tests
 from deployments.guards.domain.betting import rates
 from deployments.guards.domain.counters import NO_SUMS, Facts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.families.protocol import Reads
-from deployments.guards.domain.histograms import Counts
+from deployments.guards.domain.histograms import Counts, bucket_of
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.percentiles import PercentileGuard
 
@@ -32,19 +33,27 @@ NOT_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`highest` of each metric in its unit as the `value` of its kind; `histogram` in milliseconds."""
+    """`highest` of each metric in its unit as the `value` of its kind; `histograms` in milliseconds, by
+    what they count.
+    """
 
     until: datetime | None = None
     requests: int = 0
     highest: Mapping[str, float] = field(default_factory=dict)
-    histogram: Counts = field(default_factory=dict)
+    histograms: Mapping[Measure, Counts] = field(default_factory=dict)
+
+    def histogram(self, measure: Measure) -> Counts:
+        return self.histograms.get(measure, {})
 
     def to_json(self) -> dict[str, Any]:
         return {
             "until": self.until.isoformat() if self.until else None,
             "requests": self.requests,
             "highest": dict(self.highest),
-            "histogram": {repr(bound): count for bound, count in self.histogram.items()},
+            "histograms": {
+                measure: {repr(bound): count for bound, count in counts.items()}
+                for measure, counts in self.histograms.items()
+            },
         }
 
     @classmethod
@@ -56,11 +65,20 @@ class Reference:
             until=datetime.fromisoformat(until) if until else None,
             requests=stored["requests"],
             highest=stored["highest"],
-            histogram={float(bound): count for bound, count in stored["histogram"].items()},
+            histograms={
+                Measure(measure): {float(bound): count for bound, count in counts.items()}
+                for measure, counts in stored["histograms"].items()
+            },
         )
 
 
-def of(blocks: Sequence[Sums], facts: Facts, *, histogram: Counts, until: datetime) -> Reference:
+def of(
+    blocks: Sequence[Sums],
+    facts: Facts,
+    *,
+    histograms: Mapping[Measure, Counts],
+    until: datetime,
+) -> Reference:
     """The reference from the counts of stable in consecutive blocks of time."""
     merged = _merged(blocks)
     values = {
@@ -72,7 +90,7 @@ def of(blocks: Sequence[Sums], facts: Facts, *, histogram: Counts, until: dateti
         until=until,
         requests=sum(sums.requests for sums in blocks),
         highest={metric: max(of_metric) for metric, of_metric in values.items() if of_metric},
-        histogram=histogram,
+        histograms=histograms,
     )
 
 
@@ -105,7 +123,7 @@ def absolute_percentile(guard: PercentileGuard, reference: Reference) -> Percent
     """As `absolute`: beside the upper bound of the bucket in which stable's percentile lay."""
     if guard.max_ratio is None:
         return guard
-    bucket = histograms.bucket_of(reference.histogram, guard.kind.quantile)
+    bucket = bucket_of(reference.histogram(guard.kind.measure), guard.kind.quantile)
     known = [] if guard.max is None else [guard.max]
     if bucket is not None and bucket[1] != float("inf"):
         known.append(guard.allowed_beside(bucket[1]))

@@ -13,6 +13,7 @@ from typing import Final
 from deployments.guards.domain import (
     counter_verdicts,
     formatting,
+    histogram_sources,
     histograms,
     lost_requests,
     percentile_verdicts,
@@ -21,6 +22,7 @@ from deployments.guards.domain import (
 )
 from deployments.guards.domain.counters import NO_FACTS, Facts
 from deployments.guards.domain.evidence import GuardResult, Verdict
+from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.families.protocol import Reads
 from deployments.guards.domain.guard_set import AnyLimits, PlanGuards
 from deployments.guards.domain.limits import GuardLimit
@@ -48,8 +50,8 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class StepReadings:
-    """What was read at a step. `unknown` says of each source why there are no current numbers, and of
-    each query by its name; `warming` why times are not judged yet.
+    """What was read at a step. `unknown` says of each source why there are no current numbers, of each
+    histogram by what it counts, and of each query by its name; `warming` why times are not judged yet.
     """
 
     counters: StepTests = field(default_factory=StepTests)
@@ -58,6 +60,7 @@ class StepReadings:
     warming: str = ""
     state: State = field(default_factory=State)
     unknown: Mapping[Reads, str] = field(default_factory=dict)
+    unknown_histograms: Mapping[Measure, str] = field(default_factory=dict)
     unknown_queries: Mapping[str, str] = field(default_factory=dict)
 
     def why_unknown(self, source: Reads) -> str:
@@ -134,8 +137,9 @@ _COUNTED: Final[Mapping[Reads, Callable[[GuardLimit, StepReadings, Terms], Guard
 
 
 def _judge_percentile(guard: PercentileGuard, readings: StepReadings, terms: Terms) -> GuardResult:
-    state = readings.state
-    source = histograms.source_named(state.source)
+    measure = guard.kind.measure
+    state = readings.state.histogram(measure)
+    source = histogram_sources.named(measure, state.source)
     by = percentile_verdicts.Judging(
         tests=state.tests,
         alpha=terms.alpha,
@@ -143,8 +147,8 @@ def _judge_percentile(guard: PercentileGuard, readings: StepReadings, terms: Ter
         min_requests=terms.min_requests,
         source=source.label if source else "",
         query=state.query,
-        at=state.histogram_at,
-        unknown=readings.why_unknown(Reads.HISTOGRAM),
+        at=state.at,
+        unknown=readings.unknown_histograms.get(measure, ""),
         load=terms.load,
     )
     if terms.recorded is None:
@@ -152,6 +156,6 @@ def _judge_percentile(guard: PercentileGuard, readings: StepReadings, terms: Ter
     absolute = reference.absolute_percentile(guard, terms.recorded)
     if absolute is None:
         return reference.not_recorded(guard)
-    before = histograms.bucket_of(terms.recorded.histogram, guard.kind.quantile)
+    before = histograms.bucket_of(terms.recorded.histogram(measure), guard.kind.quantile)
     stable = f"{histograms.format_bucket(before)} before"
     return replace(percentile_verdicts.judge(absolute, by), stable=stable)

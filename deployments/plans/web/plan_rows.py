@@ -176,15 +176,15 @@ def guard_forms(
     """One for each guard, but queries: a plan may have several of them, in rows of their own. Guards on
     tokens only where they can be measured, or where the plan already has them.
     """
-    kinds: list[CounterKind | PercentileKind] = [
-        *(
-            kind
-            for kind in catalogue.counter_kinds()
-            if has_tokens or not kind.is_of_tokens or _has_limit(kind.name, data, initial)
-        ),
+    kinds: tuple[CounterKind | PercentileKind, ...] = (
+        *catalogue.counter_kinds(),
         *catalogue.percentile_kinds(),
+    )
+    return [
+        GuardForm(data, kind=kind, initial=initial.get(kind.name))
+        for kind in kinds
+        if has_tokens or not kind.is_of_tokens or _has_limit(kind.name, data, initial)
     ]
-    return [GuardForm(data, kind=kind, initial=initial.get(kind.name)) for kind in kinds]
 
 
 def _has_limit(name: str, data: Any, initial: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 
 from deployments.guards.domain import lost_requests, prometheus_state
 from deployments.guards.domain.betting.blocks import BlockLengths
+from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.families.protocol import Reads
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.lost_requests import GatewayState
@@ -68,11 +69,15 @@ def read(snapshot: RolloutSnapshot) -> State:
 
 
 def unknown(state: State) -> dict[Reads, str]:
-    """Why there are no current numbers of the gateway or of histograms."""
-    return {
-        Reads.GATEWAY: _gateway_problem(state.gateway),
-        Reads.HISTOGRAM: state.problem or _unknown(state.histogram_at),
-    }
+    """Why there are no current numbers of the gateway."""
+    return {Reads.GATEWAY: _gateway_problem(state.gateway)}
+
+
+def unknown_histograms(guards: PlanGuards, state: State) -> dict[Measure, str]:
+    """The same of each histogram that a guard needs, by what it counts."""
+    needed = {guard.kind.measure for guard in guards.percentiles}
+    read = {measure: state.histogram(measure) for measure in needed}
+    return {measure: of.problem or _unknown(of.at) for measure, of in read.items()}
 
 
 def unknown_queries(guards: PlanGuards, state: State) -> dict[str, str]:

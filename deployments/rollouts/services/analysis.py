@@ -156,6 +156,7 @@ def _judge(
         warming=warm_ups.describe(warm_ups.until(counts.warm_at)),
         state=state,
         unknown={Reads.SERVER: unknown, **prometheus.unknown(state)},
+        unknown_histograms=prometheus.unknown_histograms(guards, state),
         unknown_queries=prometheus.unknown_queries(guards, state),
     )
     return step_verdicts.judge(guards, readings, terms)

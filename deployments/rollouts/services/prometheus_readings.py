@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain, islice
 from typing import Any, Final
 
-from deployments.guards.domain import prometheus_state, promql, reference
+from deployments.guards.domain import histogram_state, prometheus_state, promql, reference
+from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.guard_set import PlanGuards
+from deployments.guards.domain.histogram_state import Reading
 from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.percentiles import PercentileGuard
-from deployments.guards.domain.prometheus_state import Sides, State
-from deployments.guards.domain.promql import QueryTarget
+from deployments.guards.domain.prometheus_state import State
+from deployments.guards.domain.promql import QueryTarget, Sides
 from deployments.guards.domain.reference import Reference
 from deployments.models import PrometheusReading, Revision, Rollout
 from deployments.plans.selectors import plans
@@ -31,7 +34,7 @@ from portal.core.wakeups import wake
 
 EVERY_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 3.0
-# Fourteen queries of five seconds at most, eight at a time.
+# Some forty queries of five seconds at most, eight at a time, until the sources are known.
 _LEASE_SECONDS: Final = 60.0
 # Of one sweep; the next one reads what is left.
 _WORK: Final = timedelta(seconds=40)
@@ -111,29 +114,45 @@ def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> Stat
         stable=target_of(rollout, rollout.compared_revision, step_seconds=seconds),
         candidate=target_of(rollout, rollout.candidate_revision, step_seconds=seconds),
     )
-    of_histograms = prometheus_state.histogram_queries(state, sides) if guards.percentiles else []
+    of_histograms = {
+        measure: histogram_state.queries(state.histogram(measure), measure, sides)
+        for measure in Measure
+        if prometheus_state.of_measure(guards.percentiles, measure)
+    }
     filled = [promql.fill(guard.query, sides.candidate) for guard in guards.queries]
     answers = prometheus.query(
-        cluster_id=rollout.deployment.cluster_id, queries=[*of_histograms, *filled]
+        cluster_id=rollout.deployment.cluster_id,
+        queries=[*chain.from_iterable(of_histograms.values()), *filled],
     )
-    at = clock.now()
-    if guards.percentiles:
-        counts = answers[: len(of_histograms)]
-        tests = state.tests
-        load = pods.read(snapshot).load
-        state = prometheus_state.take_histograms(
-            state,
-            _percentiles(snapshot),
-            counts,
-            sides,
-            at,
-            snapshot.plan.analysis.payoff,
-            load.difference if load else LoadDifference.NONE,
-        )
-        if counter_readings.is_warming(rollout):
-            # The histograms of a gateway do not say which pod answered, so the reading is left out.
-            state = replace(state, tests=tests)
-    return _with_queries(guards, state, filled, answers[len(of_histograms) :], at)
+    remaining, at = iter(answers), clock.now()
+    for measure, queries in of_histograms.items():
+        counts = list(islice(remaining, len(queries)))
+        state = _with_histogram(snapshot, state, measure, counts, sides, at)
+    return _with_queries(guards, state, filled, list(remaining), at)
+
+
+def _with_histogram(
+    snapshot: RolloutSnapshot,
+    state: State,
+    measure: Measure,
+    readings: list[Reading],
+    sides: Sides,
+    at: datetime,
+) -> State:
+    load = pods.read(snapshot).load
+    terms = histogram_state.Terms(
+        guards=prometheus_state.of_measure(_percentiles(snapshot), measure),
+        sides=sides,
+        at=at,
+        payoff=snapshot.plan.analysis.payoff,
+        load=load.difference if load else LoadDifference.NONE,
+    )
+    before = state.histogram(measure)
+    after = histogram_state.take(before, measure, readings, terms)
+    if counter_readings.is_warming(snapshot.rollout):
+        # The histograms of a gateway do not say which pod answered, so the reading is left out.
+        after = replace(after, tests=before.tests)
+    return state.with_histogram(measure, after)
 
 
 def _percentiles(snapshot: RolloutSnapshot) -> tuple[PercentileGuard, ...]:

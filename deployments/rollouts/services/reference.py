@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from deployments.guards.domain import reference
+from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.histograms import Counts
 from deployments.rollouts.selectors import prometheus
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
@@ -18,7 +19,7 @@ _BLOCK_SECONDS: Final = 300
 
 
 def record(snapshot: RolloutSnapshot) -> dict[str, Any]:
-    """The last hour of the stable revision by its counters, and its histogram of this step."""
+    """The last hour of the stable revision by its counters, and its histograms of this step."""
     rollout, at = snapshot.rollout, clock.now()
     observed = blocks.blocks(
         cluster_id=rollout.deployment.cluster_id,
@@ -32,11 +33,12 @@ def record(snapshot: RolloutSnapshot) -> dict[str, Any]:
     recorded = reference.of(
         [counter_readings.sums_of(counts) for counts in observed],
         facts,
-        histogram=_histogram(snapshot),
+        histograms=_histograms(snapshot),
         until=at,
     )
     return recorded.to_json()
 
 
-def _histogram(snapshot: RolloutSnapshot) -> Counts:
-    return prometheus.state_at(snapshot).tests.stable
+def _histograms(snapshot: RolloutSnapshot) -> dict[Measure, Counts]:
+    read = prometheus.state_at(snapshot).histograms
+    return {measure: state.tests.stable for measure, state in read.items()}

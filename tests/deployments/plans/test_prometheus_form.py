@@ -8,6 +8,7 @@ from typing import Any
 from django.test import Client
 
 from deployments.models import ChangeRequest, RolloutTemplate
+from deployments.plans.web import plan_rows
 from fleet.models import Cluster
 from portal.accounts.models import User
 from tests.deployments.world import World
@@ -116,3 +117,17 @@ def test_a_template_keeps_queries_and_begins_the_form_with_them(
     assert [row["metric"] for row in kept.plan["guards"]] == ["latency_p95", "promql"]
     assert 'value="Checkout errors"' in page
     assert "Custom PromQL: 1" in page
+
+
+def test_percentiles_of_tokens_are_offered_where_a_server_counts_them_or_the_plan_has_them() -> (
+    None
+):
+    def offered(initial: dict[str, Any], *, has_tokens: bool) -> set[str]:
+        forms = plan_rows.guard_forms(None, initial, has_tokens=has_tokens)
+        return {str(form.prefix) for form in forms if str(form.prefix).endswith("_p95")}
+
+    both = {"time_to_first_token_p95", "inter_token_latency_p95"}
+    assert offered({}, has_tokens=True) == {"latency_p95", *both}
+    assert offered({}, has_tokens=False) == {"latency_p95"}
+    kept = {"inter_token_latency_p95": {"max": 50.0}}
+    assert offered(kept, has_tokens=False) == {"latency_p95", "inter_token_latency_p95"}

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.changes.services import requests
-from deployments.models import ChangeRequest, Deployment, PrometheusReading, Rollout, RolloutVerdict
+from deployments.models import ChangeRequest, PrometheusReading, Rollout, RolloutVerdict
 from deployments.plans.services import templates
 from deployments.rollouts.services import actions, prometheus_readings
 from deployments.states import RolloutPhase
@@ -16,12 +15,11 @@ from fleet.models import Cluster
 from portal.core import leases
 from portal.core.errors import Conflict, Invalid
 from tests.deployments.canaries import send, view
+from tests.deployments.rollouts.prometheus_rollouts import STEPS, begin, line, read
 from tests.deployments.world import World
 from tests.fixtures.prometheus import RealPrometheus
 from tests.network_guard import refuse_inside_transaction
-from tests.rollout_plans import AT_ONCE
 
-STEPS = [{"weight": 10, "soak_seconds": 0, "min_requests": 100}]
 ERRORS = {
     "metric": "promql",
     "name": "Checkout errors",
@@ -47,37 +45,6 @@ def histogram(revision: int, fast: int, slow: int) -> dict[str, float]:
     series = f'envoy_cluster_upstream_rq_time_bucket{{envoy_cluster_name="{name}",le="%s"}}'
     total = fast + slow
     return {series % "10": fast, series % "50": fast, series % "100": total, series % "+Inf": total}
-
-
-def begin(world: World, url: str, *guards: dict[str, Any]) -> tuple[Deployment, Rollout]:
-    Cluster.objects.filter(pk=world.cluster_id).update(prometheus_url=url)
-    deployment = world.serving()
-    change = requests.request_canary(
-        actor=world.member,
-        deployment_id=deployment.pk,
-        version_id=world.version2.pk,
-        steps=STEPS,
-        plan={**AT_ONCE, "guards": list(guards)},
-    )
-    world.approved(change)
-    world.reconcile_now(deployment)
-    world.cluster.make_ready("detector-r2")
-    world.reconcile_now(deployment)
-    return world.reconcile_now(deployment), Rollout.objects.get()
-
-
-def read(world: World, deployment: Deployment, times: int = 1) -> None:
-    """Enough requests of both sides each time, so that only Prometheus decides."""
-    for _ in range(times):
-        world.clock.move(10)
-        send(world, "detector-r1", 900)
-        send(world, "detector-r2", 100)
-        assert prometheus_readings.sweep() == 1
-        world.reconcile_now(deployment)
-
-
-def line(world: World, rollout: Rollout, name: str) -> Any:
-    return next(guard for guard in view(world, rollout).guards if guard.guard == name)
 
 
 def test_a_value_within_its_limit_passes_and_is_promoted_on(
