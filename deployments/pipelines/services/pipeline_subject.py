@@ -8,6 +8,7 @@ from typing import Any, Final
 from deployments import audit_actions
 from deployments.approvals.domain.rules import ChangeFacts
 from deployments.changes.selectors.subjects import ChangeSubject, Description, DiffLine, pipeline_of
+from deployments.environments.selectors import environment_rules
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import descriptions
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
@@ -73,7 +74,10 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
     def evidence(
         self, change: ChangeRequest, rendered: RenderedPipeline | None
     ) -> Mapping[str, Any]:
-        return {"before": pipeline_of(change).spec, "requested": change.pipeline_spec}
+        pipeline = pipeline_of(change)
+        rules = environment_rules.in_force(pipeline.environment, pipeline.team_id)
+        asked = {"callers_need_key": True} if rules.callers_need_key else {}
+        return {"before": pipeline.spec, "requested": change.pipeline_spec, **asked}
 
     def checks(
         self, change: ChangeRequest, rendered: RenderedPipeline | None
