@@ -112,6 +112,7 @@ def expire(action: FleetAction) -> None:
 
 def _stoppable(actor: User, action_id: int) -> FleetAction:
     action = actions.get_action(action_id)
+    fleet_policy.require_whole_fleet(actor, Action.REQUEST_FLEET_ACTION)
     policy.require_entitled(actor, Action.REQUEST_FLEET_ACTION)
     if not actions.may_stop(actor, action):
         raise Forbidden(
