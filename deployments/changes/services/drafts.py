@@ -114,7 +114,8 @@ def _desired(spec: ServingSpec | None, stable: Revision, version: ModelVersion) 
     current = rendering.spec_of(stable)
     if spec is None:
         return defaults.for_another(current, then=version, now=stable.version)
-    return access.kept(spec, current)
+    with rejections.as_invalid("spec."):
+        return access.kept(spec, current)
 
 
 def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:

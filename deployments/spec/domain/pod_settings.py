@@ -151,7 +151,8 @@ class Network(Definition):
         setting(
             "Callers",
             "Who gets answers at the address. Keys are created on the tab Callers. An open address "
-            "is shown to its approver.",
+            "is shown to its approver. A canary that does not say it keeps what stable has.",
+            is_derived=True,
             choices={KEYS: "Callers with a key", OPEN: "Everyone who reaches the gateway"},
             group="callers",
         ),

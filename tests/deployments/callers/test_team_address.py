@@ -112,6 +112,37 @@ def test_the_route_has_the_model_beside_the_deployment_s_own_path(world: World) 
     assert len(matches["/health"]) == 1
 
 
+def test_a_canary_that_keeps_an_open_address_cannot_serve_there(world: World) -> None:
+    offer()
+    version = register(world)
+    asked = draft(world, version, network={"access": "open"})
+    change = requests.request_deploy(
+        actor=world.member,
+        draft=type(asked)(asked.version_id, asked.cluster_id, "chat", asked.spec),
+    )
+    world.approved(change)
+    world.cluster.make_ready("chat-r1")
+    deployment = world.reconcile_now(Deployment.objects.get(name="chat"))
+    api = APIClient()
+    api.force_authenticate(world.member)
+    body = {
+        "kind": "canary",
+        "version_id": version.pk,
+        "steps": [{"weight": 20, "soak_seconds": 0, "min_requests": 0}],
+        "spec": {**_SPEC, "llm": {}, "network": {"team_address": True}},
+    }
+
+    answer = api.post(f"/api/v1/deployments/{deployment.pk}/changes", body, format="json")
+
+    assert answer.status_code == 422, answer.data
+    assert answer.data["errors"] == [
+        {
+            "field": "spec.network.team_address",
+            "detail": "The team's address serves callers with a key. Set network.access keys, or turn it off.",
+        }
+    ]
+
+
 def test_adapters_are_models_too_by_the_name_that_the_server_knows() -> None:
     llm = {"hugging_face_id": "org/model", "lora_adapters": "sql=org/sql-lora"}
     names = {
