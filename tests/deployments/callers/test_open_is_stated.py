@@ -121,7 +121,7 @@ def test_a_canary_by_rest_that_does_not_say_who_may_call_keeps_it(
     world: World, access: str, network: dict[str, Any] | None
 ) -> None:
     with_keys(world)
-    deployment = world.serving(network=Network(access=access))
+    deployment = world.serving(network=Network.from_json({"access": access}))
     client = APIClient()
     client.force_authenticate(world.member)
     spec = _SPEC if network is None else {**_SPEC, "network": network}
