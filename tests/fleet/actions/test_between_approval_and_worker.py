@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fleet.actions.domain import pool_settings
+from fleet.actions.domain.evidence import Evidence
 from fleet.actions.selectors import actions
 from fleet.actions.services import decisions, requests
 from fleet.kube.domain.errors import ObjectConflict
@@ -17,7 +18,7 @@ from portal.accounts.models import Team, User
 from portal.accounts.scopes import Scope, TokenGrant
 from portal.audit.models import AuditEvent
 from portal.core import clock
-from portal.core.errors import Forbidden
+from portal.core.errors import Conflict, Forbidden
 from tests.fleet.actions.conftest import Hands
 from tests.fleet.actions.test_node_pools import WANTED, live_pool
 from tests.fleet.fakes import FakeKube
@@ -118,6 +119,37 @@ def test_an_edit_between_the_look_and_the_patch_is_not_overwritten(
     assert "topology.kubernetes.io/zone" in keys
     assert (action.state, kube.patched) == ("failed", [])
     assert action.state_reason.startswith("Somebody changed the node pool after the approval.")
+
+
+def test_an_approval_does_not_count_for_what_another_approver_found_meanwhile(
+    cluster: Cluster,
+    catalogue: None,
+    lead: User,
+    admin: User,
+    kube: FakeKube,
+    hands: Hands,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other one opens the request after an edit, so that its row has new evidence."""
+    kube.put(live_pool())
+    action = requests.request_pool_change(
+        actor=lead, cluster_id=cluster.pk, name="gpu", settings=WANTED
+    )
+    shown, observe = action.evidence_hash, requests.observe
+
+    def observed_then_edited(one: FleetAction) -> Evidence:
+        seen = observe(one)
+        FleetAction.objects.filter(pk=one.pk).update(evidence_hash="other")
+        return seen
+
+    monkeypatch.setattr(requests, "observe", observed_then_edited)
+    with pytest.raises(Conflict) as raised:
+        decisions.approve(actor=admin, action_id=action.pk, evidence_hash=shown)
+
+    action.refresh_from_db()
+    assert raised.value.code == "evidence_changed"
+    assert (action.state, action.decided_by) == ("submitted", None)
+    assert not AuditEvent.objects.filter(action="fleet_action.approved").exists()
 
 
 def test_a_token_of_one_team_stops_nothing(
