@@ -42,16 +42,17 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
             gpu_name="",
             has_cost=False,
             month_amount=None,
-            # Nobody needs a key for a pipeline.
-            opens_address=change.kind in (PipelineChangeKind.CREATE, PipelineChangeKind.START),
+            opens_address=descriptions.opens_address(PipelineChangeKind(change.kind)),
         )
 
     def describe(self, change: ChangeRequest) -> Description:
         pipeline, kind = pipeline_of(change), PipelineChangeKind(change.kind)
-        place = [pipeline.team.slug, pipeline.environment, pipeline.cluster.name]
+        parts = [pipeline.team.slug, pipeline.environment, pipeline.cluster.name]
+        if descriptions.opens_address(kind):
+            parts.append("open to everyone who reaches the gateway")
         return Description(
             title=descriptions.change_title(kind, pipeline.name),
-            detail=" · ".join(place),
+            detail=" · ".join(parts),
             consequence=descriptions.consequence(kind),
         )
 
