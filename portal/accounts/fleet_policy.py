@@ -11,7 +11,7 @@ from portal.core.errors import Forbidden
 
 def require_requester(actor: Actor) -> None:
     """Nodes belong to no team: a lead of any team, or a platform admin, may request what is done to them."""
-    _require_whole_fleet(actor, Action.REQUEST_FLEET_ACTION)
+    require_whole_fleet(actor, Action.REQUEST_FLEET_ACTION)
     if isinstance(actor, User) and not roles.is_lead(actor):
         raise Forbidden(
             f"Only a lead or a platform admin can {Action.REQUEST_FLEET_ACTION}.",
@@ -23,7 +23,7 @@ def require_requester(actor: Actor) -> None:
 def require_approver(actor: Actor, *, requester_id: int) -> None:
     """Four eyes: a platform admin who did not request it."""
     action = Action.DECIDE_FLEET_ACTION
-    _require_whole_fleet(actor, action)
+    require_whole_fleet(actor, action)
     policy.require_platform_admin(actor, action)
     if isinstance(actor, User) and actor.pk in requesters(requester_id):
         raise Forbidden(
@@ -32,7 +32,8 @@ def require_approver(actor: Actor, *, requester_id: int) -> None:
         )
 
 
-def _require_whole_fleet(actor: Actor, action: Action) -> None:
+def require_whole_fleet(actor: Actor, action: Action) -> None:
+    """Also of who stops an action: a token of one team may not change what holds pods of all."""
     if policy.only_team(actor) is not None:
         raise Forbidden(
             f"This token is limited to one team. To {action}, use one of all teams.",

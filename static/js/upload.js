@@ -14,7 +14,7 @@ import { Transfer, isGone } from "./upload/transfer.js";
 const form = document.querySelector("#upload");
 const at = (id) => document.getElementById(id);
 
-const run = { entries: [], name: "", total: 0, version: null, transfer: null, preview: null, stop: null, isBusy: false, isRefused: false, isOffline: false };
+const run = { entries: [], name: "", total: 0, version: null, transfer: null, preview: null, stop: null, isBusy: false, isRefused: false, isOffline: false, isCanceled: false };
 
 const note = (text) => { at("file-note").textContent = text; };
 
@@ -178,6 +178,11 @@ const digestAll = async (sameSizes) => {
   }
 };
 
+/* Not every step can be interrupted. */
+const requireNoPause = () => {
+  if (run.stop.signal.aborted) throw new Stopped();
+};
+
 const start = async (isDuplicateAllowed) => {
   const model = form.elements.model.value.trim();
   const team = form.elements.team.value;
@@ -188,7 +193,9 @@ const start = async (isDuplicateAllowed) => {
   progress.say("Checking the files…");
   const { same_sizes: sameSizes } = await askPreview(run.entries);
   if (run.isRefused) throw new Stopped();
+  requireNoPause();
   await digestAll(sameSizes);
+  requireNoPause();
   return api("POST", `models/${encodeURIComponent(team)}/${encodeURIComponent(model)}/versions`, {
     files: draftFiles(run.entries),
     metadata: metadataOf(form),
@@ -229,19 +236,23 @@ const go = async ({ isDuplicateAllowed = false } = {}) => {
   clearProblems();
   run.stop = new AbortController();
   run.isOffline = false;
+  run.isCanceled = false;
   setBusy(true);
   at("progress").hidden = false;
   at("drop").scrollIntoView({ block: "nearest" });
   try {
     run.version ??= await start(isDuplicateAllowed);
     list.lock(true);
+    requireNoPause();
     await send();
   } catch (error) {
-    stopped(error);
+    // What fails once it is paused is found again when it is resumed.
+    stopped(run.version && run.stop.signal.aborted ? new Stopped() : error);
   } finally {
     run.transfer = null;
     setBusy(false);
   }
+  if (run.isCanceled) await abandon();
 };
 
 const stopped = (error) => {
@@ -264,6 +275,8 @@ const pause = () => {
 
 const abandon = async () => {
   pause();
+  // The request that makes the upload may be on its way: it is canceled once it is answered.
+  run.isCanceled = run.isBusy && !run.version;
   if (!run.version) return;
   try {
     await api("POST", `versions/${run.version.id}/abandon`);

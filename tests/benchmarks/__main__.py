@@ -22,6 +22,7 @@ _NOT_BENCHMARKS = {
         "percentile_streams",
         "people_scene",
         "fleet_scene",
+        "fleet_scene_history",
         "registry_scene",
         "result",
         "rollout_scenes",

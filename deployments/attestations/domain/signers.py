@@ -35,6 +35,14 @@ _CURVES: Final[dict[str, hashes.HashAlgorithm]] = {
     "secp384r1": hashes.SHA384(),
     "secp521r1": hashes.SHA512(),
 }
+# What reading a certificate raises, often not before the part is read. A stranger wrote it.
+_UNREADABLE: Final = (
+    ValueError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
 SigningKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
 
@@ -93,10 +101,15 @@ def verify(bundle: Bundle, signers: Iterable[Signer], *, at: datetime) -> Signat
     """Raises AttestationInvalid where the certificates cannot be read."""
     if not bundle.certificates:
         return _verify_by_key(bundle, [one for one in signers if one.kind == SignerKind.KEY])
-    chain = [_certificate(der) for der in bundle.certificates]
-    identity = ", ".join(sorted(_identities(chain[0])))
     rows = [one for one in signers if one.kind == SignerKind.CERTIFICATE]
-    verdict = _verify_by_chain(bundle, chain, rows, at)
+    try:
+        chain = [x509.load_der_x509_certificate(der) for der in bundle.certificates]
+        identity = ", ".join(sorted(_identities(chain[0])))
+        verdict = _verify_by_chain(bundle, chain, rows, at)
+    except AttestationInvalid:
+        raise
+    except _UNREADABLE as error:
+        raise AttestationInvalid("A certificate of the bundle cannot be read.") from error
     return replace(verdict, identity=identity)
 
 
@@ -188,18 +201,11 @@ def _is_supported(key: PublicKeyTypes) -> TypeGuard[SigningKey]:
 def _roots(pem: str) -> list[x509.Certificate]:
     try:
         roots = x509.load_pem_x509_certificates(pem.encode())
-    except ValueError as error:
+    except _UNREADABLE as error:
         raise SignerInvalid("pem", "These are not certificates in PEM.") from error
     if len(roots) > _MOST_ROOTS:
         raise SignerInvalid("pem", f"At most {_MOST_ROOTS} certificates.")
     return roots
-
-
-def _certificate(der: bytes) -> x509.Certificate:
-    try:
-        return x509.load_der_x509_certificate(der)
-    except ValueError as error:
-        raise AttestationInvalid("A certificate of the bundle cannot be read.") from error
 
 
 def _is_issued(chain: Sequence[x509.Certificate], pem: str, at: datetime) -> bool:
@@ -213,7 +219,7 @@ def _is_issued(chain: Sequence[x509.Certificate], pem: str, at: datetime) -> boo
     )
     try:
         builder.build_client_verifier().verify(chain[0], list(chain[1:]))
-    except (chains.VerificationError, x509.UnsupportedGeneralNameType, ValueError):
+    except (chains.VerificationError, *_UNREADABLE):
         return False
     return True
 
@@ -222,7 +228,7 @@ def _may_sign(leaf: x509.Certificate) -> bool:
     """Its key must be one for signatures; a certificate that names its uses must name the signing of code."""
     try:
         usage = leaf.extensions.get_extension_for_class(x509.KeyUsage).value
-    except (x509.ExtensionNotFound, ValueError):
+    except x509.ExtensionNotFound:
         return False
     try:
         extended = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
@@ -234,7 +240,7 @@ def _may_sign(leaf: x509.Certificate) -> bool:
 def _identities(leaf: x509.Certificate) -> frozenset[str]:
     try:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+    except x509.ExtensionNotFound:
         return frozenset()
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)
     return frozenset((*uris, *names.get_values_for_type(x509.RFC822Name)))

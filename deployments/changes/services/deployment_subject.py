@@ -16,7 +16,7 @@ from deployments.changes.selectors.subjects import (
     deployment_of,
 )
 from deployments.changes.services import plan_figures
-from deployments.manifests.selectors import baselines
+from deployments.manifests.selectors import baselines, rendering
 from deployments.manifests.selectors.rendered import RenderedRevision
 from deployments.models import ChangeRequest, Deployment
 from deployments.plans.selectors import plans
@@ -29,6 +29,7 @@ from deployments.preflight.services import (
     refusals,
     revision_checks,
     scaling_checks,
+    team_address_checks,
 )
 from deployments.serving.services import timeline
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -101,7 +102,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
     def require_still_possible(
         self, change: ChangeRequest, rendered: RenderedRevision | None
     ) -> None:
-        """A version may have been archived, and the quota used up by another approval."""
+        """A version may have been archived, and the quota or a name of a model taken by another approval."""
         if rendered is None:
             return
         for version in (rendered.version, *rendered.additional):
@@ -109,6 +110,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
             check = revision_checks.check_version(version)
             if check.is_refusal:
                 raise Invalid(f"{check.detail} {check.fix}", code="version_not_ready")
+        self.require_all(_check_names(change, rendered))
         is_in_place = change.kind == ChangeKind.SCALE
         quota = quota_checks.check_quota(
             change.team,
@@ -151,6 +153,17 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
         )
 
 
+def _check_names(change: ChangeRequest, rendered: RenderedRevision) -> list[Check]:
+    deployment = deployment_of(change)
+    return team_address_checks.check(
+        spec=rendered.spec,
+        model=rendered.version.model.name,
+        team_id=deployment.team_id,
+        cluster_id=deployment.cluster_id,
+        deployment_id=deployment.pk,
+    )
+
+
 def _baseline(change: ChangeRequest, rendered: RenderedRevision) -> ServingSpec | None:
     return baselines.spec_of(deployment_of(change), plans.plan_of(change), rendered.spec)
 
@@ -164,6 +177,8 @@ def _environment_checks(change: ChangeRequest, rendered: RenderedRevision) -> li
         kind=change.kind,
         version=rendered.version,
         spec=rendered.spec,
+        additional=rendered.additional,
+        current=rendering.stable_spec_of(deployment),
     )
     if change.kind != ChangeKind.DEPLOY:
         return checks

@@ -22,7 +22,8 @@ from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import starts, versions
-from deployments.spec.domain import access, default_scaling, replicas, serving_spec
+from deployments.spec.domain import access as spec_access
+from deployments.spec.domain import default_scaling, replicas, serving_spec
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -73,10 +74,12 @@ def canary(
     comment: str = "",
     spec: ServingSpec | None = None,
     plan: Mapping[str, Any] | None = None,
+    access: str = "",
 ) -> ChangeDraft:
     """Traffic to another version in steps. `spec` None keeps the stable revision's.
 
-    A spec that does not state network.access keeps it. `plan` and `steps` as in deployments/plans/domain/rollout_plan.py; None: the defaults.
+    A spec that does not state network.access keeps it; `access` states it besides. `plan` and `steps` as in
+    deployments/plans/domain/rollout_plan.py; None: the defaults.
     """
     deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
     version = versions.get_version(actor=actor, version_id=version_id)
@@ -90,7 +93,7 @@ def canary(
     if no_kind:
         raise Invalid(no_kind, fields={"kind": no_kind})
     guard_checks.require_usable(deployment, version, checked)
-    desired = _desired(spec, stable, version)
+    desired = _desired(spec, stable, version, access)
     _require_no_callers_without_key(deployment, stable, desired)
     complete = defaults.complete_spec(
         desired,
@@ -110,11 +113,18 @@ def canary(
     return ChangeDraft(deployment, requested)
 
 
-def _desired(spec: ServingSpec | None, stable: Revision, version: ModelVersion) -> ServingSpec:
+def _desired(
+    spec: ServingSpec | None, stable: Revision, version: ModelVersion, access: str
+) -> ServingSpec:
     current = rendering.spec_of(stable)
-    if spec is None:
-        return defaults.for_another(current, then=version, now=stable.version)
-    return access.kept(spec, current)
+    with rejections.as_invalid("" if spec is None else "spec."):
+        if spec is None:
+            desired = defaults.for_another(current, then=version, now=stable.version)
+        else:
+            desired = spec_access.kept(spec, current)
+        if not access:
+            return desired
+        return desired.replace(network=desired.network.replace(access=access))
 
 
 def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:

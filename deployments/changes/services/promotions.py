@@ -58,6 +58,7 @@ def preview(*, actor: User, deployment_id: int) -> Promotion:
     rules = rule_selectors.in_force(environment, deployment.team_id)
     targets = _targets(deployment, stable, environment)
     source = environment_rules.source_of(environment, rules)
+    spec = rendering.spec_of(stable)
     return Promotion(
         deployment=deployment,
         revision=stable,
@@ -70,7 +71,8 @@ def preview(*, actor: User, deployment_id: int) -> Promotion:
                 team_id=deployment.team_id,
                 kind=ChangeKind.CANARY if targets else ChangeKind.DEPLOY,
                 version=stable.version,
-                spec=rendering.spec_of(stable),
+                spec=spec,
+                additional=rendering.additional_versions(stable.version, spec),
             )
         ),
         targets=targets,

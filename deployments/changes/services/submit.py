@@ -112,6 +112,8 @@ def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Preflig
         kind=requested.kind,
         version=requested.version,
         spec=requested.spec,
+        additional=rendering.additional_versions(requested.version, requested.spec),
+        current=rendering.stable_spec_of(deployment),
     )
     return replace(checked, checks=(*entered, *default_scaling, *checked.checks))
 

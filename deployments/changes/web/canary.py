@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import plan_figures, requests
+from deployments.changes.web.canary_form import CanaryForm
 from deployments.changes.web.requests import changeable, show_request
 from deployments.models import ChangeRequest, Deployment, ModelVersion, RolloutTemplate
 from deployments.plans.domain import descriptions
@@ -21,7 +22,6 @@ from deployments.plans.domain.steps import Step
 from deployments.plans.selectors import plans
 from deployments.plans.services import templates as plan_templates
 from deployments.plans.web import plan_form
-from deployments.plans.web.plan_form import PlanForm
 from deployments.registry.selectors import versions
 from deployments.serving.selectors import deployments
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -39,8 +39,9 @@ _SIDE = "plan-side"
 def request_canary(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
     templates = plan_templates.list_of(actor=user, team=deployment.team)
-    form = PlanForm(
+    form = CanaryForm(
         request.POST or None,
+        deployment=deployment,
         versions=_offered(user, deployment),
         has_tokens=_has_tokens(deployment),
         initial=_initial(request, deployment, templates),
@@ -60,7 +61,7 @@ def _keep(
     request: HttpRequest,
     user: User,
     deployment: Deployment,
-    form: PlanForm,
+    form: CanaryForm,
     templates: list[RolloutTemplate],
 ) -> HttpResponse:
     kept = form.run(
@@ -79,7 +80,7 @@ def _keep(
     return redirect(f"{place}?template={kept.pk}")
 
 
-def _request_canary(user: User, deployment: Deployment, form: PlanForm) -> ChangeRequest:
+def _request_canary(user: User, deployment: Deployment, form: CanaryForm) -> ChangeRequest:
     return requests.request_canary(
         actor=user,
         deployment_id=deployment.pk,
@@ -87,6 +88,7 @@ def _request_canary(user: User, deployment: Deployment, form: PlanForm) -> Chang
         steps=form.steps_json(),
         comment=form.cleaned_data["comment"],
         plan=form.plan_json(),
+        access=form.cleaned_data["access"],
     )
 
 
@@ -116,6 +118,7 @@ def _initial(
     return {
         **plan_form.initial_of(plans.plan_of(chosen) if chosen else default),
         "version": request.GET.get("version", ""),
+        "access": request.GET.get("access", ""),
         "keep_as": chosen.name if chosen else "",
     }
 
@@ -128,7 +131,7 @@ def _chosen(request: HttpRequest, templates: list[RolloutTemplate]) -> RolloutTe
 def _show(
     request: HttpRequest,
     deployment: Deployment,
-    form: PlanForm,
+    form: CanaryForm,
     templates: list[RolloutTemplate],
     status: int,
 ) -> HttpResponse:
@@ -164,18 +167,18 @@ def _show(
     return respond(request, "changes/canary.html", context, parts=parts, status=status)
 
 
-def _watch_of(form: PlanForm) -> int:
+def _watch_of(form: CanaryForm) -> int:
     typed = form.cleaned_data["watch_seconds"] if form.is_bound else form.initial["watch_seconds"]
     return WATCH_SECONDS if typed is None else int(typed)
 
 
-def _steps_of(form: PlanForm) -> list[Step]:
+def _steps_of(form: CanaryForm) -> list[Step]:
     """Unchecked, so that figures show while a rule across fields is still broken."""
     rows = form.steps_json() if form.is_bound else form.initial["steps"]
     return [Step.model_construct(None, **row) for row in rows]
 
 
-def _settings_of(form: PlanForm) -> PlanSettings | None:
+def _settings_of(form: CanaryForm) -> PlanSettings | None:
     """None while a field of the plan is wrong."""
     try:
         return PlanSettings.model_validate(

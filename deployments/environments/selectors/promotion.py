@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import Max
+from django.db.models import Max, Q, QuerySet
 
 from deployments.environments.domain import promotion
 from deployments.environments.domain.promotion import Golden, PromotionEvidence
@@ -18,6 +18,7 @@ from deployments.models import (
     Revision,
     Rollout,
 )
+from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
 from deployments.states import (
     ChangeKind,
     ChangeState,
@@ -43,14 +44,30 @@ def evidence_of(version: ModelVersion, *, team_id: int, source: str) -> Promotio
     Only revisions of exactly this version count. Its files and settings that are read from the bucket
     cannot change once it is registered.
     """
+    rows = _revisions(team_id, source).filter(version=version)
+    return promotion.best_of(_evidence(row) for row in rows[:_MOST_REVISIONS])
+
+
+def evidence_of_loaded(
+    version: ModelVersion, *, team_id: int, source: str
+) -> PromotionEvidence | None:
+    """As `evidence_of`, where it also counts that a Triton loaded the version beside another model's."""
+    is_loaded = Q(version=version)
+    for place in range(MAX_ADDITIONAL_MODELS):
+        listed = f"spec__additional_models__{place}"
+        names = {f"{listed}__model": version.model.name, f"{listed}__version": version.number}
+        is_loaded |= Q(**names)
+    rows = _revisions(team_id, source).filter(is_loaded)
+    best = promotion.best_of(_evidence(row) for row in rows[:_MOST_REVISIONS])
+    return best and replace(best, version=version.label, identity=_identity_of(version))
+
+
+def _revisions(team_id: int, source: str) -> QuerySet[Revision]:
+    """The newest first."""
     rows = Revision.objects.filter(
-        version=version,
-        baseline_of=None,
-        deployment__team=team_id,
-        deployment__environment=source,
+        baseline_of=None, deployment__team=team_id, deployment__environment=source
     )
-    related = rows.select_related("deployment__team", "version__model__team").order_by("-pk")
-    return promotion.best_of(_evidence(row) for row in related[:_MOST_REVISIONS])
+    return rows.select_related("deployment__team", "version__model__team").order_by("-pk")
 
 
 def evidence_of_revision(revision: Revision) -> PromotionEvidence:

@@ -121,6 +121,12 @@ def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> Se
     return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=scale)
 
 
+def stable_spec_of(deployment: Deployment) -> ServingSpec | None:
+    """As it was requested; None while nothing serves."""
+    stable = deployment.stable_revision
+    return None if stable is None else serving_spec.stored(stable.spec)
+
+
 def served_revision_for(
     *,
     number: int,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from deployments.callers.selectors import keys as key_views
@@ -20,6 +22,7 @@ from deployments.models import CallerKey, Deployment
 from deployments.pages.web import frame
 from deployments.serving.selectors import deployments
 from deployments.serving.services import try_it
+from deployments.spec.domain.pod_settings import KEYS
 from fleet.kube.domain.errors import ClusterError
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -83,6 +86,16 @@ def _limit_of(row: CallerKey) -> str:
     return "no limit" if limit is None else f"{limit:,} requests a minute at most"
 
 
+def _keys_url(user: User, deployment: Deployment) -> str:
+    """The form that has callers need a key, with the version that serves; empty for who may not send it."""
+    stable = deployment.stable_revision
+    may_request = policy.is_allowed(user, Action.REQUEST_CHANGE, deployment)
+    if stable is None or deployment.is_retired or deployment.is_stopped or not may_request:
+        return ""
+    form = reverse("request-canary", args=[deployment.team.slug, deployment.name])
+    return f"{form}?{urlencode({'version': stable.version_id, 'access': KEYS})}"
+
+
 def _show(
     request: HttpRequest,
     user: User,
@@ -97,6 +110,7 @@ def _show(
         "unanswered": unanswered,
         "keys": key_views.list_of(deployment),
         "needs_keys": try_it.needs_key(deployment),
+        "keys_url": _keys_url(user, deployment),
         "team_url": deployments.team_url_of(deployment),
         "may_manage": not deployment.is_retired
         and policy.is_allowed(user, Action.MANAGE_CALLERS, deployment),

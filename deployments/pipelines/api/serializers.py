@@ -10,6 +10,7 @@ from rest_framework import serializers
 from deployments.approvals.api.serializers import RequiredApprovalSerializer
 from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.models import Approval, ChangeRequest, Pipeline
+from deployments.pipelines.domain import descriptions
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
 from deployments.preflight.api.serializers import PreflightCheckSerializer
@@ -131,6 +132,9 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     evidence_hash = serializers.CharField(max_length=64)
     approvals = PipelineApprovalSerializer(many=True)
     required_approvals = serializers.SerializerMethodField()
+    opens_address = serializers.SerializerMethodField(
+        help_text="whether callers get answers that they did not get before; nobody needs a key for a pipeline"
+    )
 
     class Meta:
         model = ChangeRequest
@@ -145,6 +149,7 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "requester",
             "comment",
             "desired",
+            "opens_address",
             "required_approvals",
             "approvals",
             "evidence_hash",
@@ -161,6 +166,9 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     def get_required_approvals(self, row: ChangeRequest) -> Any:
         rows = approval_selectors.status_of(row).rows
         return RequiredApprovalSerializer(rows, many=True).data
+
+    def get_opens_address(self, row: ChangeRequest) -> bool:
+        return descriptions.opens_address(PipelineChangeKind(row.kind))
 
 
 def _body_of(spec: dict[str, Any]) -> dict[str, Any] | None:

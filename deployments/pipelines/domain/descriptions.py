@@ -12,6 +12,8 @@ from deployments.pipelines.domain.pipeline_spec import (
     PipelineSpec,
     PipelineStep,
 )
+from deployments.spec.domain import access
+from deployments.spec.domain.pod_settings import OPEN
 from deployments.states import PipelineChangeKind
 
 _TITLES: Final[Mapping[PipelineChangeKind, str]] = {
@@ -37,9 +39,15 @@ def change_title(kind: PipelineChangeKind, pipeline: str) -> str:
     return _TITLES[kind].format(pipeline)
 
 
+def opens_address(kind: PipelineChangeKind) -> bool:
+    """Whether callers get answers that they did not get before. Nobody needs a key for a pipeline."""
+    return kind in (PipelineChangeKind.CREATE, PipelineChangeKind.START)
+
+
 def consequence(kind: PipelineChangeKind) -> str:
     """What approving does."""
-    return _CONSEQUENCES[kind]
+    opens = f" {access.DESCRIPTIONS[OPEN]}" if opens_address(kind) else ""
+    return f"{_CONSEQUENCES[kind]}{opens}"
 
 
 def fields_of(spec: PipelineSpec) -> dict[str, str]:

@@ -15,7 +15,7 @@ from deployments.pipelines.domain.rules import Member
 from deployments.pipelines.selectors import pipelines
 from deployments.pipelines.selectors.pipelines import RenderedPipeline
 from deployments.preflight.domain.checks import Check
-from deployments.preflight.services import dry_run
+from deployments.preflight.services import dry_run, environment_checks
 from deployments.spec.domain import kubernetes_names
 from fleet.clusters.domain import serving_policy
 from fleet.clusters.domain.capabilities import Capabilities
@@ -27,6 +27,7 @@ NAME: Final = "Name"
 STEPS: Final = "Steps"
 SPLITTER: Final = "Splitter"
 _FIELDS: Final = {
+    environment_checks.ENVIRONMENT: "environment",
     CLUSTER: "cluster",
     NAME: "name",
     STEPS: "nodes",
@@ -54,7 +55,8 @@ class Examined:
 def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
     """`pipeline` may be an unsaved row. The cluster dry-runs only what passed the other checks."""
     spec = rendered.spec
-    checks = [_of_cluster(pipeline), *_of_pod_security(pipeline), _of_name(pipeline)]
+    checks = [*_of_environment(pipeline), _of_cluster(pipeline), *_of_pod_security(pipeline)]
+    checks.append(_of_name(pipeline))
     fields: dict[str, str] = {}
     checks += _of_steps(spec, rendered.members, fields)
     if any(node.kind == NodeKind.SPLITTER for node in spec.nodes):
@@ -87,6 +89,25 @@ def _fields_of(checks: Iterable[Check]) -> dict[str, str]:
         for check in checks
         if check.is_refusal
     }
+
+
+def _of_environment(pipeline: Pipeline) -> list[Check]:
+    """Of one that does not run: what runs already goes on, whatever the rules say now."""
+    is_new = not pipeline.desired_generation
+    checks: list[Check] = []
+    if is_new:
+        checks += environment_checks.check_place(
+            environment=pipeline.environment,
+            cluster_id=pipeline.cluster_id,
+            cluster=pipeline.cluster.name,
+            namespace=pipeline.namespace,
+            name=pipeline.name,
+        )
+    if is_new or pipeline.is_stopped:
+        checks += environment_checks.check_open_address(
+            environment=pipeline.environment, team_id=pipeline.team_id
+        )
+    return checks
 
 
 def _of_pod_security(pipeline: Pipeline) -> list[Check]:

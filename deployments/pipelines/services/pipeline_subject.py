@@ -8,6 +8,7 @@ from typing import Any, Final
 from deployments import audit_actions
 from deployments.approvals.domain.rules import ChangeFacts
 from deployments.changes.selectors.subjects import ChangeSubject, Description, DiffLine, pipeline_of
+from deployments.environments.selectors import environment_rules
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import descriptions
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
@@ -41,16 +42,17 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
             gpu_name="",
             has_cost=False,
             month_amount=None,
-            # Nobody needs a key for a pipeline.
-            opens_address=change.kind in (PipelineChangeKind.CREATE, PipelineChangeKind.START),
+            opens_address=descriptions.opens_address(PipelineChangeKind(change.kind)),
         )
 
     def describe(self, change: ChangeRequest) -> Description:
         pipeline, kind = pipeline_of(change), PipelineChangeKind(change.kind)
-        place = [pipeline.team.slug, pipeline.environment, pipeline.cluster.name]
+        parts = [pipeline.team.slug, pipeline.environment, pipeline.cluster.name]
+        if descriptions.opens_address(kind):
+            parts.append("open to everyone who reaches the gateway")
         return Description(
             title=descriptions.change_title(kind, pipeline.name),
-            detail=" · ".join(place),
+            detail=" · ".join(parts),
             consequence=descriptions.consequence(kind),
         )
 
@@ -73,7 +75,10 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
     def evidence(
         self, change: ChangeRequest, rendered: RenderedPipeline | None
     ) -> Mapping[str, Any]:
-        return {"before": pipeline_of(change).spec, "requested": change.pipeline_spec}
+        pipeline = pipeline_of(change)
+        rules = environment_rules.in_force(pipeline.environment, pipeline.team_id)
+        asked = {"callers_need_key": True} if rules.callers_need_key else {}
+        return {"before": pipeline.spec, "requested": change.pipeline_spec, **asked}
 
     def checks(
         self, change: ChangeRequest, rendered: RenderedPipeline | None

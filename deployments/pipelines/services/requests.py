@@ -14,7 +14,6 @@ from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
 from deployments.pipelines.services import checks
 from deployments.pipelines.services.checks import Examined
-from deployments.preflight.services import environment_checks, refusals
 from deployments.states import DeploymentState, Environment, PipelineChangeKind
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy, teams
@@ -111,7 +110,6 @@ def _row(actor: User, draft: PipelineDraft) -> Pipeline:
     team = teams.get_visible(actor=actor, slug=draft.team)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     cluster = clusters.get_cluster(draft.cluster_id)
-    _require_place(draft, team.slug, cluster.name)
     return Pipeline(
         team=team,
         cluster_id=cluster.id,
@@ -122,19 +120,6 @@ def _row(actor: User, draft: PipelineDraft) -> Pipeline:
         created_at=clock.now(),
         state=DeploymentState.PENDING,
         state_reason="Waiting for approval.",
-    )
-
-
-def _require_place(draft: PipelineDraft, namespace: str, cluster: str) -> None:
-    """Raises Invalid where the cluster or the address belongs to another environment."""
-    refusals.require_all(
-        environment_checks.check_place(
-            environment=draft.environment,
-            cluster_id=draft.cluster_id,
-            cluster=cluster,
-            namespace=namespace,
-            name=draft.name,
-        )
     )
 
 

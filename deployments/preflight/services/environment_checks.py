@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from deployments.environments.domain import environment_rules
@@ -12,7 +12,7 @@ from deployments.environments.selectors import addresses, promotion
 from deployments.environments.selectors import environment_rules as rule_selectors
 from deployments.models import GoldenRequest, ModelVersion
 from deployments.preflight.domain.checks import Check
-from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain.pod_settings import KEYS, OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 
@@ -47,27 +47,53 @@ def check_place(
 
 
 def check_change(
-    *, environment: str, team_id: int, kind: str, version: ModelVersion, spec: ServingSpec
+    *,
+    environment: str,
+    team_id: int,
+    kind: str,
+    version: ModelVersion,
+    spec: ServingSpec,
+    additional: Sequence[ModelVersion] = (),
+    current: ServingSpec | None = None,
 ) -> list[Check]:
-    """No check for what the rules do not ask for."""
+    """No check for what the rules do not ask for. `additional` are the versions of multi-model serving;
+    `current` is the spec that serves at the address now, if any does.
+    """
     rules = rule_selectors.in_force(environment, team_id)
     checks: list[Check] = []
-    if rules.callers_need_key and kind in _OPENS_ADDRESS:
+    if rules.callers_need_key and _may_open(kind, current):
         checks.append(_check_callers(environment, spec))
     if kind in _BRINGS_VERSION and (rules.promoted_from or rules.golden_required):
-        checks += _check_promotion(environment, rules, team_id=team_id, kind=kind, version=version)
+        versions = (version, *additional)
+        checks += _check_promotion(
+            environment, rules, team_id=team_id, kind=kind, versions=versions
+        )
     return checks
+
+
+def check_open_address(*, environment: str, team_id: int) -> list[Check]:
+    """Of an address that cannot have keys. No check where the rules allow one."""
+    if not rule_selectors.in_force(environment, team_id).callers_need_key:
+        return []
+    fix = "Call the deployments with their keys instead: a pipeline takes none."
+    return [Check(ENVIRONMENT, ok=False, detail=_no_open_address(environment), fix=fix)]
+
+
+def _may_open(kind: str, current: ServingSpec | None) -> bool:
+    """What is open already may stay so with a roll back, which must not wait."""
+    is_keyed = current is not None and current.network.access == KEYS
+    return kind in _OPENS_ADDRESS or (kind == ChangeKind.ROLL_BACK and is_keyed)
 
 
 def _check_callers(environment: str, spec: ServingSpec) -> Check:
     if spec.network.access != OPEN:
         return Check(CALLERS, ok=True, detail="Callers need a key.")
-    return Check(
-        CALLERS,
-        ok=False,
-        detail=f"The rules of {environment} allow no address that is open to everyone.",
-        fix="Set Callers (network.access) to callers with a key.",
-    )
+    fix = "Set Callers (network.access) to callers with a key."
+    return Check(CALLERS, ok=False, detail=_no_open_address(environment), fix=fix)
+
+
+def _no_open_address(environment: str) -> str:
+    return f"The rules of {environment} allow no address that is open to everyone."
 
 
 def _check_promotion(
@@ -76,12 +102,18 @@ def _check_promotion(
     *,
     team_id: int,
     kind: str,
-    version: ModelVersion,
+    versions: Sequence[ModelVersion],
 ) -> Iterator[Check]:
+    """Golden requests are those of the first version: the others get none."""
+    version, *additional = versions
     source = environment_rules.source_of(environment, rules)
     evidence = promotion.evidence_of(version, team_id=team_id, source=source) if source else None
     if rules.promoted_from:
-        yield _check_finished(version, source, evidence)
+        checks = [_check_finished(version, source, evidence)]
+        for further in additional:
+            shown = promotion.evidence_of_loaded(further, team_id=team_id, source=source)
+            checks.append(_check_finished(further, source, shown))
+        yield next((check for check in checks if check.is_refusal), checks[0])
     if rules.golden_required:
         # A rollout sends them before traffic; a first deployment gets all requests at once.
         is_awaited = bool(rules.promoted_from) or (kind == ChangeKind.DEPLOY and bool(source))

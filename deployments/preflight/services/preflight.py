@@ -76,6 +76,7 @@ def check_deploy(draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
         kind=ChangeKind.DEPLOY,
         version=version,
         spec=spec,
+        additional=subject.rendered.additional,
     )
     default_checks = scaling_checks.check_default(draft.spec, spec, cluster)
     first = [check_name, *place_checks, *change_checks, *default_checks]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from deployments.manifests.domain import http_route
-from deployments.models import Deployment, Revision
+from deployments.models import ChangeRequest, Revision
 from deployments.preflight.domain.checks import Check
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.states import ChangeState
 
 NAME: Final = "Team address"
+_APPROVED: Final = (ChangeState.APPROVED, ChangeState.APPLYING)
 
 
 def check(
@@ -22,30 +24,31 @@ def check(
     names = set(http_route.team_models_of(spec, model))
     if not names:
         return []
-    for other in _others(team_id, cluster_id).exclude(pk=deployment_id):
-        taken = sorted(names & _names_of(other))
-        if taken:
-            detail = f"Requests for {taken[0]} at the team's address go to {other} already."
-            fix = f"Turn network.team_address off here, or request a canary on {other}."
+    for other in _others(team_id, cluster_id).exclude(deployment=deployment_id):
+        if taken := sorted(names & set(_names_of(other))):
+            detail = (
+                f"Requests for {taken[0]} at the team's address go to {other.deployment} already."
+            )
+            fix = f"Turn network.team_address off here, or request a canary on {other.deployment}."
             return [Check(NAME, ok=False, detail=detail, fix=fix)]
     detail = f"Requests for {' or '.join(sorted(names))} lead here."
     return [Check(NAME, ok=True, detail=detail)]
 
 
-def _others(team_id: int, cluster_id: int) -> QuerySet[Deployment]:
-    serves = Q(stable_revision__spec__network__team_address=True)
-    serves |= Q(candidate_revision__spec__network__team_address=True)
-    rows = Deployment.objects.filter(serves, team=team_id, cluster=cluster_id, is_retired=False)
-    related = ("stable_revision", "candidate_revision")
-    models = (f"{revision}__version__model" for revision in related)
-    return rows.select_related("team", *models).order_by("name")
+def _others(team_id: int, cluster_id: int) -> QuerySet[Revision]:
+    """The revisions that serve there, or will: of two requests the one that was approved first has the name."""
+    coming = ChangeRequest.objects.filter(state__in=_APPROVED).values("revision")
+    serves = Q(pk=F("deployment__stable_revision")) | Q(pk=F("deployment__candidate_revision"))
+    rows = Revision.objects.filter(
+        serves | Q(pk__in=coming),
+        deployment__team=team_id,
+        deployment__cluster=cluster_id,
+        deployment__is_retired=False,
+        spec__network__team_address=True,
+    )
+    return rows.select_related("deployment__team", "version__model").order_by("deployment__name")
 
 
-def _names_of(deployment: Deployment) -> set[str]:
-    revisions = (deployment.stable_revision, deployment.candidate_revision)
-    return {name for revision in revisions if revision is not None for name in _names(revision)}
-
-
-def _names(revision: Revision) -> tuple[str, ...]:
+def _names_of(revision: Revision) -> tuple[str, ...]:
     spec = serving_spec.stored(revision.spec)
     return http_route.team_models_of(spec, revision.version.model.name)

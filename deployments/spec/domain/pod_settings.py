@@ -150,8 +150,10 @@ class Network(Definition):
         Access,
         setting(
             "Callers",
-            "Who gets answers at the address. Keys are created on the tab Callers. An open address "
-            "is shown to its approver.",
+            "Who gets answers at the address: callers with a key, unless stated. Keys are created on the "
+            "tab Callers. An open address is shown to its approver.",
+            # In a canary: of the stable revision.
+            is_derived=True,
             choices={KEYS: "Callers with a key", OPEN: "Everyone who reaches the gateway"},
             group="callers",
         ),

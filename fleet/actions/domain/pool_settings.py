@@ -122,6 +122,14 @@ def manifest(name: str, settings: PoolSettings) -> dict[str, Any]:
     }
 
 
+def has_same_settings(live: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+    """Whether a pool has what `manifest` states, whatever the cluster filled in beside it."""
+    requirements = [
+        item["spec"]["template"]["spec"].get("requirements", []) for item in (live, made)
+    ]
+    return read(live) == read(made) and requirements[0] == requirements[1]
+
+
 def patch(live: Mapping[str, Any], settings: PoolSettings) -> dict[str, Any]:
     """The merge patch that changes a pool; what no setting names stays."""
     template = ((live.get("spec") or {}).get("template") or {}).get("spec") or {}

@@ -93,7 +93,11 @@ def why_not_decide(actor: Actor, action: FleetAction) -> str:
 
 
 def may_stop(actor: Actor, action: FleetAction) -> bool:
-    """Withdraw it while it waits, cancel it while it runs: its requester and platform admins."""
+    """Withdraw it while it waits, cancel it while it runs: its requester and platform admins, by no token
+    that is limited to one team.
+    """
+    if policy.only_team(actor) is not None:
+        return False
     is_own = isinstance(actor, User) and actor.pk == action.requester_id
     return is_own or (not isinstance(actor, User) or actor.is_platform_admin)
 

@@ -26,6 +26,7 @@ def approve(*, actor: User, action_id: int, evidence_hash: str, comment: str = "
     text = requests.clean(comment)
     _require_shown(action, evidence_hash)
     with transaction.atomic():
+        _lock_shown(action, evidence_hash)
         transitions.move(
             actor=actor,
             action=action,
@@ -112,6 +113,7 @@ def expire(action: FleetAction) -> None:
 
 def _stoppable(actor: User, action_id: int) -> FleetAction:
     action = actions.get_action(action_id)
+    fleet_policy.require_whole_fleet(actor, Action.REQUEST_FLEET_ACTION)
     policy.require_entitled(actor, Action.REQUEST_FLEET_ACTION)
     if not actions.may_stop(actor, action):
         raise Forbidden(
@@ -137,11 +139,23 @@ def _require_shown(action: FleetAction, shown: str) -> None:
             evidence=evidence.to_json(), evidence_hash=current
         )
     if shown != current:
-        raise Conflict(
-            "The request changed after you opened it. Review it again, then decide.",
-            code="evidence_changed",
-        )
+        raise _changed()
     action.evidence_hash = current
+
+
+def _lock_shown(action: FleetAction, shown: str) -> None:
+    """Another approver may have found and stored something else since."""
+    rows = FleetAction.objects.select_for_update(no_key=True, of=("self",)).order_by()
+    stored = rows.filter(pk=action.pk).values_list("evidence_hash", flat=True).get()
+    if stored != shown:
+        raise _changed()
+
+
+def _changed() -> Conflict:
+    return Conflict(
+        "The request changed after you opened it. Review it again, then decide.",
+        code="evidence_changed",
+    )
 
 
 def _decision(actor: User, comment: str) -> dict[str, object]:

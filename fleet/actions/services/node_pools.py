@@ -68,14 +68,19 @@ def advance_change(action: FleetAction) -> Outcome:
     if _generation(live) != action.evidence["bound"]["generation"]:
         message = "Somebody changed the node pool after the approval. Request the change again."
         return outcomes.failed(message, action.progress)
-    _patch(action, body, dry_run=False)
+    # Of what was read: an edit since then is a conflict, and the next pass sees it.
+    version = (live.get("metadata") or {}).get("resourceVersion")
+    _patch(action, {**body, "metadata": {"resourceVersion": version}}, dry_run=False)
     return outcomes.goes_on("Changed the node pool.", action.progress, after_seconds=0)
 
 
 def advance_creation(action: FleetAction) -> Outcome:
     live = node_pools.get(cluster_id=action.cluster_id, name=action.target)
     if live is not None:
-        return _end(action, live)
+        if pool_settings.has_same_settings(live, _manifest(action)):
+            return _end(action, live)
+        message = f"Somebody else created node pool {action.target} with other settings. It was not touched."
+        return outcomes.failed(message, action.progress)
     node_pools.create(cluster_id=action.cluster_id, manifest=_manifest(action))
     return outcomes.goes_on("Created the node pool.", action.progress, after_seconds=0)
 

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+# No run of spaces can be read in two ways: a pod could hold a worker for hours with one line of them.
 _SAMPLE: Final = re.compile(
-    r"([a-zA-Z_:][\w:]*)[ \t]*(?:\{(.*)\})?[ \t]+([^ \t]+)(?:[ \t]+-?\d+)?[ \t]*", re.ASCII
+    r"([a-zA-Z_:][\w:]*+)(?:[ \t]*+\{(.*)\})?[ \t]++([^ \t]++)(?:[ \t]++-?\d++)?[ \t]*+", re.ASCII
 )
 _LABEL: Final = re.compile(r'\s*([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)', re.ASCII)
 _ESCAPED: Final = re.compile(r"\\(.)")

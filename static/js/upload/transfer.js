@@ -16,7 +16,9 @@ const partOf = (entry, number) => {
 };
 
 export class Transfer {
+  // Of one round: a failure stops the other parts, and the next round sends what is missing.
   #stop = new AbortController();
+  #isStopped = false;
   #sent = 0;
   #sending = new Map();
   #assembling = [];
@@ -32,17 +34,22 @@ export class Transfer {
     return [...this.#sending.values()].reduce((sum, bytes) => sum + bytes, this.#sent);
   }
 
+  /* For good: by the person. Whatever fails from then on is a pause. */
   stop() {
+    this.#isStopped = true;
     this.#stop.abort();
   }
 
   /* Send what is missing and complete the upload. Gives the version, which is then verifying. */
   async run() {
     for (let round = 1; ; round += 1) {
+      this.#stop = new AbortController();
       try {
+        if (this.#isStopped) throw new Stopped();
         await this.#sendMissing();
         return await this.#api("POST", `versions/${this.version.id}/complete`);
       } catch (error) {
+        if (this.#isStopped) throw new Stopped();
         if (error.code !== "parts_missing" || round === ROUNDS) throw error;
       }
     }
@@ -63,7 +70,7 @@ export class Transfer {
       }
     };
     const results = await Promise.allSettled(Array.from({ length: PARALLEL }, () => work().catch((error) => {
-      this.stop();
+      this.#stop.abort();
       throw error;
     })));
     const reasons = results.filter((result) => result.status === "rejected").map((result) => result.reason);

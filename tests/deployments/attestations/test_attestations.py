@@ -5,63 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
-from rest_framework.test import APIClient
 
 from deployments.attestations.domain.signers import SignerKind
 from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.services import attestations, trust, verification
 from deployments.attestations.services.trust import RuleDraft, SignerDraft
-from deployments.changes.services import decisions, requests
-from deployments.models import Attestation, ModelVersion, SigningRule, TrustedSigner
+from deployments.changes.services import decisions
+from deployments.models import Attestation, ModelVersion
 from deployments.states import VersionState
 from portal.audit.models import AuditEvent
 from portal.core import leases
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from tests.deployments.attestations import signing
+from tests.deployments.attestations.attesting import (
+    SHA,
+    added,
+    request,
+    rule,
+    signed,
+    trusted,
+    with_digests,
+)
 from tests.deployments.refusals import refused
 from tests.deployments.world import World, cluster_calls, moving_clock, world
-from tests.page import page
 
-__all__ = ["cluster_calls", "moving_clock", "world"]
-SHA = "1" * 64
-_PAGE = "/models/vision/detector/1"
-
-
-@pytest.fixture(autouse=True)
-def _with_digests(world: World) -> None:
-    for number, version in enumerate((world.version1, world.version2), start=1):
-        version.files.create(path="detector.onnx", size_bytes=10, sha256=f"{number}" * 64)
-
-
-def signed(key: signing.Key, digest: str = SHA) -> str:
-    return signing.signed(signing.model_statement({"detector.onnx": digest}), key)
-
-
-def trusted(world: World, key: signing.Key, name: str = "ci", **more: Any) -> TrustedSigner:
-    draft = SignerDraft(name=name, pem=signing.public_pem(key), **more)
-    return trust.add_signer(actor=world.admin, draft=draft)
-
-
-def added(world: World, body: str, version: ModelVersion | None = None) -> Attestation:
-    row = attestations.add(
-        actor=world.member,
-        version_id=(version or world.version1).pk,
-        filename="model.sig",
-        body=body,
-    )
-    verification.sweep()
-    row.refresh_from_db()
-    return row
-
-
-def rule(world: World, **fields: Any) -> SigningRule:
-    return trust.make_rule(actor=world.admin, draft=RuleDraft(name="signed", **fields))
-
-
-def request(world: World, **more: Any) -> Any:
-    return requests.request_deploy(actor=world.member, draft=world.draft(**more))
+__all__ = ["cluster_calls", "moving_clock", "with_digests", "world"]
 
 
 def test_a_worker_finds_the_signer_of_exactly_these_bytes(world: World) -> None:
@@ -316,101 +284,3 @@ def test_people_and_bounds(world: World) -> None:
         added(world, signed(key))
     attestations.remove(actor=world.member, version_id=version, attestation_id=row.pk)
     assert Attestation.objects.count() == 19
-
-
-def test_the_page_adds_shows_and_removes_it(world: World) -> None:
-    key = signing.new_key()
-    client = Client()
-    client.force_login(world.member)
-    where = f"{_PAGE}/attestations"
-    file = SimpleUploadedFile("model.sig", signing.signed(signing.provenance([SHA]), key).encode())
-
-    unsigned = page(client.get(_PAGE))
-    answer = client.post(where, {"file": file})
-    wrong = client.post(where, {"file": SimpleUploadedFile("x.sig", b"\xff")})
-    trusted(world, key)
-    rule(world)
-    verification.sweep()
-
-    shown = page(client.get(_PAGE))
-    row = Attestation.objects.get()
-    assert "Nobody signed this version here" in unsigned.text
-    assert (answer.status_code, answer["Location"]) == (302, f"{_PAGE}#attestations")
-    assert wrong.status_code == 422
-    assert "This is neither a bundle nor an envelope." in page(wrong).text
-    for text in ("Trusted", "ci", signing.BUILDER, f"commit {signing.COMMIT}"):
-        assert text in shown.text
-    assert (
-        "Can't be served in production: detector:1 has no signature of a signer that the rule "
-        "accepts (rule “signed”)." in shown.text
-    )
-
-    client.post(f"{where}/{row.pk}/remove")
-    assert not Attestation.objects.exists()
-
-
-def test_the_admin_page_makes_signers_and_rules(world: World) -> None:
-    client = Client()
-    client.force_login(world.admin)
-    key = signing.new_key()
-    signer = {"name": "ci", "kind": "key", "pem": signing.public_pem(key)}
-
-    empty = page(client.get("/admin/signing"))
-    client.post("/admin/signing/signers", signer)
-    twice = client.post("/admin/signing/signers", signer)
-    private = client.post("/admin/signing/signers", {**signer, "pem": "PRIVATE KEY", "name": "x"})
-    client.post("/admin/signing/rules", {"name": "signed", "signers": ["ci"]})
-    shown = page(client.get("/admin/signing"))
-
-    row = TrustedSigner.objects.get()
-    assert "Nobody is trusted yet, so no signature counts." in empty.text
-    assert (twice.status_code, private.status_code) == (409, 422)
-    assert "This is a private key. Paste the public one." in page(private).text
-    assert "a signature by ci" in shown.text
-
-    client.post(f"/admin/signing/signers/{row.pk}/remove")
-    again = client.post(f"/admin/signing/signers/{row.pk}/remove")
-    removed = page(client.get("/admin/signing"))
-    client.post(f"/admin/signing/rules/{SigningRule.objects.get().pk}/delete")
-    assert again.status_code == 404
-    assert "a signature by ci Removed" in removed.text
-    assert not SigningRule.objects.exists()
-
-
-def test_rest_says_the_same(world: World) -> None:
-    admin, member = APIClient(), APIClient()
-    admin.force_authenticate(world.admin)
-    member.force_authenticate(world.member)
-    key = signing.new_key()
-    where = f"/api/v1/versions/{world.version1.pk}/attestations"
-    body = signing.signed(signing.provenance([SHA]), key)
-
-    signer = admin.post(
-        "/api/v1/trusted-signers", {"name": "ci", "pem": signing.public_pem(key)}, format="json"
-    )
-    made = admin.post(
-        "/api/v1/signing-rules",
-        {"name": "signed", "signers": ["ci"], "needs_provenance": True, "builders": ["https://*"]},
-        format="json",
-    )
-    posted = member.post(where, {"filename": "p.json", "body": body}, format="json")
-    verification.sweep()
-    listed = member.get(where).json()
-
-    assert (signer.status_code, made.status_code, posted.status_code) == (201, 201, 201)
-    assert posted.json()["state"] == "pending"
-    assert {name: listed[0][name] for name in ("state", "is_provenance", "signer")} == {
-        "state": "trusted",
-        "is_provenance": True,
-        "signer": "ci",
-    }
-    assert listed[0]["provenance"]["source_uri"] == signing.SOURCE
-    assert member.get(f"{where}/{listed[0]['id']}").json()["body"] == body
-    assert member.get("/api/v1/signing-rules").json() == [made.json()]
-    assert member.get("/api/v1/trusted-signers").json() == [signer.json()]
-    assert member.post("/api/v1/signing-rules", {"name": "x"}, format="json").status_code == 403
-
-    assert member.delete(f"{where}/{listed[0]['id']}").status_code == 204
-    assert admin.delete(f"/api/v1/signing-rules/{made.json()['id']}").status_code == 204
-    assert admin.delete(f"/api/v1/trusted-signers/{signer.json()['id']}").status_code == 204
-    assert admin.get("/api/v1/trusted-signers").json() == []

@@ -115,6 +115,24 @@ def test_a_canary_that_does_not_say_who_may_call_keeps_it(world: World, access: 
     assert _SENTENCE not in seen_by(world.lead, f"/approvals/{change.pk}")
 
 
+@pytest.mark.parametrize("access", [OPEN, KEYS])
+@pytest.mark.parametrize("network", [None, {}, {"service_monitor": True}])
+def test_a_canary_by_rest_that_does_not_say_who_may_call_keeps_it(
+    world: World, access: str, network: dict[str, Any] | None
+) -> None:
+    with_keys(world)
+    deployment = world.serving(network=Network.from_json({"access": access}))
+    client = APIClient()
+    client.force_authenticate(world.member)
+    spec = _SPEC if network is None else {**_SPEC, "network": network}
+    body = {"kind": "canary", "version_id": world.version2.pk, "steps": _STEPS, "spec": spec}
+
+    made = client.post(f"/api/v1/deployments/{deployment.pk}/changes", body, format="json")
+
+    assert made.status_code == 201, made.data
+    assert (made.data["access"], made.data["opens_address"]) == (access, False)
+
+
 def test_a_rule_for_opening_sees_a_canary_that_opens_and_no_other(world: World) -> None:
     rules.make(
         actor=world.admin,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
+from rest_framework.test import APIClient
 
 from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Pipeline
@@ -13,8 +15,10 @@ from deployments.spec.domain.serving_spec import Network
 from deployments.states import Environment
 from fleet.models import Cluster
 from portal.core.errors import Conflict
+from tests.deployments import pipelines_world
 from tests.deployments.callers.test_keys import keyed
 from tests.deployments.world import World, cluster_calls, moving_clock, world
+from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
@@ -59,3 +63,22 @@ def test_a_deployment_of_a_pipeline_does_not_get_keys(world: World) -> None:
         )
 
     assert (ChangeRequest.objects.count(), Pipeline.objects.count()) == (changes, 1)
+
+
+@pytest.mark.parametrize(("kind", "opens"), [("create", True), ("start", True), ("change", False)])
+def test_the_approver_of_a_pipeline_reads_that_its_address_is_open(
+    world: World, kind: str, opens: bool
+) -> None:
+    change = pipelines_world.request_change(world)
+    ChangeRequest.objects.filter(pk=change.pk).update(kind=kind)
+    browser, api = Client(), APIClient()
+    browser.force_login(world.lead)
+    api.force_authenticate(world.lead)
+
+    request = page(browser.get(f"/approvals/{change.pk}")).text
+    inbox = page(browser.get("/approvals")).text
+    answer = api.get(f"/api/v1/pipeline-changes/{change.pk}")
+
+    assert ("Everyone who reaches the gateway gets answers, without a key." in request) is opens
+    assert ("open to everyone who reaches the gateway" in inbox) is opens
+    assert answer.data["opens_address"] is opens

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from deployments.changes.services import requests
+from deployments.changes.services import decisions, recheck, requests
 from deployments.manifests.domain import http_route, route_paths
 from deployments.models import ChangeRequest, Deployment, Revision
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -18,6 +18,7 @@ from fleet.models import Cluster
 from portal.core.definitions import Rejected
 from portal.core.errors import Invalid
 from tests.deployments.external_weights import checked, draft, register
+from tests.deployments.refusals import refused
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
@@ -111,6 +112,37 @@ def test_the_route_has_the_model_beside_the_deployment_s_own_path(world: World) 
     assert len(matches["/health"]) == 1
 
 
+def test_a_canary_that_keeps_an_open_address_cannot_serve_there(world: World) -> None:
+    offer()
+    version = register(world)
+    asked = draft(world, version, network={"access": "open"})
+    change = requests.request_deploy(
+        actor=world.member,
+        draft=type(asked)(asked.version_id, asked.cluster_id, "chat", asked.spec),
+    )
+    world.approved(change)
+    world.cluster.make_ready("chat-r1")
+    deployment = world.reconcile_now(Deployment.objects.get(name="chat"))
+    api = APIClient()
+    api.force_authenticate(world.member)
+    body = {
+        "kind": "canary",
+        "version_id": version.pk,
+        "steps": [{"weight": 20, "soak_seconds": 0, "min_requests": 0}],
+        "spec": {**_SPEC, "llm": {}, "network": {"team_address": True}},
+    }
+
+    answer = api.post(f"/api/v1/deployments/{deployment.pk}/changes", body, format="json")
+
+    assert answer.status_code == 422, answer.data
+    assert answer.data["errors"] == [
+        {
+            "field": "spec.network.team_address",
+            "detail": "The team's address serves callers with a key. Set network.access keys, or turn it off.",
+        }
+    ]
+
+
 def test_adapters_are_models_too_by_the_name_that_the_server_knows() -> None:
     llm = {"hugging_face_id": "org/model", "lora_adapters": "sql=org/sql-lora"}
     names = {
@@ -161,6 +193,49 @@ def test_a_name_of_a_model_leads_to_one_deployment(world: World) -> None:
     assert ChangeRequest.objects.count() == before
     alone = checked(world, version, network={"access": "keys"})
     assert "Team address" not in [check.name for check in alone.checks]
+
+
+def test_of_two_requests_for_a_name_only_one_is_approved(world: World) -> None:
+    """Also where the worker has applied neither yet, and the page of the second was just opened."""
+    offer()
+    version = register(world)
+    asked = draft(world, version, network=_ON)
+    first, second = (
+        requests.request_deploy(
+            actor=world.member,
+            draft=type(asked)(asked.version_id, asked.cluster_id, name, asked.spec),
+        )
+        for name in ("chat", "other")
+    )
+    assert recheck.repeat(actor=world.lead, change_id=second.pk).can_approve
+
+    decisions.approve(actor=world.lead, change_id=first.pk, evidence_hash=first.evidence_hash)
+    with refused(world, Invalid) as raised:
+        decisions.approve(actor=world.lead, change_id=second.pk, evidence_hash=second.evidence_hash)
+
+    assert "Requests for chat at the team's address go to vision/chat already." in raised[0].message
+    assert not recheck.repeat(actor=world.lead, change_id=second.pk).can_approve
+
+
+def test_a_request_that_is_not_approved_takes_no_name(world: World) -> None:
+    offer()
+    version = register(world)
+    asked = draft(world, version, network=_ON)
+    first = requests.request_deploy(
+        actor=world.member,
+        draft=type(asked)(asked.version_id, asked.cluster_id, "chat", asked.spec),
+    )
+    decisions.withdraw(actor=world.member, change_id=first.pk)
+
+    second = requests.request_deploy(
+        actor=world.member,
+        draft=type(asked)(asked.version_id, asked.cluster_id, "other", asked.spec),
+    )
+
+    approved = decisions.approve(
+        actor=world.lead, change_id=second.pk, evidence_hash=second.evidence_hash
+    )
+    assert approved.state == "approved"
 
 
 def test_rest_and_the_tab_have_the_address(world: World) -> None:

@@ -2,68 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from django.test import Client
-from rest_framework.test import APIClient
 
-from deployments.changes.services import decisions, promotions, requests
-from deployments.environments.domain.environment_rules import EnvironmentRules
-from deployments.environments.services import environment_rules
-from deployments.health.services import watch
+from deployments.changes.services import decisions, requests
 from deployments.models import (
-    ChangeRequest,
-    Deployment,
     DeploymentHealth,
     ModelVersion,
     Rollout,
 )
 from deployments.states import ChangeState, RolloutPhase
-from portal.accounts.models import User
-from portal.core.errors import Conflict, Invalid, NotFound
+from portal.core.errors import Conflict, Invalid
 from tests.deployments import canaries
 from tests.deployments import golden_requests as golden
+from tests.deployments.environments.promoting import (
+    check_golden,
+    checks_of,
+    protect,
+    request_production,
+    staged,
+)
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
-from tests.page import page
-
-SignedIn = Callable[[User], Client]
-
-
-def protect(world: World, **rules: Any) -> None:
-    environment_rules.change(
-        actor=world.admin,
-        environment="production",
-        team=None,
-        rules=EnvironmentRules(**{"promoted_from": "staging", **rules}),
-    )
-
-
-def staged(world: World) -> Deployment:
-    """Version 1 serves in staging, doubling its input."""
-    ModelVersion.objects.update(signature=golden.SIGNATURE)
-    world.cluster.pods = golden.Pods({1: golden.double})
-    return world.serving(environment="staging")
-
-
-def request_production(world: World, **changed: Any) -> ChangeRequest:
-    return requests.request_deploy(actor=world.member, draft=world.draft("live", **changed))
-
-
-def check_golden(world: World) -> None:
-    """The quality watch comes round."""
-    watch.begin_missing()
-    world.clock.move(1000)
-    watch.sweep()
-
-
-def checks_of(change: ChangeRequest) -> dict[str, tuple[bool | None, str]]:
-    names = ("Promotion", "Golden requests")
-    return {
-        row["name"]: (row["ok"], row["detail"]) for row in change.checks if row["name"] in names
-    }
 
 
 def test_a_version_that_never_served_in_staging_is_refused(world: World) -> None:
@@ -258,78 +217,6 @@ def test_another_team_s_staging_is_no_evidence(world: World) -> None:
         request_production(world)
 
     assert "never served in staging" in raised[0].message
-
-
-def test_the_preview_names_targets_of_the_same_model(world: World) -> None:
-    live = world.serving(name="live")
-    world.version1 = world.version2
-    deployment = staged(world)
-
-    found = promotions.preview(actor=world.member, deployment_id=deployment.pk)
-
-    assert (found.environment, found.targets, found.is_possible) == ("production", (live,), True)
-    with pytest.raises(Conflict) as raised:
-        promotions.preview(actor=world.member, deployment_id=live.pk)
-    assert raised.value.code == "last_environment"
-    with pytest.raises(NotFound):
-        promotions.preview(actor=world.stranger, deployment_id=deployment.pk)
-
-
-def test_the_api_reads_a_promotion(world: World) -> None:
-    deployment = staged(world)
-    protect(world, golden_required=True)
-    client = APIClient()
-    client.force_authenticate(world.member)
-
-    answer = client.get(f"/api/v1/deployments/{deployment.pk}/promotion")
-
-    assert answer.status_code == 200, answer.data
-    assert (answer.data["environment"], answer.data["is_possible"]) == ("production", False)
-    assert answer.data["evidence"]["progress"] == "first deployment, ready"
-    assert [(row["name"], row["ok"]) for row in answer.data["checks"]] == [
-        ("Promotion", True),
-        ("Golden requests", False),
-    ]
-
-
-def test_the_approver_sees_the_evidence(world: World, signed_in: SignedIn) -> None:
-    staged(world)
-    change = request_production(world)
-
-    shown = page(signed_in(world.lead).get(f"/approvals/{change.pk}"))
-
-    assert "Shown in staging" in shown.text
-    assert "first deployment, ready" in shown.text
-    assert shown.links["detector r1"] == "/deployments/vision/detector"
-
-
-def test_the_page_leads_to_a_form_with_the_settings_of_staging(
-    world: World, signed_in: SignedIn
-) -> None:
-    deployment = staged(world)
-    client = signed_in(world.member)
-    head = page(client.get("/deployments/vision/detector"))
-    assert head.links["Promote to production"] == "/deployments/vision/detector/promote"
-
-    shown = page(client.get("/deployments/vision/detector/promote"))
-    link = shown.links["New deployment in production"]
-    form = client.get(link)
-
-    assert link == f"/deployments/new?team=vision&promoted_from={deployment.pk}"
-    values = form.context["form"].data
-    assert (values["environment"], values["memory"]) == ("production", "8Gi")
-    assert values["version"] == str(world.version1.pk)
-
-
-def test_the_page_says_why_a_promotion_is_not_possible(world: World, signed_in: SignedIn) -> None:
-    staged(world)
-    protect(world, golden_required=True)
-
-    shown = page(signed_in(world.member).get("/deployments/vision/detector/promote"))
-
-    assert "vision/detector has no golden requests." in shown.text
-    assert "A request would be refused until the rules are met." in shown.text
-    assert "New deployment in production" not in shown.links
 
 
 def test_golden_requests_that_pass_later_void_no_approval(world: World) -> None:

@@ -90,3 +90,21 @@ def test_a_line_that_is_no_sample_is_refused(line: str) -> None:
 def test_labels_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not labels"):
         exposition.labels_of(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" + " " * 2**20 + "1 2 3",
+        "a{" + "} 1 2" * 2**18 + "x y",
+        "a" + "\t " * 2**19,
+        "a{" + " " * 2**20 + "} 1 2 x",
+        'a{b="' + "\\\\" * 2**19 + "} 1 2 3",
+    ],
+    ids=["spaces", "braces", "tabs", "spaces in labels", "backslashes"],
+)
+@pytest.mark.timeout(20)
+def test_a_line_of_a_mebibyte_that_is_no_sample_takes_no_time(line: str) -> None:
+    """With each run of spaces read in two ways it took hours."""
+    with pytest.raises(ValueError, match="not a sample"):
+        list(exposition.samples(line))
