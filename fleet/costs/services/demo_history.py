@@ -6,11 +6,11 @@ As in the real ledger, the rows of a node and hour sum to the price of that hour
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -131,6 +131,7 @@ def _ledger(
     )
     if price is None:
         return
+    own = [past for past in workloads if node.name in past.nodes]
     for hour in hours:
         common = {
             "hour": hour,
@@ -144,29 +145,35 @@ def _ledger(
             "is_demo": True,
             "sealed_at": hour + _HOUR,
         }
-        free_gpus, free_amount = node.gpus, price.usd_per_hour_amount
-        for past in workloads:
-            if node.name not in past.nodes or not past.ran_at(hour, end):
-                continue
-            cost = (price.usd_per_hour_amount * past.gpus / node.gpus).quantize(_CENTS)
-            free_gpus, free_amount = free_gpus - past.gpus, free_amount - cost
-            yield LedgerRow(
-                **common,
-                kind=LedgerKind.ALLOCATED,
-                team_slug=past.team,
-                namespace=past.team,
-                workload_name=past.name,
-                workload_labels=_labels(past),
-                gpu_milliseconds=past.gpus * _HOUR_MS,
-                cost_amount=cost,
-            )
-        if free_gpus:
-            yield LedgerRow(
-                **common,
-                kind=LedgerKind.IDLE,
-                gpu_milliseconds=free_gpus * _HOUR_MS,
-                cost_amount=free_amount,
-            )
+        running = [past for past in own if past.ran_at(hour, end)]
+        yield from _rows_of(node, price.usd_per_hour_amount, running, common)
+
+
+def _rows_of(
+    node: PastNode, amount: Decimal, running: Sequence[PastWorkload], common: Mapping[str, Any]
+) -> Iterator[LedgerRow]:
+    """Of one hour; what nobody holds is idle."""
+    free_gpus, free_amount = node.gpus, amount
+    for past in running:
+        cost = (amount * past.gpus / node.gpus).quantize(_CENTS)
+        free_gpus, free_amount = free_gpus - past.gpus, free_amount - cost
+        yield LedgerRow(
+            **common,
+            kind=LedgerKind.ALLOCATED,
+            team_slug=past.team,
+            namespace=past.team,
+            workload_name=past.name,
+            workload_labels=_labels(past),
+            gpu_milliseconds=past.gpus * _HOUR_MS,
+            cost_amount=cost,
+        )
+    if free_gpus:
+        yield LedgerRow(
+            **common,
+            kind=LedgerKind.IDLE,
+            gpu_milliseconds=free_gpus * _HOUR_MS,
+            cost_amount=free_amount,
+        )
 
 
 def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datetime) -> None:

@@ -6,9 +6,6 @@ marked: `is_demo` of their rows, and the evidence of the advice. Import after dj
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -18,10 +15,8 @@ from deployments.preflight.domain.checks import DeployDraft
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from deployments.states import ChangeState, DeploymentState, Environment
-from fleet.costs.services import demo_history
-from fleet.costs.services.demo_history import ALL_DAY, DAYS, PastNode, PastWorkload
-from fleet.gpus.domain.intervals import hour_of
-from fleet.models import GpuLease, LedgerRow, Node, SealedHour
+from fleet.costs.services import demo_samples
+from fleet.costs.services.demo_samples import Sample
 from fleet.prices.services import catalogue as prices
 from portal.accounts import teams
 from portal.accounts.models import Membership, Team, User
@@ -30,21 +25,10 @@ from portal.management.demo import people
 
 TEAM: Final = "samples"
 _INSTANCE_TYPE: Final = "g5.xlarge"
-_NODES: Final = "demo-"
 _SPOT_PRICES: Final = (
     "instance_type,region,capacity_type,usd_per_hour,source,valid_from\n"
     f'{_INSTANCE_TYPE},us-east-1,spot,0.4024,"sample of the demo, 60% below on-demand",2026-07-20\n'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """`peak_requests` of its busiest hour; 0 is one that nobody calls."""
-
-    name: str
-    replicas: int
-    peak_requests: int
-    mean_us: int
 
 
 SAMPLES: Final = (
@@ -97,39 +81,20 @@ def are_ready() -> bool:
     open_changes = ChangeRequest.objects.filter(deployment__in=rows, finished_at=None)
     ready = rows.filter(state=DeploymentState.READY).count()
     replicas = sum(sample.replicas for sample in SAMPLES)
-    metered = GpuLease.objects.filter(team_slug=TEAM, ended_at=None).count()
-    return ready == len(SAMPLES) and metered >= replicas and not open_changes.exists()
+    is_metered = demo_samples.count_metered(TEAM) >= replicas
+    return ready == len(SAMPLES) and is_metered and not open_changes.exists()
 
 
-def write_history(*, cluster_id: int) -> int:
-    """Hours before the samples were metered, once; return the number of ledger rows. Call when they are ready."""
-    nodes = nodes_of(cluster_id)
-    leases = list(
-        GpuLease.objects.filter(team_slug=TEAM, ended_at=None).select_related("node", "workload")
-    )
-    until = _metered_from(cluster_id, nodes, leases)
-    made = demo_history.extend(
-        cluster_id=cluster_id,
-        until=until,
-        nodes=[
-            PastNode(node.name, node.instance_type, node.gpu_count, node.uid, node.capacity_type)
-            for node in nodes
-        ],
-        workloads=[_past(sample, leases) for sample in SAMPLES],
-    )
-    if made:
-        _backdate(until - timedelta(days=DAYS))
-    return made
-
-
-def nodes_of(cluster_id: int) -> list[Node]:
-    """Those for the samples; none where the cluster has real GPUs."""
-    rows = Node.objects.filter(cluster_id=cluster_id, gone_at=None, name__startswith=_NODES)
-    return list(rows.order_by("name"))
-
-
-def have_history() -> bool:
-    return LedgerRow.objects.filter(is_demo=True, team_slug=TEAM).exists()
+def write_history(*, cluster_id: int) -> bool:
+    """Hours before the samples were metered, once; False when they are there. Call when all are ready."""
+    begin = demo_samples.write(cluster_id=cluster_id, team_slug=TEAM, samples=SAMPLES)
+    if begin is None:
+        return False
+    # Advice looks at what was used since the last change.
+    rows = Deployment.objects.filter(team__slug=TEAM)
+    ChangeRequest.objects.filter(deployment__in=rows).update(finished_at=begin)
+    rows.update(created_at=begin)
+    return True
 
 
 def _spec(sample: Sample) -> ServingSpec:
@@ -141,41 +106,3 @@ def _spec(sample: Sample) -> ServingSpec:
         max_replicas=sample.replicas,
         network=Network(access=OPEN),
     )
-
-
-def _past(sample: Sample, leases: Sequence[GpuLease]) -> PastWorkload:
-    own = [
-        lease for lease in leases if lease.workload and lease.workload.name == f"{sample.name}-r1"
-    ]
-    return PastWorkload(
-        TEAM,
-        sample.name,
-        1,
-        tuple(lease.node.name for lease in own),
-        1,
-        DAYS,
-        0,
-        ALL_DAY,
-        sample.peak_requests,
-        sample.mean_us,
-    )
-
-
-def _metered_from(cluster_id: int, nodes: Sequence[Node], leases: Sequence[GpuLease]) -> datetime:
-    """The first hour that is not made up. Where an hour ended while the samples came up, their nodes are metered
-    from the next one, unless it is sealed.
-    """
-    seen = min(hour_of(node.first_seen_at) for node in nodes)
-    held = max((hour_of(lease.started_at) for lease in leases), default=seen)
-    sealed = SealedHour.objects.filter(cluster_id=cluster_id, hour__gte=seen, hour__lt=held)
-    if held <= seen or sealed.exists():
-        return seen
-    Node.objects.filter(pk__in=[node.pk for node in nodes]).update(first_seen_at=held)
-    return held
-
-
-def _backdate(at: datetime) -> None:
-    """Advice looks at what was used since the last change."""
-    rows = Deployment.objects.filter(team__slug=TEAM)
-    ChangeRequest.objects.filter(deployment__in=rows).update(finished_at=at)
-    rows.update(created_at=at)

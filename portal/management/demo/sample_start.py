@@ -16,7 +16,8 @@ from deployments.registry.services import upload_signing, uploads
 from deployments.registry.services.upload_signing import PartsToSign
 from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from deployments.states import VersionState
-from fleet.models import Cluster, Node
+from fleet.clusters.selectors import clusters
+from fleet.costs.services import demo_samples
 from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.management.demo import sample_deployments as samples
@@ -35,11 +36,11 @@ class NotMade(Exception):
 
 def run(folder: Path) -> str:
     """Return what the demo says about them. `folder` has the sample models. Raises NotMade."""
-    if samples.have_history():
+    if demo_samples.have_history(samples.TEAM):
         return f"team {samples.TEAM} has its deployments"
-    cluster_id = Cluster.objects.get(kind="local").pk
-    _wait("nodes of the cluster", lambda: Node.objects.filter(cluster_id=cluster_id).exists())
-    if not samples.nodes_of(cluster_id):
+    cluster_id = next(one.id for one in clusters.list_clusters() if one.kind == "local")
+    _wait("nodes of the cluster", lambda: demo_samples.sees_nodes(cluster_id))
+    if not demo_samples.nodes_of(cluster_id):
         return "none, because this machine has GPUs of its own"
     try:
         _make(cluster_id, folder)
