@@ -79,3 +79,4 @@ class NodeSerializer(Serializer):
 
 class NodeFilterSerializer(Serializer):
     cluster = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+    name = serializers.CharField(required=False, max_length=253, help_text="exactly this one")
