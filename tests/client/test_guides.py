@@ -218,10 +218,10 @@ def test_the_guide_for_platform_engineers(
     action = FleetAction.objects.get()
     assert (action.kind, action.parameters["deadline_minutes"]) == ("drain", 30)
     assert "drain" in guide.next("fleet-actions").out
-    number = {"7": str(action.pk)}
-    assert "is submitted" in guide.next("fleet-action", "show", **number).out
+    number = str(action.pk)
+    assert "is submitted" in guide.next("fleet-action", "show", stdin=None, **{"7": number}).out
     sign_in(admin)
-    approved = guide.next("fleet-action", "approve", stdin=Terminal("y\n"), **number)
+    approved = guide.next("fleet-action", "approve", stdin=Terminal("y\n"), **{"7": number})
     assert approved.code == 0, approved.err
     assert "is approved" in approved.out
 

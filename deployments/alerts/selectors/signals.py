@@ -126,7 +126,8 @@ def _nodes(live: Sequence[Deployment]) -> Iterator[Signal]:
     noticed = {node.id: node for node in notices.list_nodes()}
     exposed = notices.exposed(noticed)
     for row in live:
-        pods = exposed.get(DeploymentKey(row.cluster_id, row.namespace, row.name))
+        key = DeploymentKey(row.cluster_id, row.namespace, row.name)
+        pods = exposed.get(key, notices.NOT_EXPOSED)
         facts = [
             node_notices.NodeFacts(
                 noticed[pk].name,
@@ -135,7 +136,7 @@ def _nodes(live: Sequence[Deployment]) -> Iterator[Signal]:
                 replicas=count,
                 all_replicas=pods.pods,
             )
-            for pk, count in (sorted(pods.on_nodes.items()) if pods else ())
+            for pk, count in sorted(pods.on_nodes.items())
         ]
         for kind, finding in (
             (node_notices.RECLAIM, node_notices.decide_reclaim(facts)),

@@ -50,7 +50,7 @@ class NoticeSerializer(Serializer):
     )
     title = serializers.CharField()
     detail = serializers.CharField()
-    source = serializers.CharField(help_text="what said so")
+    reported_by = serializers.CharField(source="source", help_text="what said so")
     xid = serializers.IntegerField(
         allow_null=True, help_text="NVIDIA's number of the error; null: another fault, or none"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from django.db.models import Count, Q
 from django.db.models.fields.json import KeyTextTransform
@@ -36,6 +37,9 @@ class Exposed:
 
     pods: int
     on_nodes: Mapping[int, int]
+
+
+NOT_EXPOSED: Final = Exposed(0, {})
 
 
 def of_node(node: Node) -> tuple[Notice, ...]:

@@ -12,7 +12,7 @@ import httpx
 
 from deployments.advice.services import refresh
 from deployments.models import ModelVersion
-from deployments.registry.services import upload_signing, uploads
+from deployments.registry.services import file_uploads, upload_signing, uploads
 from deployments.registry.services.upload_signing import PartsToSign
 from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from deployments.states import VersionState
@@ -84,11 +84,10 @@ def _upload(member: User, file: Path) -> ModelVersion:
     version = uploads.start(
         actor=member, team_slug=samples.TEAM, model_name=_MODEL_NAME, draft=draft
     )
-    part_bytes = version.files.get().part_size_bytes
-    numbers = range(1, -(-len(content) // part_bytes) + 1)
-    parts = PartsToSign("", list(numbers))
+    plan = file_uploads.plan_of(version.files.get())
+    parts = PartsToSign("", list(range(1, plan.count + 1)))
     for part in upload_signing.sign_parts(actor=member, version_id=version.pk, files=[parts]):
-        start = (part.number - 1) * part_bytes
+        start = (part.number - 1) * plan.part_bytes
         httpx.put(
             part.url,
             content=content[start : start + part.size_bytes],

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
-from django.db.models import Sum
 from django.test import Client
 
 from deployments.advice.services import refresh
@@ -17,118 +14,19 @@ from deployments.states import AdviceState, ChangeState
 from fleet.costs.services import demo_samples, ledger
 from fleet.localcluster.controllers import nodes
 from fleet.models import (
-    InstancePrice,
     LedgerRow,
     Node,
     UnpricedHour,
-    Workload,
-    WorkloadHour,
 )
-from fleet.observation.services import record
-from fleet.observation.services.record import FullListing
-from fleet.prices.services import catalogue as prices
 from portal.accounts.models import User
-from portal.accounts.policy import SYSTEM
 from portal.management.demo import sample_deployments as samples
-from tests.deployments.world import World, make_versions
-from tests.fleet.objects import pod, stamp
+from tests.deployments.advice.demo_cluster import A10G, HOUR, Demo
+from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-HOUR = timedelta(hours=1)
-A10G, SPOT = Decimal("1.006"), Decimal("0.4024")
-PARTS = {"weights": 4, "activations": 20, "runtime": 450}
-PLACES = {"classifier": ("demo-a10g-1", "demo-a10g-2"), "archive": ("demo-a10g-3",)}
+SPOT = Decimal("0.4024")
 pytestmark = pytest.mark.django_db
-
-
-class Demo:
-    """What `sample_start` does, without its waits, on a cluster that is told what it has."""
-
-    def __init__(self, world: World, *, minutes: int = 35, seals: bool = False) -> None:
-        """The pods start so many minutes after the nodes were first seen, on the hour."""
-        self.world = world
-        self.start = _hour(world.clock.at) + HOUR
-        world.clock.at = self.start + HOUR / 2
-        self.pods_from = self.start + timedelta(minutes=minutes)
-        InstancePrice.objects.all().delete()
-        prices.load_catalogue(actor=SYSTEM)
-        self.team = samples.make_team()
-        self.places = dict(PLACES)
-        self.observe(pods=False)
-        self._serve()
-        world.clock.at = self.pods_from
-        self.observe()
-        if seals:
-            ledger.seal_due()
-        samples.write_history(cluster_id=world.cluster_id)
-
-    def _serve(self) -> None:
-        world = self.world
-        version = make_versions(self.team, world.member)[0]
-        version.signature, version.vram_estimate_mib = {"vram_parts_mib": PARTS}, 474
-        version.save()
-        world.store.lay_out(version)
-        samples.request_missing(actor=world.member, version=version, cluster_id=world.cluster_id)
-        samples.approve_waiting(actor=world.lead)
-        world.work()
-        for name in PLACES:
-            world.cluster.make_ready(f"{name}-r1")
-            world.reconcile_now(Deployment.objects.get(name=name))
-
-    def observe(self, *, pods: bool = True) -> None:
-        """A full listing at this moment."""
-        items = [self._node(machine) for machine in (*nodes.SIMULATED, *nodes.SAMPLES)]
-        running = [
-            pod(
-                f"{name}-r1-{place}",
-                namespace="samples",
-                workload=f"{name}-r1",
-                node_name=place,
-                created=self.pods_from,
-                scheduled=self.pods_from,
-            )
-            for name, places in self.places.items()
-            for place in places
-        ]
-        record.replace_all(
-            cluster_id=self.world.cluster_id,
-            nodes=FullListing(items, 50),
-            pods=FullListing(running if pods else [], 50),
-            at=self.world.clock.at,
-        )
-
-    def _node(self, machine: nodes.Machine) -> dict[str, Any]:
-        node = nodes.node_of(machine, is_simulated=True)
-        node["metadata"] |= {
-            "uid": f"uid-{machine.name}",
-            "resourceVersion": "9",
-            "creationTimestamp": stamp(self.start),
-        }
-        return node
-
-    def move_to(self, at: datetime) -> None:
-        """Listed at that moment, and every hour that ended is sealed."""
-        self.world.clock.at = at
-        self.observe()
-        ledger.seal_due()
-        self._read()
-
-    def _read(self) -> None:
-        """The readings of every hour that pods held GPUs, without requests."""
-        for workload in Workload.objects.filter(team=self.team):
-            held = LedgerRow.objects.filter(workload_name=workload.name, is_demo=False)
-            for hour in held.values_list("hour", flat=True).distinct():
-                begin = max(self.pods_from, hour)
-                WorkloadHour.objects.get_or_create(
-                    workload=workload,
-                    start=hour,
-                    defaults={"observed_ms": (hour + HOUR - begin) // timedelta(milliseconds=1)},
-                )
-
-    def spent(self, hour: datetime, **of: Any) -> Decimal:
-        rows = LedgerRow.objects.filter(hour=hour, **of)
-        return Decimal(rows.aggregate(total=Sum("cost_amount"))["total"] or 0).quantize(A10G)
 
 
 @pytest.fixture
@@ -239,7 +137,7 @@ def test_a_second_start_adds_nothing(demo: Demo) -> None:
     before = LedgerRow.objects.count(), Deployment.objects.count(), ChangeRequest.objects.count()
 
     samples.make_team()
-    version = Deployment.objects.filter(team=demo.team)[0].stable_revision.version  # type: ignore[union-attr]
+    version = Deployment.objects.filter(team=demo.team)[0].stable_revision.version
     world = demo.world
     assert demo_samples.have_history(samples.TEAM)
     assert not samples.request_missing(
@@ -286,10 +184,6 @@ def _advice() -> list[tuple[str, str, Decimal]]:
 
 def _month(usd_per_hour: Decimal) -> Decimal:
     return (usd_per_hour * 730).quantize(Decimal("0.01"))
-
-
-def _hour(at: datetime) -> datetime:
-    return at.replace(minute=0, second=0, microsecond=0)
 
 
 def test_nodes_of_the_samples_are_there_only_with_them() -> None:

@@ -49,7 +49,7 @@ def test_the_api_has_the_notices_of_each_node(admin: Client, node: Node) -> None
 
     assert listed["notices"] == details["notices"]
     fault, reclaim = details["notices"]
-    assert (fault["kind"], fault["xid"], fault["source"]) == (
+    assert (fault["kind"], fault["xid"], fault["reported_by"]) == (
         "gpu-fault",
         79,
         "AcceleratedHardwareReady",

@@ -16,7 +16,7 @@ class Notice(Answer):
     kind: str
     title: str
     detail: str
-    source: str
+    reported_by: str
     xid: int | None
 
 
