@@ -25,6 +25,8 @@ from portal.management.demo.samples import CONFIGURATION, MODEL
 
 _LONGEST_WAIT_SECONDS: Final = 600
 _UPLOAD_SECONDS: Final = 60
+_LOOK_SECONDS: Final = 0.5
+_pause = time.sleep
 _MODEL_NAME: Final = "filetype"
 
 T = TypeVar("T")
@@ -102,5 +104,5 @@ def _wait(what: str, is_there: Callable[[], T]) -> T:
     while not (there := is_there()):
         if time.monotonic() > deadline:
             raise NotMade(f"{what} not there after {_LONGEST_WAIT_SECONDS} s.")
-        time.sleep(0.5)
+        _pause(_LOOK_SECONDS)
     return there

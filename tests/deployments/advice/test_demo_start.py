@@ -67,7 +67,7 @@ def test_a_fresh_demo_gets_its_samples_once(
     demo: Demo, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = Workers(demo)
-    monkeypatch.setattr(sample_start.time, "sleep", workers.work)
+    monkeypatch.setattr(sample_start, "_pause", workers.work)
 
     said = sample_start.run(folder)
     again = sample_start.run(folder)
@@ -93,13 +93,13 @@ def test_a_start_that_ended_half_way_is_continued(
     def stop(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sample_start.time, "sleep", stop)
+    monkeypatch.setattr(sample_start, "_pause", stop)
     with pytest.raises(KeyboardInterrupt):
         sample_start.run(folder)
     assert ModelVersion.objects.get(model__team__slug="samples").state == VersionState.VERIFYING
     assert not demo_samples.have_history("samples")
 
-    monkeypatch.setattr(sample_start.time, "sleep", Workers(demo).work)
+    monkeypatch.setattr(sample_start, "_pause", Workers(demo).work)
     sample_start.run(folder)
 
     assert ModelVersion.objects.filter(model__team__slug="samples").count() == 1
@@ -119,7 +119,7 @@ def test_a_machine_with_gpus_of_its_own_gets_none(demo: Demo, folder: Path) -> N
 def test_what_does_not_come_is_named(
     demo: Demo, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_start.time, "sleep", lambda _: None)
+    monkeypatch.setattr(sample_start, "_pause", lambda _: None)
     monkeypatch.setattr(sample_start, "_LONGEST_WAIT_SECONDS", 0)
 
     with pytest.raises(sample_start.NotMade, match="a verified sample model not there after 0 s"):
