@@ -62,7 +62,7 @@ def test_the_page_says_of_how_much_of_the_gpu_time_it_is(admin: Client) -> None:
     # Its GPU time of the day, the running estimate included.
     shown = page(admin.get("/costs?group=team&start=2026-11-21&end=2026-11-21"))
 
-    assert shown.row("vision")["Energy"] == "0.25 kWh of 46% of its GPU time"
+    assert shown.row("vision")["Energy"] == "0.25 kWh 46% measured"
     assert shown.row("nlp")["Energy"] == "not known"
 
 
