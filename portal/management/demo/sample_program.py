@@ -10,12 +10,20 @@ import django
 
 
 def main() -> int:
+    try:
+        return _run(Path(sys.argv[1]))
+    except KeyboardInterrupt:
+        # Ctrl-C ends the whole demo, which says so; the next start continues here.
+        return 130
+
+
+def _run(folder: Path) -> int:
     django.setup()
     logging.disable(logging.INFO)
     from portal.management.demo import sample_start  # noqa: PLC0415  after django.setup()
 
     try:
-        print(f"  samples   {sample_start.run(Path(sys.argv[1]))}", flush=True)
+        print(f"  samples   {sample_start.run(folder)}", flush=True)
     except sample_start.NotMade as problem:
         print(f"  samples   not complete, the next start continues: {problem}", flush=True)
         return 1

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import httpx
+from django.db import DatabaseError
 
 from deployments.advice.services import refresh
 from deployments.models import ModelVersion
@@ -46,7 +47,7 @@ def run(folder: Path) -> str:
         return "none, because this machine has GPUs of its own"
     try:
         _make(cluster_id, folder)
-    except (DomainError, httpx.HTTPError) as error:
+    except (DomainError, httpx.HTTPError, DatabaseError) as error:
         raise NotMade(str(error)) from error
     return f"team {samples.TEAM}: two deployments with three weeks of made-up use; see Advice"
 
