@@ -9,7 +9,7 @@ from fleet.budgets.services import alerts
 from fleet.costs.services import ledger, open_hours
 from fleet.observation.services import sweep
 from fleet.prices.services import refresh as price_refresh
-from fleet.telemetry.services import days, poll, rollups
+from fleet.telemetry.services import days, energy, poll, rollups
 
 
 @shared_task(name="fleet.observe_clusters", time_limit=120)
@@ -50,6 +50,11 @@ def thin_samples() -> None:
     rollups.thin()
     days.sum_up_finished()
     days.sum_up_running()
+
+
+@shared_task(name="fleet.read_energy", time_limit=300)
+def read_energy() -> None:
+    energy.read_due()
 
 
 @shared_task(name="fleet.sweep_actions", time_limit=420)

@@ -94,6 +94,7 @@ beat_schedule = {
     "sweep fleet actions": _every("fleet.sweep_actions", 5),
     "sweep budgets": _every("fleet.sweep_budgets", 300),
     "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
+    "read energy": _every("fleet.read_energy", 300),
     "thin samples": _every("fleet.thin_samples", 600),
     **{f"heartbeat of {queue}": _heartbeat(queue) for queue in QUEUES},
 }

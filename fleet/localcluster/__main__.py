@@ -56,6 +56,9 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         "--own-envoy", action="store_true", help="run the gateway's Envoy as a child, too"
     )
     parser.add_argument(
+        "--sample-nodes", action="store_true", help="add the simulated nodes of the demo's samples"
+    )
+    parser.add_argument(
         "--no-controllers", action="store_true", help="serve the API only; nothing runs"
     )
     parser.add_argument(
@@ -146,6 +149,7 @@ def _parts(store: Store, options: argparse.Namespace) -> Iterator[Agents | Contr
             gateway_port=options.gateway_port,
             s3=S3Settings.from_environment(endpoint_url=options.s3_endpoint),
             has_own_envoy=options.own_envoy,
+            has_sample_nodes=options.sample_nodes,
         )
     yield ControllerManager(store)
 

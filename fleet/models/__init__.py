@@ -23,7 +23,7 @@ from fleet.models.metering import (
     SealedHour,
     UnpricedHour,
 )
-from fleet.models.telemetry import MetricSample, WorkloadHour, WorkloadMinute
+from fleet.models.telemetry import EnergyReading, MetricSample, WorkloadHour, WorkloadMinute
 
 __all__ = [
     "GPU_PPM",
@@ -33,6 +33,7 @@ __all__ = [
     "CallerReading",
     "Cluster",
     "ClusterKind",
+    "EnergyReading",
     "FleetAction",
     "GpuLease",
     "InstancePrice",

@@ -162,6 +162,8 @@ class UsageSum(models.Model):
     observed_ms = models.BigIntegerField()
     gpu_busy_ms = models.BigIntegerField()
     gpu_busy_source = models.CharField(max_length=10, blank=True)
+    energy_mj = models.BigIntegerField(null=True)
+    energy_ms = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         abstract = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from fleet.models.clusters import Pod, Workload
+from fleet.models.clusters import Cluster, Pod, Workload
 
 
 class Counters(models.Model):
@@ -86,9 +86,26 @@ class WorkloadMinute(Rollup):
 
 class WorkloadHour(Rollup):
     is_demo = models.BooleanField(default=False)
+    # Of its GPUs, from dcgm-exporter; null: not known. `energy_ms` is the GPU time that was measured.
+    energy_mj = models.BigIntegerField(null=True)
+    energy_ms = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workload", "start"], name="one_per_hour")]
 
     def __str__(self) -> str:
         return f"{self.workload_id} {self.start:%Y-%m-%d %H}h"
+
+
+class EnergyReading(models.Model):
+    """An hour of a cluster whose energy was read from its Prometheus."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    hour = models.DateTimeField()
+    read_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "hour"], name="energy_read_once")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.hour:%Y-%m-%d %H}h"

@@ -16,6 +16,7 @@ import pytest
 from deployments.changes.services import requests
 from deployments.models import CallerKey, ChangeRequest, Deployment, ModelVersion, Rollout
 from deployments.registry.gateways.object_store import S3Store
+from fleet.models import FleetAction, Node
 from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.accounts.scopes import Scope
@@ -28,9 +29,23 @@ from tests.deployments import golden_requests as golden
 from tests.deployments.callers.test_open_is_stated import with_keys
 from tests.deployments.uploading import People
 from tests.deployments.world import World
+from tests.fleet.actions.conftest import Hands, admin, hands, lead, node
+from tests.fleet.conftest import catalogue, cluster, detector, kube, vision
 
-__all__ = ["sign_in"]
+__all__ = [
+    "admin",
+    "catalogue",
+    "cluster",
+    "detector",
+    "hands",
+    "kube",
+    "lead",
+    "node",
+    "sign_in",
+    "vision",
+]
 _SCIENTIST, _LEAD, _API = "guide-data-scientist", "guide-team-lead", "guide-api"
+_PLATFORM = "guide-platform-engineer"
 
 
 class Reader:
@@ -188,6 +203,30 @@ def test_the_guide_for_leads(world: World) -> None:
     by_deployment, by_model = guide.next("cost"), guide.next("cost")
     assert (by_deployment.code, by_model.code) == (0, 0), by_model.err
     assert guide.next("alerts").code == 0
+    assert guide.is_at_the_end()
+
+
+def test_the_guide_for_platform_engineers(
+    node: Node, lead: User, admin: User, hands: Hands, sign_in: Callable[[User], str]
+) -> None:
+    """Its commands of `manage.py` are run by tests/portal/install/test_documents.py."""
+    guide = Reader(_PLATFORM)
+    sign_in(lead)
+    assert "node-1" in guide.next("nodes").out
+    requested = guide.next("node", "drain")
+    assert requested.code == 0, requested.err
+    action = FleetAction.objects.get()
+    assert (action.kind, action.parameters["deadline_minutes"]) == ("drain", 30)
+    assert "drain" in guide.next("fleet-actions").out
+    number = str(action.pk)
+    assert "is submitted" in guide.next("fleet-action", "show", stdin=None, **{"7": number}).out
+    sign_in(admin)
+    approved = guide.next("fleet-action", "approve", stdin=Terminal("y\n"), **{"7": number})
+    assert approved.code == 0, approved.err
+    assert "is approved" in approved.out
+
+    shared, days = guide.next("cost"), guide.next("unusual-days")
+    assert (shared.code, days.code) == (0, 0), shared.err
     assert guide.is_at_the_end()
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ SCALARS = {
     float: {"number", "integer"},
     Decimal: {"string"},
     datetime: {"string"},
+    date: {"string"},
 }
 
 

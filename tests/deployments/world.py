@@ -206,7 +206,7 @@ def make_world(cluster_calls: RecordingCluster, moving_clock: Clock) -> World:
     namespace = {"metadata": {"name": "vision"}}
     cluster_calls.objects["Namespace", "", "vision"] = namespace
     cluster_calls.objects["Namespace", "", "vision"]["metadata"]["generation"] = 1
-    versions = _versions(team, people["member"])
+    versions = make_versions(team, people["member"])
     memory_store = MemoryStore()
     for version in versions:
         memory_store.lay_out(version)
@@ -222,7 +222,7 @@ def make_world(cluster_calls: RecordingCluster, moving_clock: Clock) -> World:
     )
 
 
-def _versions(team: Team, user: User) -> list[ModelVersion]:
+def make_versions(team: Team, user: User) -> list[ModelVersion]:
     at = clock.now()
     model = Model.objects.create(
         team=team, name="detector", created_by=user, created_at=at, changed_at=at

@@ -29,8 +29,9 @@ def free_port() -> int:
 class DemoProcess:
     """`make demo`'s own program with a folder and ports of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, has_samples: bool = False) -> None:
         self.folder = folder
+        self.has_samples = has_samples
         self.output = folder.parent / f"{folder.name}.output"
         self.process: subprocess.Popen[bytes] | None = None
         # Of the MLflow server that it imports from, which a test starts when it needs it.
@@ -38,6 +39,8 @@ class DemoProcess:
 
     def start(self, *, port: int | None = 0) -> None:
         command = [sys.executable, "-m", "portal.management.demo", "--data-dir", str(self.folder)]
+        if not self.has_samples:
+            command.append("--no-samples")
         if port is not None:
             command += ["--port", str(port)]
         own = ("SLIPWAY_", "AWS_", "DJANGO_", "PYTEST_")

@@ -18,6 +18,7 @@ from slipway_client.resources.alerts import Alerts
 from slipway_client.resources.changes import Changes
 from slipway_client.resources.costs import Costs
 from slipway_client.resources.deployments import Deployments
+from slipway_client.resources.fleet import Fleet
 from slipway_client.resources.imports import Imports
 from slipway_client.resources.models import Models
 from slipway_client.resources.names import parse_model
@@ -64,6 +65,7 @@ class Client:
         self.rollouts = Rollouts(self._connection)
         self.costs = Costs(self._connection)
         self.alerts = Alerts(self._connection)
+        self.fleet = Fleet(self._connection)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"

@@ -10,7 +10,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Hashable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, TypeVar, Union, cast
@@ -58,6 +58,7 @@ def _decode_list(item: Any, value: object, place: str) -> tuple[Any, ...]:
 def _decode_plain(hint: Any, value: object, place: str) -> Any:
     parsers: dict[Any, Callable[[str], Any]] = {
         datetime: datetime.fromisoformat,
+        date: date.fromisoformat,
         Decimal: Decimal,
     }
     if hint in parsers:

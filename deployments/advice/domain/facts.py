@@ -23,7 +23,8 @@ _KNOWN: Final = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """One hour that the ledger charged. `observed_ms` is pod time whose counters were read; 0: a gap.
+    """One hour that the ledger charged. `observed_ms` is pod time whose counters were read; 0: a gap. `held_ms`
+    is the part of the hour in which a pod held its GPUs: less than all of it where it started meanwhile.
 
     `busy_ms` is the GPU time of the pods together: above an hour with several replicas.
     """
@@ -34,10 +35,13 @@ class Hour:
     requests: int = 0
     observed_ms: int = 0
     busy_ms: int = 0
+    held_ms: int = HOUR_MS
+    # Sample history of the demo.
+    is_made_up: bool = False
 
     @property
     def is_known(self) -> bool:
-        return self.observed_ms >= HOUR_MS * _OBSERVED
+        return self.observed_ms > 0 and self.observed_ms >= self.held_ms * _OBSERVED
 
     @property
     def is_quiet(self) -> bool:
@@ -87,6 +91,11 @@ class DeploymentFacts:
         return _hours(self.since, self.until)
 
     @property
+    def made_up_hours(self) -> int:
+        """Of the last week."""
+        return sum(hour.is_made_up for hour in self.last_week())
+
+    @property
     def runs_always(self) -> bool:
         """Charged for every hour of the last week, at a known price, and seen in nearly all of them."""
         return _is_complete(self.last_week(), WEEK_HOURS)
@@ -110,6 +119,7 @@ class NodeFacts:
     usd_per_hour_amount: Decimal | None
     idle_hours: int
     held_hours: int
+    made_up_hours: int = 0
 
 
 def mean_utilisation(hours: Iterable[Hour]) -> float | None:

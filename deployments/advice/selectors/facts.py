@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from django.db.models import Max
 
 from deployments.advice.domain import synthetic
-from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour, NodeFacts, SpotPrice
+from deployments.advice.domain.facts import (
+    HOUR_MS,
+    WEEK_HOURS,
+    DeploymentFacts,
+    Hour,
+    NodeFacts,
+    SpotPrice,
+)
 from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest, Deployment, Revision
 from deployments.preflight.services import cost, gpu_advice
@@ -76,8 +83,9 @@ def list_deployments(
         of_callers = synthetic.without(
             [(hour.start, hour.requests) for hour in own], sent.get(deployment.pk, {})
         )
+        gpus = _whole_gpus(shares, deployment)
         known = [
-            _hour(hour, requests)
+            _hour(hour, requests, gpus)
             for hour, requests in zip(own, of_callers, strict=True)
             if hour.start >= since
         ]
@@ -98,6 +106,7 @@ def list_nodes() -> Iterator[tuple[NodeHours, NodeFacts]]:
             usd_per_hour_amount=node.usd_per_hour_amount,
             idle_hours=min(node.idle_hours, WEEK_HOURS),
             held_hours=node.held_hours,
+            made_up_hours=min(node.made_up_hours, WEEK_HOURS),
         )
         yield node, facts
 
@@ -191,7 +200,15 @@ def _changed(team: Team) -> dict[int, datetime]:
     return {pk: at for pk, at in latest.order_by() if at is not None}
 
 
-def _hour(charged: ChargedHour, requests: int) -> Hour:
+def _whole_gpus(shares: SharesByCluster, deployment: Deployment) -> int:
+    """Of one replica; 0 for a part of a GPU, and for several nodes."""
+    spec = spec_of(deployment)
+    share = cost.find_gpu_share(shares.of(deployment.cluster_id), spec)
+    is_whole = share is not None and share.sharing == "whole" and spec.nodes == 1
+    return spec.gpus if is_whole else 0
+
+
+def _hour(charged: ChargedHour, requests: int, gpus: int) -> Hour:
     return Hour(
         start=charged.start,
         cost_amount=charged.cost_amount,
@@ -199,4 +216,6 @@ def _hour(charged: ChargedHour, requests: int) -> Hour:
         requests=requests,
         observed_ms=charged.observed_ms,
         busy_ms=charged.busy_ms,
+        held_ms=min(HOUR_MS, charged.gpu_ms // gpus) if gpus else HOUR_MS,
+        is_made_up=charged.is_made_up,
     )

@@ -12,6 +12,7 @@ from deployments.alerts.domain.kinds import (
     cost_anomaly,
     gpu_memory,
     idle_gpus,
+    node_notices,
     queue_depth,
     slo_burn,
 )
@@ -24,6 +25,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         queue_depth.KIND,
         gpu_memory.KIND,
         idle_gpus.KIND,
+        node_notices.RECLAIM,
+        node_notices.FAULT,
         cluster_unreachable.KIND,
         budget.KIND,
         cost_anomaly.KIND,

@@ -15,6 +15,7 @@ from deployments.alerts.domain.kinds import (
     cost_anomaly,
     gpu_memory,
     idle_gpus,
+    node_notices,
     queue_depth,
     slo_burn,
 )
@@ -27,6 +28,8 @@ from deployments.states import HealthVerdict, TargetMetric
 from deployments.targets.domain import metrics
 from deployments.targets.selectors import targets
 from fleet.budgets.selectors import months
+from fleet.capacity.selectors import notices
+from fleet.capacity.selectors.notices import DeploymentKey
 from fleet.clusters.selectors import clusters
 from fleet.costs.selectors import anomalies
 from fleet.gpus.domain.intervals import hour_of
@@ -58,6 +61,7 @@ def all_signals(*, at: datetime) -> Iterator[Signal]:
     )
     yield from _targets(at)
     yield from _of_workloads(live, at)
+    yield from _nodes(live)
     yield from _clusters(live, at)
     yield from _budgets()
     yield from _costs(live, at)
@@ -115,6 +119,33 @@ def _of_workloads(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
             # Of this revision: what its successor does is another alert.
             subject_key = f"deployment {row.pk} {key.name}"
             yield _of_deployment(kind.code, row, subject_key, title, finding, page=page)
+
+
+def _nodes(live: Sequence[Deployment]) -> Iterator[Signal]:
+    """Of all revisions of each: what takes a candidate's pods may take stable's next."""
+    noticed = {node.id: node for node in notices.list_nodes()}
+    exposed = notices.exposed(noticed)
+    for row in live:
+        key = DeploymentKey(row.cluster_id, row.namespace, row.name)
+        pods = exposed.get(key, notices.NOT_EXPOSED)
+        facts = [
+            node_notices.NodeFacts(
+                noticed[pk].name,
+                noticed[pk].capacity_type,
+                noticed[pk].notices,
+                replicas=count,
+                all_replicas=pods.pods,
+            )
+            for pk, count in sorted(pods.on_nodes.items())
+        ]
+        for kind, finding in (
+            (node_notices.RECLAIM, node_notices.decide_reclaim(facts)),
+            (node_notices.FAULT, node_notices.decide_fault(facts)),
+        ):
+            title = f"{kind.label}: {row}"
+            yield _of_deployment(
+                kind.code, row, f"deployment {row.pk}", title, finding, page="deployment"
+            )
 
 
 def _clusters(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from fleet.capacity.api.serializers import GpuSerializer
+from fleet.capacity.api.serializers import GpuSerializer, NoticeSerializer
 from portal.api.base_serializer import Serializer, dollars
 
 
@@ -51,6 +51,7 @@ class NodeDetailsSerializer(Serializer):
     price_date = serializers.DateField(source="price.valid_from", default=None, allow_null=True)
     conditions = ConditionSerializer(many=True)
     taints = TaintSerializer(many=True)
+    notices = NoticeSerializer(many=True)
     gpus = GpuSerializer(many=True, source="tiles")
     first_seen_at = serializers.DateTimeField(source="node.first_seen_at")
     last_seen_at = serializers.DateTimeField(source="node.last_seen_at")

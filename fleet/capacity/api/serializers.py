@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from fleet.observation.domain.node_notices import NoticeKind
 from portal.api.base_serializer import Serializer, dollars
 
 
@@ -42,6 +43,19 @@ class GpuSerializer(Serializer):
     free_ppm = serializers.IntegerField()
 
 
+class NoticeSerializer(Serializer):
+    kind = serializers.ChoiceField(
+        choices=[(kind.value, kind.value) for kind in NoticeKind],
+        help_text="reclaim: the provider takes the node back; removal: something else removes it; gpu-fault: a GPU of it is faulty",
+    )
+    title = serializers.CharField()
+    detail = serializers.CharField()
+    reported_by = serializers.CharField(source="source", help_text="what said so")
+    xid = serializers.IntegerField(
+        allow_null=True, help_text="NVIDIA's number of the error; null: another fault, or none"
+    )
+
+
 class NodeSerializer(Serializer):
     id = serializers.IntegerField()
     cluster_id = serializers.IntegerField()
@@ -59,8 +73,10 @@ class NodeSerializer(Serializer):
     usd_per_hour_amount = dollars(allow_null=True)
     idle_usd_per_hour_amount = dollars(allow_null=True)
     gpus = GpuSerializer(many=True, source="tiles")
+    notices = NoticeSerializer(many=True)
     last_seen_at = serializers.DateTimeField()
 
 
 class NodeFilterSerializer(Serializer):
     cluster = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+    name = serializers.CharField(required=False, max_length=253, help_text="exactly this one")

@@ -49,6 +49,7 @@ class NodesView(GenericAPIView[Node]):
     )
     def get(self, request: Request) -> Response:
         query = read_query(NodeFilterSerializer, request)
-        page = self.paginate_queryset(nodes.list_present(cluster_id=query.get("cluster"))) or []
+        found = nodes.list_present(cluster_id=query.get("cluster"), name=query.get("name", ""))
+        page = self.paginate_queryset(found) or []
         views = overview.list_nodes(actor=actor_of(request), ids=[node.pk for node in page])
         return self.get_paginated_response(self.get_serializer(views, many=True).data)

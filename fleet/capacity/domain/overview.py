@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from fleet.observation.domain.node_notices import Notice
+
 OTHER_TEAM = "other team"
 
 
@@ -59,6 +61,7 @@ class NodeView:
     usd_per_hour_amount: Decimal | None
     tiles: tuple[GpuTile, ...]
     last_seen_at: datetime
+    notices: tuple[Notice, ...] = ()
 
     @property
     def free_gpus(self) -> Decimal:

@@ -9,13 +9,14 @@ from typing import Final
 from django.db.models import QuerySet
 
 from fleet.capacity.domain.overview import GpuTile
-from fleet.capacity.selectors import overview
+from fleet.capacity.selectors import notices, overview
 from fleet.gpus.domain import shares
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
 from fleet.models import Node
 from fleet.observation.domain import node_health
 from fleet.observation.domain.node_health import Condition, Taint
+from fleet.observation.domain.node_notices import Notice
 from portal.accounts.policy import Actor
 from portal.core import clock
 from portal.core.errors import NotFound
@@ -46,6 +47,7 @@ class NodeDetails:
     conditions: tuple[Condition, ...]
     taints: tuple[Taint, ...]
     tiles: tuple[GpuTile, ...]
+    notices: tuple[Notice, ...]
 
     @property
     def problems(self) -> tuple[Condition, ...]:
@@ -84,6 +86,7 @@ def details(*, actor: Actor, node_id: int) -> NodeDetails:
         conditions=node_health.read_conditions(node.conditions),
         taints=node_health.read_taints(node.taints),
         tiles=() if node.gone_at else views[0].tiles,
+        notices=notices.of_node(node),
     )
 
 

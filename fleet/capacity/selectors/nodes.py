@@ -7,6 +7,8 @@ from django.db.models import QuerySet
 from fleet.models import Node
 
 
-def list_present(*, cluster_id: int | None = None) -> QuerySet[Node]:
+def list_present(*, cluster_id: int | None = None, name: str = "") -> QuerySet[Node]:
     nodes = Node.objects.filter(gone_at=None, gpu_count__gt=0)
-    return nodes if cluster_id is None else nodes.filter(cluster_id=cluster_id)
+    if cluster_id is not None:
+        nodes = nodes.filter(cluster_id=cluster_id)
+    return nodes.filter(name=name) if name else nodes

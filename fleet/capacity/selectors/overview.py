@@ -21,6 +21,7 @@ from fleet.capacity.domain.overview import (
     NodeView,
     PendingPod,
 )
+from fleet.capacity.selectors import notices
 from fleet.costs.domain.results import UNATTRIBUTED
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.domain.shares import GPU_PPM
@@ -197,6 +198,7 @@ def _node(node: Node, holders: list[Holder], book: PriceBook) -> NodeView:
         usd_per_hour_amount=price.usd_per_hour_amount if price else None,
         tiles=tuple(place_holders(holders, node.gpu_count)),
         last_seen_at=node.last_seen_at,
+        notices=notices.of_node(node),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -16,6 +16,7 @@ from fleet.capacity.domain.overview import (
     NodeSummary,
     NodeView,
 )
+from fleet.capacity.selectors.notices import NoticedNode
 
 # Of each pool, and of all together: a pool with more has pages of its own.
 _NODES_OF_A_POOL = 24
@@ -24,7 +25,8 @@ _FEWEST = 4
 NODES_PER_PAGE = 60
 _LEVELS = 5
 _WHOLE_PPM = 1_000_000
-_CELLS = tuple(f'<i class="h{level}"></i>' for level in range(_LEVELS))
+# The last one is a node with a notice, however much of it is held.
+_CELLS = tuple(f'<i class="h{level}"></i>' for level in range(_LEVELS + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,14 @@ class Pool:
     @property
     def map_label(self) -> str:
         free, full = self.map_levels.count(0), self.map_levels.count(_LEVELS - 1)
-        some = len(self.map_levels) - free - full
-        return f"{self.node_count} nodes: {free} free, {some} partly held, {full} held"
+        some = len(self.map_levels) - free - full - self.noticed_nodes
+        label = f"{self.node_count} nodes: {free} free, {some} partly held, {full} held"
+        return f"{label}, {self.noticed_nodes} with a notice" if self.noticed_nodes else label
+
+    @property
+    def noticed_nodes(self) -> int:
+        """Of the map."""
+        return self.map_levels.count(_LEVELS)
 
     @property
     def key(self) -> str:
@@ -94,6 +102,7 @@ class Pool:
 class Board:
     overview: FleetOverview
     pools: Sequence[Pool]
+    noticed: Sequence[NoticedNode] = ()
 
     @property
     def allocated_percent(self) -> Decimal | None:
@@ -141,17 +150,25 @@ def select(
     return Selection(groups, 0, each)
 
 
-def build(overview: FleetOverview, selection: Selection, views: Sequence[NodeView]) -> Board:
+def build(
+    overview: FleetOverview,
+    selection: Selection,
+    views: Sequence[NodeView],
+    noticed: Sequence[NoticedNode] = (),
+) -> Board:
     """Pools with the most idle GPUs first. `views` are the nodes of the selection."""
     by_name = {(view.cluster_id, view.name): view for view in views}
-    pools = [_pool(nodes, selection, by_name) for nodes in selection.groups.values()]
-    return Board(overview, sorted(pools, key=lambda pool_row: (-pool_row.free_gpus, pool_row.key)))
+    marked = {node.id for node in noticed}
+    pools = [_pool(nodes, selection, by_name, marked) for nodes in selection.groups.values()]
+    pools.sort(key=lambda pool_row: (-pool_row.free_gpus, pool_row.key))
+    return Board(overview, pools, noticed)
 
 
 def _pool(
     nodes: Sequence[NodeSummary],
     selection: Selection,
     views: Mapping[tuple[int, str], NodeView],
+    marked: Collection[int],
 ) -> Pool:
     first = nodes[0]
     prices = [node.usd_per_hour_amount for node in nodes]
@@ -172,7 +189,9 @@ def _pool(
         free_gpus=Decimal(sum(node.free_ppm for node in nodes)) / _WHOLE_PPM,
         usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices) else None,
         rows=[NodeRow(node, parts_of(node.tiles)) for node in shown],
-        map_levels=[_map_level(node) for node in nodes] if len(shown) < len(nodes) else (),
+        map_levels=[_LEVELS if node.id in marked else _map_level(node) for node in nodes]
+        if len(shown) < len(nodes)
+        else (),
     )
 
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from fleet.capacity.selectors import overview
+from fleet.capacity.selectors import notices, overview
 from fleet.capacity.web import board
 from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
@@ -31,7 +31,8 @@ def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
     page = _page(request) if pool else 1
     selection = board.select(fleet, pool=pool, only_idle=only_idle, page=page)
     views = overview.list_nodes(actor=user, ids=selection.shown)
-    shown = board.build(fleet, selection, views)
+    noticed = notices.list_nodes(cluster_id=cluster.id if cluster else None)
+    shown = board.build(fleet, selection, views, noticed)
     has_more = bool(pool) and any(
         row.node_count > page * board.NODES_PER_PAGE for row in shown.pools
     )

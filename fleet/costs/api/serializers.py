@@ -52,6 +52,10 @@ class CostRowSerializer(Serializer):
     )
     usd_per_1m_tokens_amount = dollars(allow_null=True)
     previous_amount = dollars(allow_null=True)
+    energy_kwh = dollars(
+        allow_null=True, help_text="of its GPUs, where dcgm-exporter measures it; null: not known"
+    )
+    energy_gpu_hours = dollars(help_text="the GPU time that `energy_kwh` was measured in")
     idle_amount = dollars(help_text="its part of idle, where idle is shared; not in `amount`")
     change_ratio = serializers.FloatField(allow_null=True)
 

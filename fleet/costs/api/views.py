@@ -54,6 +54,7 @@ _TABLE_COLUMNS = (
     "cost_per_1m_tokens_usd",
     "tokens",
     "idle_share_usd",
+    "energy_kwh",
 )
 
 
@@ -204,4 +205,5 @@ def _table_line(row: CostRow) -> list[object]:
         row.usd_per_1m_tokens_amount,
         row.tokens,
         row.idle_amount,
+        row.energy_kwh,
     ]

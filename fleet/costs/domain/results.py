@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from fleet.costs.domain.ledger import MICRO
+from fleet.gpus.domain.intervals import HOUR_MS
+from fleet.telemetry.domain.energy import MJ_PER_KWH
 
 ZERO = Decimal(0)
 
@@ -137,6 +139,9 @@ class CostRow:
     previous_amount: Decimal | None = None
     # Its part of idle, where idle is shared; not in the amount, nor in what is derived from it.
     idle_amount: Decimal = ZERO
+    # Of its GPUs, and the GPU time that it was measured in; None: not known.
+    energy_mj: int | None = None
+    energy_ms: int = 0
 
     @property
     def amount(self) -> Decimal:
@@ -152,6 +157,24 @@ class CostRow:
         if self.utilisation is None or self.is_unpriced:
             return None
         return (self.amount * Decimal(repr(self.utilisation))).quantize(MICRO)
+
+    @property
+    def energy_kwh(self) -> Decimal | None:
+        """In the GPU time that was measured, which may be less than all of it."""
+        if self.energy_mj is None:
+            return None
+        return (Decimal(self.energy_mj) / MJ_PER_KWH).quantize(MICRO)
+
+    @property
+    def energy_gpu_hours(self) -> Decimal:
+        return (Decimal(self.energy_ms) / HOUR_MS).quantize(MICRO)
+
+    @property
+    def energy_ratio(self) -> float | None:
+        """The part of its GPU time that the energy is of."""
+        if self.energy_mj is None or not self.gpu_hours:
+            return None
+        return min(1.0, float(self.energy_gpu_hours / self.gpu_hours))
 
     @property
     def usd_per_1k_inferences_amount(self) -> Decimal | None:

@@ -225,6 +225,8 @@ def _row(
         tokens=(group_usage.tokens or None) if group_usage else None,
         previous_amount=previous.get(total.key),
         idle_amount=idle_amount,
+        energy_mj=group_usage.energy_mj if group_usage else None,
+        energy_ms=group_usage.energy_ms if group_usage else 0,
     )
 
 

@@ -23,18 +23,25 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargedHour:
-    """All revisions of a deployment together. Cost 0 with GPU time: no price was known."""
+    """All revisions of a deployment together. Cost 0 with GPU time: no price was known. `is_made_up`: sample
+    history of the demo.
+    """
 
     start: datetime
     cost_amount: Decimal
+    # GPU share x time, of all replicas.
+    gpu_ms: int
     requests: int
     observed_ms: int
     busy_ms: int
+    is_made_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeHours:
-    """A node that exists, with its sealed hours without and with a pod on its GPUs."""
+    """A node that exists, with its sealed hours without and with a pod on its GPUs, and those of them that the demo
+    made up.
+    """
 
     uid: str
     name: str
@@ -45,6 +52,7 @@ class NodeHours:
     usd_per_hour_amount: Decimal | None
     idle_hours: int
     held_hours: int
+    made_up_hours: int = 0
 
 
 def charged_hours(
@@ -58,7 +66,11 @@ def charged_hours(
         charged = charged.filter(workload_labels__deployment__in=list(deployments))
     rows = (
         charged.values("hour", deployment=KT("workload_labels__deployment"))
-        .annotate(cost=Sum("cost_amount"))
+        .annotate(
+            cost=Sum("cost_amount"),
+            held=Sum("gpu_milliseconds"),
+            made_up=Count("pk", filter=Q(is_demo=True)),
+        )
         .order_by("hour")
     )
     for row in rows:
@@ -67,9 +79,11 @@ def charged_hours(
             ChargedHour(
                 start=row["hour"],
                 cost_amount=row["cost"],
+                gpu_ms=row["held"],
                 requests=requests,
                 observed_ms=observed,
                 busy_ms=busy,
+                is_made_up=row["made_up"] > 0,
             )
         )
     return hours
@@ -95,17 +109,18 @@ def list_nodes(*, start: datetime, end: datetime) -> list[NodeHours]:
             sealed=Count("hour", distinct=True, filter=~Q(kind=LedgerKind.ADJUSTMENT)),
             # An adjustment may say that a pod held it after all.
             held=Count("hour", distinct=True, filter=~IDLE),
+            made_up=Count("hour", distinct=True, filter=Q(is_demo=True)),
         )
         .order_by()
     )
-    counted = {row["node_uid"]: (row["sealed"], row["held"]) for row in rows}
+    counted = {row["node_uid"]: (row["sealed"], row["held"], row["made_up"]) for row in rows}
     today = clock.now().date()
     book = prices.book({node.instance_type for node in nodes}, on=today)
-    return [_node_hours(node, *counted.get(node.uid, (0, 0)), book, today) for node in nodes]
+    return [_node_hours(node, *counted.get(node.uid, (0, 0, 0)), book, today) for node in nodes]
 
 
 def _node_hours(
-    node: Node, sealed: int, held: int, book: prices.PriceBook, today: date
+    node: Node, sealed: int, held: int, made_up: int, book: prices.PriceBook, today: date
 ) -> NodeHours:
     price = book.of_node(node, today)
     return NodeHours(
@@ -118,6 +133,7 @@ def _node_hours(
         usd_per_hour_amount=price.usd_per_hour_amount if price else None,
         idle_hours=max(0, sealed - held),
         held_hours=held,
+        made_up_hours=made_up,
     )
 
 

@@ -33,6 +33,8 @@ class GroupUsage:
     observed_ms: int
     utilisation: float | None
     source: str
+    energy_mj: int | None = None
+    energy_ms: int = 0
 
 
 def by_group(
@@ -96,6 +98,7 @@ def grouping_labels(group_by: GroupBy | None) -> tuple[str, ...]:
 def _sum_up(sums: list[ReadingSum]) -> GroupUsage:
     observed = sum(one.observed_ms for one in sums)
     busy = sum(one.busy_ms for one in sums)
+    energy = [one.energy_mj for one in sums if one.energy_mj is not None]
     sources = sorted({one.source for one in sums if one.source})
     return GroupUsage(
         inferences=sum(one.inferences for one in sums),
@@ -105,4 +108,6 @@ def _sum_up(sums: list[ReadingSum]) -> GroupUsage:
         observed_ms=observed,
         utilisation=min(1.0, busy / observed) if observed else None,
         source=" and ".join(source_label(source) for source in sources),
+        energy_mj=sum(energy) if energy else None,
+        energy_ms=sum(one.energy_ms for one in sums),
     )

@@ -6,11 +6,11 @@ As in the real ledger, the rows of a node and hour sum to the price of that hour
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -19,7 +19,7 @@ from fleet.models import Cluster, LedgerKind, LedgerRow, Workload, WorkloadHour
 from fleet.telemetry.services import days
 from portal.accounts.models import Team
 
-_DAYS: Final = 20
+DAYS: Final = 20
 _HOUR: Final = timedelta(hours=1)
 _HOUR_MS: Final = 3_600_000
 _CENTS: Final = Decimal("0.000001")
@@ -27,19 +27,25 @@ _CENTS: Final = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True)
 class PastNode:
+    """`uid` is that of a node that exists; empty: it is made up like its hours."""
+
     name: str
     instance_type: str
     gpus: int
+    uid: str = ""
+    capacity_type: str = "on-demand"
 
 
 @dataclass(frozen=True, slots=True)
 class PastWorkload:
-    """`hours` are its running hours of each day, between `first_day` and `last_day` days ago."""
+    """One replica with so many GPUs on each of the nodes. `hours` are its running hours of each day, between
+    `first_day` and `last_day` days ago.
+    """
 
     team: str
     deployment: str
     revision: int
-    node: str
+    nodes: tuple[str, ...]
     gpus: int
     first_day: int
     last_day: int
@@ -61,13 +67,13 @@ _NODES: Final = (
     PastNode("local-a10g-2", "g5.xlarge", 1),
     PastNode("local-t4-1", "g4dn.12xlarge", 4),
 )
-_ALL_DAY: Final = range(24)
+ALL_DAY: Final = range(24)
 _WORKLOADS: Final = (
-    PastWorkload("vision", "ocr", 1, "local-a10g-1", 1, 20, 9, _ALL_DAY, 135_000, 21_000),
-    PastWorkload("vision", "ocr", 2, "local-a10g-1", 1, 9, 0, _ALL_DAY, 190_000, 14_000),
-    PastWorkload("vision", "defects", 1, "local-t4-1", 1, 18, 0, range(6, 20), 75_000, 33_000),
-    PastWorkload("nlp", "intent", 1, "local-a10g-2", 1, 15, 0, _ALL_DAY, 190_000, 9_000),
-    PastWorkload("nlp", "translate", 1, "local-t4-1", 2, 12, 1, range(6), 40_000, 180_000),
+    PastWorkload("vision", "ocr", 1, ("local-a10g-1",), 1, 20, 9, ALL_DAY, 135_000, 21_000),
+    PastWorkload("vision", "ocr", 2, ("local-a10g-1",), 1, 9, 0, ALL_DAY, 190_000, 14_000),
+    PastWorkload("vision", "defects", 1, ("local-t4-1",), 1, 18, 0, range(6, 20), 75_000, 33_000),
+    PastWorkload("nlp", "intent", 1, ("local-a10g-2",), 1, 15, 0, ALL_DAY, 190_000, 9_000),
+    PastWorkload("nlp", "translate", 1, ("local-t4-1",), 2, 12, 1, range(6), 40_000, 180_000),
 )
 
 
@@ -75,64 +81,99 @@ def create(*, cluster_id: int, until: datetime) -> int:
     """Create the history before the hour of `until`, once; return the number of ledger rows."""
     if LedgerRow.objects.filter(is_demo=True).exists():
         return 0
+    return _write(cluster_id, until, _NODES, _WORKLOADS)
+
+
+def extend(
+    *,
+    cluster_id: int,
+    until: datetime,
+    nodes: Sequence[PastNode],
+    workloads: Sequence[PastWorkload],
+) -> int:
+    """The same for nodes that exist, once; return the number of ledger rows."""
+    uids = [node.uid for node in nodes]
+    if LedgerRow.objects.filter(is_demo=True, node_uid__in=uids).exists():
+        return 0
+    return _write(cluster_id, until, nodes, workloads)
+
+
+def _write(
+    cluster_id: int,
+    until: datetime,
+    nodes: Sequence[PastNode],
+    workloads: Sequence[PastWorkload],
+) -> int:
     cluster = Cluster.objects.get(pk=cluster_id)
     end = until.replace(minute=0, second=0, microsecond=0)
-    hours = [end - _HOUR * n for n in range(_DAYS * 24, 0, -1)]
+    hours = [end - _HOUR * n for n in range(DAYS * 24, 0, -1)]
     with transaction.atomic():
-        rows = [row for node in _NODES for row in _ledger(cluster, node, hours, end)]
+        rows = [row for node in nodes for row in _ledger(cluster, node, workloads, hours, end)]
         LedgerRow.objects.bulk_create(rows, batch_size=500)
-        for past in _WORKLOADS:
+        for past in workloads:
             _use(cluster, past, hours, end)
         days.forget(start=hours[0])
     return len(rows)
 
 
 def _ledger(
-    cluster: Cluster, node: PastNode, hours: list[datetime], end: datetime
+    cluster: Cluster,
+    node: PastNode,
+    workloads: Sequence[PastWorkload],
+    hours: list[datetime],
+    end: datetime,
 ) -> Iterator[LedgerRow]:
     price = prices.price_of(
         instance_type=node.instance_type,
         region=cluster.region,
-        capacity_type="on-demand",
+        capacity_type=node.capacity_type,
         on=end.date(),
     )
     if price is None:
         return
+    own = [past for past in workloads if node.name in past.nodes]
     for hour in hours:
         common = {
             "hour": hour,
             "cluster_name": cluster.name,
-            "node_uid": f"demo-{node.name}",
+            "node_uid": node.uid or f"demo-{node.name}",
             "node_name": node.name,
             "instance_type": node.instance_type,
+            "capacity_type": node.capacity_type,
             "usd_per_hour_amount": price.usd_per_hour_amount,
             "price_source": price.source,
             "is_demo": True,
             "sealed_at": hour + _HOUR,
         }
-        free_gpus, free_amount = node.gpus, price.usd_per_hour_amount
-        for past in _WORKLOADS:
-            if past.node != node.name or not past.ran_at(hour, end):
-                continue
-            cost = (price.usd_per_hour_amount * past.gpus / node.gpus).quantize(_CENTS)
-            free_gpus, free_amount = free_gpus - past.gpus, free_amount - cost
-            yield LedgerRow(
-                **common,
-                kind=LedgerKind.ALLOCATED,
-                team_slug=past.team,
-                namespace=past.team,
-                workload_name=past.name,
-                workload_labels=_labels(past),
-                gpu_milliseconds=past.gpus * _HOUR_MS,
-                cost_amount=cost,
-            )
-        if free_gpus:
-            yield LedgerRow(
-                **common,
-                kind=LedgerKind.IDLE,
-                gpu_milliseconds=free_gpus * _HOUR_MS,
-                cost_amount=free_amount,
-            )
+        running = [past for past in own if past.ran_at(hour, end)]
+        yield from _rows_of(node, price.usd_per_hour_amount, running, common)
+
+
+def _rows_of(
+    node: PastNode, amount: Decimal, running: Sequence[PastWorkload], common: Mapping[str, Any]
+) -> Iterator[LedgerRow]:
+    """Of one hour; what nobody holds is idle."""
+    free_gpus, free_amount = node.gpus, amount
+    for past in running:
+        cost = (amount * past.gpus / node.gpus).quantize(_CENTS)
+        free_gpus, free_amount = free_gpus - past.gpus, free_amount - cost
+        yield LedgerRow(
+            **common,
+            kind=LedgerKind.ALLOCATED,
+            team_slug=past.team,
+            namespace=past.team,
+            workload_name=past.name,
+            workload_labels=_labels(past),
+            gpu_milliseconds=past.gpus * _HOUR_MS,
+            cost_amount=cost,
+        )
+    if free_gpus:
+        yield LedgerRow(
+            **common,
+            kind=LedgerKind.IDLE,
+            gpu_milliseconds=free_gpus * _HOUR_MS,
+            cost_amount=free_amount,
+        )
 
 
 def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datetime) -> None:
@@ -150,7 +191,10 @@ def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datet
         },
     )
     WorkloadHour.objects.bulk_create(
-        [_hour_of(workload, past, hour) for hour in ran], batch_size=500
+        [_hour_of(workload, past, hour) for hour in ran],
+        batch_size=500,
+        # What was read stays.
+        ignore_conflicts=True,
     )
 
 
@@ -168,14 +212,14 @@ def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> Workload
         request_success=requests,
         request_failure=requests // 700,
         inference_count=requests,
-        execution_count=max(requests * 5 // 8, 1),
+        execution_count=(requests * 5 + 7) // 8,
         request_duration_us=duration_us,
         queue_duration_us=duration_us * 12 // 100,
         compute_input_us=duration_us * 4 // 100,
         compute_infer_us=compute_us,
         compute_output_us=duration_us * 3 // 100,
-        observed_ms=_HOUR_MS,
-        gpu_busy_ms=min(compute_us // 1000, _HOUR_MS * past.gpus),
+        observed_ms=_HOUR_MS * len(past.nodes),
+        gpu_busy_ms=min(compute_us // 1000, _HOUR_MS * past.gpus * len(past.nodes)),
         gpu_busy_source="triton",
         is_demo=True,
     )

@@ -79,7 +79,12 @@ class CostBoard:
     @property
     def other_columns(self) -> int:
         """Of the table, beside the group and its cost with and without idle."""
-        return 8 if self.has_tokens else 6
+        return 6 + 2 * self.has_tokens + self.has_energy
+
+    @property
+    def has_energy(self) -> bool:
+        """Whether any of it was measured in the period."""
+        return any(row.energy_mj is not None for row in self.table.rows)
 
     @property
     def has_tokens(self) -> bool:

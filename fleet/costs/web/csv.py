@@ -26,6 +26,8 @@ _TABLE_HEADER = [
     "usd_per_1m_tokens",
     "previous_usd",
     "idle_share_usd",
+    "energy_kwh",
+    "energy_gpu_hours",
 ]
 _LEDGER_HEADER = [
     "hour_utc",
@@ -67,6 +69,8 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
             row.usd_per_1m_tokens_amount or "",
             "" if row.previous_amount is None else row.previous_amount,
             row.idle_amount,
+            "" if row.energy_kwh is None else row.energy_kwh,
+            row.energy_gpu_hours,
         ]
         for row in rows
     )

@@ -30,6 +30,7 @@ class Agents:
         s3: S3Settings,
         has_own_envoy: bool = False,
         kubelet_port: int = 0,
+        has_sample_nodes: bool = False,
     ) -> None:
         data_dir = data_dir.resolve()
         self._api = api
@@ -38,7 +39,8 @@ class Agents:
         self._has_own_envoy = has_own_envoy and gateway_port is not None
         self._stopping = threading.Event()
         self._gpus = nodes.detect_real()
-        self.node_names = nodes.names(self._gpus)
+        self._has_sample_nodes = has_sample_nodes
+        self.node_names = nodes.names(self._gpus, has_samples=has_sample_nodes)
         self._kubelet = Kubelet(api, nodes=self.node_names, data_dir=data_dir, s3=s3)
         self._gateway = GatewayController(api, data_dir=data_dir, port=gateway_port)
         self._threads = [
@@ -49,7 +51,7 @@ class Agents:
 
     def start(self) -> None:
         """Recover first, so that the gateway never routes to a stale address."""
-        nodes.register(self._api, self._gpus, self._kubelet_port)
+        self._register_nodes()
         self._gateway.seed()
         self._kubelet.recover()
         self._gateway.reconcile()
@@ -60,7 +62,7 @@ class Agents:
 
     def heartbeat(self) -> None:
         """Keep the nodes ready where a node lifecycle controller watches them."""
-        nodes.register(self._api, self._gpus, self._kubelet_port)
+        self._register_nodes()
         node_leases.renew(self._api, self.node_names)
 
     def stop(self) -> None:
@@ -72,6 +74,11 @@ class Agents:
         self._kubelet.stop(threading.Event())
         if self._envoy is not None:
             self._envoy.kill()
+
+    def _register_nodes(self) -> None:
+        nodes.register(
+            self._api, self._gpus, self._kubelet_port, has_samples=self._has_sample_nodes
+        )
 
     def _start_envoy(self) -> None:
         directory = self._data_dir / "envoy"

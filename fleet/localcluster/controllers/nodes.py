@@ -17,6 +17,8 @@ from fleet.localcluster.kinds import NODE
 logger = logging.getLogger(__name__)
 
 SIMULATED_LABEL = "slipway.dev/simulated"
+# Karpenter starts no hardware of one's own.
+_OWN_LABEL = "slipway.dev/capacity-type"
 REAL_NODE = "local-gpu"
 _GPU = "nvidia.com/gpu"
 _REGION = "us-east-1"
@@ -39,9 +41,10 @@ class Machine:
     instance_type: str = ""
     zone: str = ""
     family: str = ""
+    capacity_type: str = "on-demand"
 
 
-def _a10g(name: str, zone: str) -> Machine:
+def _a10g(name: str, zone: str, capacity_type: str = "on-demand") -> Machine:
     return Machine(
         name=name,
         product="NVIDIA-A10G",
@@ -54,6 +57,7 @@ def _a10g(name: str, zone: str) -> Machine:
         instance_type="g5.xlarge",
         zone=zone,
         family="ampere",
+        capacity_type=capacity_type,
     )
 
 
@@ -74,22 +78,45 @@ SIMULATED = (
         family="turing",
     ),
 )
+# For the sample deployments of the demo. Their names come first, so they are the first to be taken of equal nodes.
+# One can be reclaimed, and of the last one no price is known.
+SAMPLES = (
+    _a10g("demo-a10g-1", f"{_REGION}a"),
+    _a10g("demo-a10g-2", f"{_REGION}b"),
+    _a10g("demo-a10g-3", f"{_REGION}c"),
+    _a10g("demo-spot-1", f"{_REGION}a", "spot"),
+    Machine(
+        name="demo-lab-1",
+        product="NVIDIA-RTX-A6000",
+        gpus=2,
+        gpu_memory_mib=49140,
+        cpu="31850m",
+        memory="120248Mi",
+        capacity_cpu="32",
+        capacity_memory="131072Mi",
+        zone=f"{_REGION}a",
+        family="ampere",
+        capacity_type="own",
+    ),
+)
 
 
-def names(real: Machine | None) -> frozenset[str]:
+def names(real: Machine | None, *, has_samples: bool = False) -> frozenset[str]:
     """The nodes that `register` creates."""
-    return frozenset(machine.name for machine in _machines(real))
+    return frozenset(machine.name for machine in _machines(real, has_samples=has_samples))
 
 
-def register(api: ClusterApi, real: Machine | None, kubelet_port: int = 0) -> None:
+def register(
+    api: ClusterApi, real: Machine | None, kubelet_port: int = 0, *, has_samples: bool = False
+) -> None:
     """Create missing nodes, report all as ready, delete real or simulated ones of an earlier start.
     0: no API server can ask the kubelet.
     """
     present = {str(node["metadata"]["name"]): node for node in api.list(NODE)}
-    ours = {REAL_NODE, *(machine.name for machine in SIMULATED)}
-    for name in (present.keys() & ours) - names(real):
+    ours = {REAL_NODE, *(machine.name for machine in (*SIMULATED, *SAMPLES))}
+    for name in (present.keys() & ours) - names(real, has_samples=has_samples):
         api.delete(NODE, None, name)
-    for machine in _machines(real):
+    for machine in _machines(real, has_samples=has_samples):
         desired = node_of(machine, is_simulated=real is None)
         desired["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": kubelet_port}}
         node = present.get(machine.name) or api.create(NODE, desired)
@@ -118,8 +145,10 @@ def _write_status(api: ClusterApi, node: JsonObject, desired: JsonObject) -> Non
         api.replace_status(NODE, node | {"status": status})
 
 
-def _machines(real: Machine | None) -> tuple[Machine, ...]:
-    return SIMULATED if real is None else (real,)
+def _machines(real: Machine | None, *, has_samples: bool) -> tuple[Machine, ...]:
+    if real is not None:
+        return (real,)
+    return (*SIMULATED, *SAMPLES) if has_samples else SIMULATED
 
 
 def node_of(machine: Machine, *, is_simulated: bool) -> JsonObject:
@@ -162,10 +191,11 @@ def _labels(machine: Machine, *, is_simulated: bool) -> dict[str, str]:
         "nvidia.com/mig.capable": "false",
     }
     if is_simulated:
+        is_own = machine.capacity_type == "own"
         labels |= {
             SIMULATED_LABEL: "true",
             "node.kubernetes.io/instance-type": machine.instance_type,
-            "karpenter.sh/capacity-type": "on-demand",
+            _OWN_LABEL if is_own else "karpenter.sh/capacity-type": machine.capacity_type,
             "topology.kubernetes.io/region": _REGION,
             "topology.kubernetes.io/zone": machine.zone,
             "nvidia.com/gpu.family": machine.family,

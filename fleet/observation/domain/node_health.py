@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 _LONGEST_MESSAGE: Final = 500
-# True is good of these; of all others, such as MemoryPressure, it is a problem.
-_GOOD: Final = frozenset(
-    {
-        "Ready",
-        "AcceleratedHardwareReady",
-        "ContainerRuntimeReady",
-        "KernelReady",
-        "NetworkingReady",
-        "StorageReady",
-    }
-)
+# True is good of what is called so, such as StorageReady or GPUHealthy; of all others, such as MemoryPressure, it is a
+# problem.
+_GOOD: Final = re.compile(r"(?<!Not)(Ready|Healthy)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +28,7 @@ class Condition:
     def is_healthy(self) -> bool | None:
         if self.status not in {"True", "False"}:
             return None
-        return (self.status == "True") is (self.type in _GOOD)
+        return (self.status == "True") is bool(_GOOD.search(self.type))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ class ReadingSum:
     observed_ms: int
     busy_ms: int
     source: str
+    # Millijoules, and the GPU time that they were measured in; None: not known.
+    energy_mj: int | None
+    energy_ms: int
     labels: Sequence[str | None] = ()
 
 
@@ -102,6 +105,8 @@ def _summed(rows: QuerySet[Any], names: list[str], tokens: Any) -> Iterator[Any]
             _observed=Sum("observed_ms"),
             _busy=Sum("gpu_busy_ms"),
             _source=Max("gpu_busy_source"),
+            _energy=Sum("energy_mj"),
+            _measured=Sum("energy_ms"),
         )
         .order_by()
     )

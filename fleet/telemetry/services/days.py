@@ -31,6 +31,8 @@ _SUMS = {
     "observed_ms": Sum("observed_ms"),
     "gpu_busy_ms": Sum("gpu_busy_ms"),
     "gpu_busy_source": Max("gpu_busy_source"),
+    "energy_mj": Sum("energy_mj"),
+    "energy_ms": Sum("energy_ms"),
 }
 
 

@@ -28,7 +28,7 @@ def main() -> int:
             print(f"Emptied {folder.root}.")
             return 0
         check_machine()
-        _run(folder, web_port=options.port)
+        _run(folder, web_port=options.port, has_samples=options.samples)
     except (AlreadyRunning, ports.PortBusy, CannotRun, launcher.PartFailed) as problem:
         print(f"\n{problem}", file=sys.stderr)
         return 1
@@ -57,7 +57,7 @@ def check_machine() -> None:
         raise CannotRun(f"{checked.stderr.strip()}\n{instead}")
 
 
-def _run(folder: Folder, *, web_port: int | None) -> None:
+def _run(folder: Folder, *, web_port: int | None, has_samples: bool) -> None:
     folder.open()
     # A clean end removes this file; where it is left, parts of that start may still be ending.
     was_killed = folder.supervisor_pid.exists()
@@ -71,17 +71,15 @@ def _run(folder: Folder, *, web_port: int | None) -> None:
     of_children = environment.of_children(ours)
     os.environ.clear()
     os.environ.update(of_children)
-    _start(folder, secrets, chosen)
+    _start(folder, secrets, chosen, has_samples=has_samples)
 
 
-def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
-    demo_parts = parts.all_parts(folder, chosen)
+def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports, *, has_samples: bool) -> None:
+    demo_parts = parts.all_parts(folder, chosen, has_samples=has_samples)
     supervision.write_config(folder, demo_parts)
     print(f"Starting Slipway; its state and logs are in {folder.root}", flush=True)
-    samples = subprocess.Popen(
-        [sys.executable, "-m", "portal.management.demo.samples", str(folder.samples)],
-        cwd=environment.REPOSITORY,
-    )
+    samples = _program("samples", folder)
+    deployments: subprocess.Popen[bytes] | None = None
     supervisor = supervision.start(folder, os.environ)
     run = launcher.Launcher(folder=folder, parts=demo_parts, supervisor=supervisor)
     try:
@@ -93,11 +91,21 @@ def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
             )
         web_url = f"http://127.0.0.1:{chosen.web}"
         print(launcher.greeting(folder, secrets.passwords, web_url), flush=True)
+        if has_samples:
+            deployments = _program("sample_program", folder)
         run.watch()
     finally:
         print("\nStopping …", flush=True)
         samples.kill()
+        if deployments is not None:
+            deployments.kill()
         run.shut_down()
+
+
+def _program(name: str, folder: Folder) -> subprocess.Popen[bytes]:
+    """One that ends by itself and takes the folder with the sample models."""
+    command = [sys.executable, "-m", f"portal.management.demo.{name}", str(folder.samples)]
+    return subprocess.Popen(command, cwd=environment.REPOSITORY)
 
 
 def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
@@ -133,6 +141,12 @@ def _options() -> argparse.Namespace:
         type=int,
         default=_port_of_environment(),
         help="for the pages; 0 picks free ports for all parts (default: SLIPWAY_PORT or 8000)",
+    )
+    parser.add_argument(
+        "--no-samples",
+        dest="samples",
+        action="store_false",
+        help="without the deployments of team samples, and the nodes that serve them",
     )
     parser.add_argument("--reset", action="store_true", help="empty the data folder and exit")
     return parser.parse_args()

@@ -28,12 +28,12 @@ class Part:
     stop_seconds: int = 10
 
 
-def all_parts(folder: Folder, ports: Ports) -> list[Part]:
+def all_parts(folder: Folder, ports: Ports, *, has_samples: bool) -> list[Part]:
     """Infrastructure first, then the product. Each name is also the name of its log."""
-    return [*_infrastructure(folder, ports), *_product(folder, ports)]
+    return [*_infrastructure(folder, ports, has_samples=has_samples), *_product(folder, ports)]
 
 
-def _infrastructure(folder: Folder, ports: Ports) -> list[Part]:
+def _infrastructure(folder: Folder, ports: Ports, *, has_samples: bool) -> list[Part]:
     s3_url = f"http://127.0.0.1:{ports.s3}"
     return [
         Part(
@@ -45,7 +45,7 @@ def _infrastructure(folder: Folder, ports: Ports) -> list[Part]:
         Part("s3", _s3(folder, ports), lambda: probes.answers(f"{s3_url}/_health"), f":{ports.s3}"),
         Part(
             "cluster",
-            _cluster(folder, ports, s3_url),
+            (*_cluster(folder, ports, s3_url), *(["--sample-nodes"] if has_samples else [])),
             lambda: probes.kubernetes(folder.kubeconfig, ports.cluster),
             f":{ports.cluster}",
             stop_seconds=20,

@@ -58,6 +58,8 @@ def test_every_command_takes_its_arguments(line: str) -> None:
         line.partition("manage.py ")[2]
         for block in blocks(GUIDE, "bash")
         for line in block.splitlines()
+        # Those of the client are run by tests/client/test_guides.py.
+        if not line.startswith("slipway ")
     ],
 )
 def test_the_commands_of_the_guide_run(line: str) -> None:

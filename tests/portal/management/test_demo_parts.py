@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from portal.management.demo import guard, ports, state
+from portal.management.demo import guard, parts, ports, state
 from portal.management.demo.ports import Ports
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
@@ -50,6 +50,16 @@ def test_no_two_parts_share_a_port() -> None:
     chosen = ports.choose(remembered=remembered, web=None).to_json()
 
     assert len(set(chosen.values())) == len(chosen)
+
+
+@pytest.mark.parametrize("has_samples", [True, False])
+def test_nodes_of_the_samples_are_there_only_with_them(
+    tmp_path: Path, *, has_samples: bool
+) -> None:
+    made = parts.all_parts(state.Folder(tmp_path), Ports(), has_samples=has_samples)
+
+    cluster = next(part for part in made if part.name == "cluster")
+    assert ("--sample-nodes" in cluster.command) is has_samples
 
 
 def test_secrets_are_made_once(tmp_path: Path) -> None:

@@ -18,29 +18,59 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("--by", default="deployment", help="team, model, deployment, …")
     command.add_argument("--start", default="", help="UTC, for example 2026-11-01")
     command.add_argument("--end", default="", help="UTC, exclusive")
+    command.add_argument(
+        "--idle",
+        default="",
+        choices=("separate", "hidden", "by-cost", "by-gpu-time"),
+        help="platform admins: idle as a row, left out, or shared by the groups",
+    )
     command.set_defaults(run=show_costs)
+    command = commands.add_parser("unusual-days", help="days of the last week with unusual costs")
+    command.add_argument("--team", default="", help="default: all of yours")
+    command.set_defaults(run=show_unusual_days)
 
 
 def show_costs(context: Context, options: argparse.Namespace) -> None:
     costs = context.client.costs.get(
-        team=options.team, group_by=options.by, start=_time(options.start), end=_time(options.end)
+        team=options.team,
+        group_by=options.by,
+        start=_time(options.start),
+        end=_time(options.end),
+        idle=options.idle,
     )
     if context.is_json:
         context.show(costs)
         return
-    rows = [_row(row.key.name, row) for row in costs.rows]
+    is_shared = costs.idle_rule.startswith("by-")
+    rows = [_row(row.key.name, row, with_idle=is_shared) for row in costs.rows]
     if costs.idle is not None:
         rows.append(_row("Idle", costs.idle))
     rows.append(("Total", _dollars(costs.total_amount), "", ""))
-    columns = (options.by, "US dollars", "GPU hours", "per 1,000 inferences")
+    dollars = "US dollars, with idle" if is_shared else "US dollars"
+    columns = (options.by, dollars, "GPU hours", "per 1,000 inferences")
     context.table(costs.rows, columns, rows)
 
 
-def _row(name: str, row: CostRow) -> tuple[str, str, str, str]:
+def show_unusual_days(context: Context, options: argparse.Namespace) -> None:
+    days = list(context.client.costs.unusual_days(team=options.team))
+    rows = [
+        (
+            day.day.isoformat(),
+            f"{day.team_slug or 'not attributed'}/{day.deployment or '*'}",
+            _dollars(day.amount),
+            _dollars(day.usual_amount),
+        )
+        for day in days
+    ]
+    context.table(days, ("day (UTC)", "deployment", "US dollars", "usual"), rows)
+
+
+def _row(name: str, row: CostRow, *, with_idle: bool = False) -> tuple[str, str, str, str]:
     per_thousand = row.usd_per_1k_inferences_amount
+    amount = row.amount + row.idle_amount if with_idle else row.amount
     return (
         name,
-        "no price" if row.is_unpriced else _dollars(row.amount),
+        "no price" if row.is_unpriced else _dollars(amount),
         formatting.number(float(row.gpu_hours)),
         "-" if per_thousand is None else f"{per_thousand:.4f}",
     )

@@ -15,6 +15,7 @@ from slipway_client.cli import (
     calls,
     costs,
     exit_codes,
+    fleet,
     imports,
     push,
     registry,
@@ -43,6 +44,7 @@ _GROUPS: Sequence[_Group] = (
     calls.add_commands,
     costs.add_commands,
     alerts.add_commands,
+    fleet.add_commands,
 )
 
 

@@ -19,7 +19,7 @@ from slipway_client.types.changes import (
     PromotionTarget,
     RequiredApproval,
 )
-from slipway_client.types.costs import CostRow, Costs, CostsKey
+from slipway_client.types.costs import CostRow, Costs, CostsKey, UnusualDay
 from slipway_client.types.deployments import (
     Deployment,
     DeploymentEvent,
@@ -31,6 +31,16 @@ from slipway_client.types.deployments import (
     Revision,
     RevisionStats,
     ServingStats,
+)
+from slipway_client.types.fleet import (
+    ActionEvidence,
+    Affected,
+    FieldChange,
+    FleetAction,
+    FleetActionDetails,
+    HeldBudget,
+    Node,
+    Notice,
 )
 from slipway_client.types.imports import Import, MlflowModel, MlflowServer, MlflowVersion
 from slipway_client.types.registry import (
@@ -50,6 +60,8 @@ from slipway_client.types.registry import (
 from slipway_client.types.rollouts import Guard, Rollout, RolloutEvent, RolloutNews, StepState
 
 __all__ = [
+    "ActionEvidence",
+    "Affected",
     "Alert",
     "Alias",
     "ArtifactFile",
@@ -66,8 +78,12 @@ __all__ = [
     "DeploymentEvent",
     "DeploymentStats",
     "Desired",
+    "FieldChange",
+    "FleetAction",
+    "FleetActionDetails",
     "Grant",
     "Guard",
+    "HeldBudget",
     "Import",
     "ListedVersion",
     "Log",
@@ -78,6 +94,8 @@ __all__ = [
     "MlflowVersion",
     "Model",
     "MyTeam",
+    "Node",
+    "Notice",
     "Observed",
     "PartUrl",
     "Parts",
@@ -97,5 +115,6 @@ __all__ = [
     "StartedUpload",
     "StepState",
     "Tensor",
+    "UnusualDay",
     "Version",
 ]

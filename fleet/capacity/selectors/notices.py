@@ -1,0 +1,92 @@
+"""Nodes that are announced to be taken away or to have a faulty GPU, and the pods on them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Count, Q
+from django.db.models.fields.json import KeyTextTransform
+
+from fleet.models import Node, Pod
+from fleet.observation.domain import node_health, node_notices
+from fleet.observation.domain.node_notices import Notice
+
+
+@dataclass(frozen=True, slots=True)
+class NoticedNode:
+    id: int
+    cluster_name: str
+    name: str
+    capacity_type: str
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentKey:
+    cluster_id: int
+    namespace: str
+    deployment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """Pods of a deployment: all of them, and those on each node of the question."""
+
+    pods: int
+    on_nodes: Mapping[int, int]
+
+
+NOT_EXPOSED: Final = Exposed(0, {})
+
+
+def of_node(node: Node) -> tuple[Notice, ...]:
+    """None of a node that is gone: its last taints are why it went."""
+    if node.gone_at is not None:
+        return ()
+    return node_notices.notices_of(
+        node_health.read_taints(node.taints), node_health.read_conditions(node.conditions)
+    )
+
+
+def list_nodes(*, cluster_id: int | None = None) -> list[NoticedNode]:
+    """GPU nodes with a notice, by cluster and name. Of thousands, only those that may have one are read."""
+    may_have = Q(pk__in=[])
+    for key in node_notices.TAINT_KEYS:
+        may_have |= Q(taints__icontains=f'"{key}"')
+    for mark in node_notices.CONDITION_MARKS:
+        may_have |= Q(conditions__icontains=mark)
+    rows = Node.objects.filter(may_have, gone_at=None, gpu_count__gt=0)
+    if cluster_id is not None:
+        rows = rows.filter(cluster_id=cluster_id)
+    rows = rows.select_related("cluster").defer("cluster__capabilities", "cluster__serving")
+    noticed = [
+        NoticedNode(row.pk, row.cluster.name, row.name, row.capacity_type, of_node(row))
+        for row in rows.order_by("cluster__name", "name")
+    ]
+    return [node for node in noticed if node.notices]
+
+
+def exposed(node_ids: Collection[int]) -> dict[DeploymentKey, Exposed]:
+    """The deployments with pods on these nodes."""
+    if not node_ids:
+        return {}
+    pods = Pod.objects.filter(ended_at=None, gone_at=None, workload__isnull=False)
+    workloads = pods.filter(node_id__in=node_ids).values("workload_id")
+    rows = (
+        pods.filter(workload_id__in=workloads)
+        .annotate(deployment=KeyTextTransform("deployment", "workload__labels"))
+        .values_list("cluster_id", "workload__namespace", "deployment", "node_id")
+        .annotate(Count("pk"))
+        .order_by()
+    )
+    total: Counter[DeploymentKey] = Counter()
+    by_node: dict[DeploymentKey, Counter[int]] = defaultdict(Counter)
+    for cluster_id, namespace, deployment, node_id, count in rows:
+        key = DeploymentKey(cluster_id, namespace, deployment or "")
+        total[key] += count
+        if node_id in node_ids:
+            by_node[key][node_id] += count
+    return {key: Exposed(total[key], nodes) for key, nodes in by_node.items() if key.deployment}
