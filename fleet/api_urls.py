@@ -1,6 +1,6 @@
 from django.urls import URLPattern, path
 
-from fleet.actions.api import pools
+from fleet.actions.api import office_hours, pools
 from fleet.actions.api import views as action_views
 from fleet.capacity.api import drain, node_views
 from fleet.capacity.api import views as capacity_views
@@ -38,6 +38,21 @@ urlpatterns: list[URLPattern] = [
         "clusters/<int:cluster_id>/node-groups/<str:group>",
         pools.NodeGroupView.as_view(),
         name="node-group",
+    ),
+    path(
+        "clusters/<int:cluster_id>/office-hours",
+        office_hours.OfficeHoursListView.as_view(),
+        name="cluster-office-hours",
+    ),
+    path(
+        "clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:pool>",
+        office_hours.OfficeHoursView.as_view(),
+        name="office-hours",
+    ),
+    path(
+        "clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:pool>/end",
+        office_hours.EndOfficeHoursView.as_view(),
+        name="office-hours-end",
     ),
     path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
     path("nodes/<int:node_id>", node_views.NodeView.as_view(), name="node"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from fleet.actions.web import groups, node_actions, pools
+from fleet.actions.web import groups, node_actions, office_hours, pools
 from fleet.actions.web import pages as action_pages
 from fleet.capacity.web import node, pages
 from fleet.costs.web import callers as caller_costs
@@ -27,6 +27,11 @@ urlpatterns: list[URLPattern] = [
         "fleet/clusters/<int:cluster_id>/node-groups/<str:name>",
         groups.scale_group,
         name="node-group",
+    ),
+    path(
+        "fleet/clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:name>",
+        office_hours.office_hours_page,
+        name="office-hours",
     ),
     path("fleet/pools", pools.pools_page, name="node-pools"),
     path("fleet/clusters/<int:cluster_id>/pools/new", pools.create_pool, name="new-node-pool"),

@@ -23,6 +23,7 @@ from fleet.models.metering import (
     SealedHour,
     UnpricedHour,
 )
+from fleet.models.office_hours import PoolOfficeHours
 from fleet.models.telemetry import MetricSample, WorkloadHour, WorkloadMinute
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "OpenHour",
     "OpenHourSum",
     "Pod",
+    "PoolOfficeHours",
     "PriceOrigin",
     "SealedHour",
     "SummedDay",

@@ -28,6 +28,7 @@ _READ: Final = """
     get clusters/{cluster_id}
     get clusters/{cluster_id}/node-groups
     get clusters/{cluster_id}/node-pools
+    get clusters/{cluster_id}/office-hours
     get clusters/{cluster_id}/shares
     get costs
     get costs.csv
@@ -139,6 +140,8 @@ _REQUEST: Final = """
     post clusters/{cluster_id}/node-groups/{group}
     post clusters/{cluster_id}/node-pools
     post clusters/{cluster_id}/node-pools/{pool}
+    post clusters/{cluster_id}/office-hours/{kind}/{pool}
+    post clusters/{cluster_id}/office-hours/{kind}/{pool}/end
     post deployments
     post deployments/preflight
     post deployments/{deployment_id}/changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class ActionKind(StrEnum):
@@ -12,6 +13,8 @@ class ActionKind(StrEnum):
     CHANGE_NODE_POOL = "change_node_pool"
     CREATE_NODE_POOL = "create_node_pool"
     SCALE_NODE_GROUP = "scale_node_group"
+    SET_OFFICE_HOURS = "set_office_hours"
+    END_OFFICE_HOURS = "end_office_hours"
 
     @property
     def verb(self) -> str:
@@ -23,3 +26,6 @@ class TargetKind(StrEnum):
     NODE = "node"
     NODE_POOL = "node pool"
     NODE_GROUP = "node group"
+
+
+HOURS_KINDS: Final = (ActionKind.SET_OFFICE_HOURS, ActionKind.END_OFFICE_HOURS)

@@ -11,7 +11,7 @@ from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind
 from fleet.actions.domain.outcomes import Outcome
-from fleet.actions.services import cordon, drain, node_groups, node_pools
+from fleet.actions.services import cordon, drain, node_groups, node_pools, office_hours
 from fleet.models import FleetAction
 
 _A_PATCH: Final = timedelta(minutes=15)
@@ -62,6 +62,17 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
         observe=node_groups.observe,
         advance=node_groups.advance,
         revert=node_pools.revert,
+        time_limit=lambda _: _AN_UPDATE,
+    ),
+    ActionKind.SET_OFFICE_HOURS: Handler(
+        observe=office_hours.observe,
+        advance=office_hours.advance,
+        revert=office_hours.revert,
+    ),
+    ActionKind.END_OFFICE_HOURS: Handler(
+        observe=office_hours.observe_end,
+        advance=office_hours.advance_end,
+        revert=office_hours.revert_end,
         time_limit=lambda _: _AN_UPDATE,
     ),
 }

@@ -67,8 +67,8 @@ def observe(action: FleetAction) -> Evidence:
     return Evidence(
         changes=tuple(_changes(group.size, wanted)),
         warnings=tuple(_warnings(group, wanted)),
-        usd_per_hour_before=_usd_per_hour(action, group, group.size.desired_size),
-        usd_per_hour_after=_usd_per_hour(action, group, wanted.desired_size),
+        usd_per_hour_before=usd_per_hour(action, group, group.size.desired_size),
+        usd_per_hour_after=usd_per_hour(action, group, wanted.desired_size),
         bound={"size": group.size.to_json()},
     )
 
@@ -122,7 +122,7 @@ def _warnings(group: NodeGroup, wanted: GroupSize) -> list[str]:
     return found
 
 
-def _usd_per_hour(action: FleetAction, group: NodeGroup, nodes: int) -> Decimal | None:
+def usd_per_hour(action: FleetAction, group: NodeGroup, nodes: int) -> Decimal | None:
     """Of so many nodes of its dearest type; None when a price is not known."""
     book, day = prices.book(group.instance_types), clock.now().date()
     amounts = []

@@ -15,7 +15,7 @@ from fleet.actions.domain.pool_settings import PoolSettings
 from fleet.actions.services import node_facts
 from fleet.gpus.domain.shares import WHOLE
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceKey
+from fleet.gpus.selectors.prices import Price, PriceKey
 from fleet.kube.domain.errors import ClusterError, ObjectInvalid
 from fleet.kube.services import node_pools
 from fleet.models import FleetAction
@@ -153,21 +153,36 @@ def _evidence(action: FleetAction, before: Mapping[str, Any], after: Mapping[str
     )
 
 
-def most_per_hour(action: FleetAction, settings: PoolSettings) -> Decimal | None:
-    """What the pool costs at its GPU limit, at the dearest price per GPU of what it may start. None: it has
-    no limit, chooses types by other means, or a price is not known.
+def most_per_hour(
+    action: FleetAction, settings: PoolSettings, *, gpu_limit: int | None = None
+) -> Decimal | None:
+    """What the pool costs at its GPU limit (or another one), at the dearest price per GPU of what it may
+    start. None: it has no limit, chooses types by other means, or a price is not known.
     """
-    if settings.gpu_limit is None or not settings.instance_types:
+    limit = settings.gpu_limit if gpu_limit is None else gpu_limit
+    found = None if limit is None else _prices_of(action, settings)
+    if not found:
         return None
+    return max(price.usd_per_gpu_hour_amount for price in found) * (limit or 0)
+
+
+def usd_per_hour_of_nodes(
+    action: FleetAction, live: Mapping[str, Any], nodes: int
+) -> Decimal | None:
+    """Of so many nodes of its dearest type; None when it chooses types by other means or a price is not known."""
+    found = _prices_of(action, pool_settings.read(live))
+    return max(price.usd_per_hour_amount for price in found) * nodes if found else None
+
+
+def _prices_of(action: FleetAction, settings: PoolSettings) -> list[Price]:
+    """Of each type and capacity that it may start; empty when one is not known."""
     book, day = prices.book(settings.instance_types), clock.now().date()
-    amounts = []
-    for name in settings.instance_types:
-        for capacity in settings.capacity_types:
-            price = book.on(PriceKey(name, action.cluster.region, capacity), day)
-            if price is None:
-                return None
-            amounts.append(price.usd_per_gpu_hour_amount)
-    return max(amounts) * settings.gpu_limit
+    found = [
+        book.on(PriceKey(name, action.cluster.region, capacity), day)
+        for name in settings.instance_types
+        for capacity in settings.capacity_types
+    ]
+    return [] if None in found else [price for price in found if price is not None]
 
 
 def _changes(old: PoolSettings, new: PoolSettings, *, is_new: bool) -> list[FieldChange]:
@@ -199,7 +214,7 @@ def _warnings(
     action: FleetAction, before: Mapping[str, Any], old: PoolSettings, new: PoolSettings
 ) -> list[str]:
     found = []
-    if managers := _other_managers(before):
+    if managers := other_managers(before):
         found.append(
             f"{', '.join(managers)} also writes this node pool, and may restore its own values."
         )
@@ -224,7 +239,7 @@ def _removed(old: PoolSettings, new: PoolSettings) -> list[str]:
     return sorted(names | (set(old.capacity_types) - set(new.capacity_types)))
 
 
-def _other_managers(live: Mapping[str, Any]) -> Sequence[str]:
+def other_managers(live: Mapping[str, Any]) -> Sequence[str]:
     names = {
         str(entry.get("manager", ""))
         for entry in (live.get("metadata") or {}).get("managedFields") or ()

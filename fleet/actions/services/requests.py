@@ -26,11 +26,11 @@ _LONGEST_COMMENT: Final = 2000
 
 
 def request_cordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
-    return _request(actor, of_node(actor, ActionKind.CORDON, node_id), comment)
+    return submit(actor, of_node(actor, ActionKind.CORDON, node_id), comment)
 
 
 def request_uncordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
-    return _request(actor, of_node(actor, ActionKind.UNCORDON, node_id), comment)
+    return submit(actor, of_node(actor, ActionKind.UNCORDON, node_id), comment)
 
 
 def request_drain(
@@ -45,7 +45,7 @@ def request_drain(
     if problems := settings.problems():
         raise Invalid("The settings of the drain are not valid.", fields=problems)
     action = of_node(actor, ActionKind.DRAIN, node_id, settings.to_json())
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
 
 
 def request_pool_change(
@@ -53,14 +53,14 @@ def request_pool_change(
 ) -> FleetAction:
     """Change a Karpenter NodePool: what `settings` does not name stays."""
     action = _of_pool(actor, ActionKind.CHANGE_NODE_POOL, cluster_id, name, settings)
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
 
 
 def request_pool_creation(
     *, actor: User, cluster_id: int, name: str, settings: PoolSettings, comment: str = ""
 ) -> FleetAction:
     action = _of_pool(actor, ActionKind.CREATE_NODE_POOL, cluster_id, name, settings)
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
 
 
 def request_group_scale(
@@ -71,17 +71,17 @@ def request_group_scale(
     if problems := node_groups.problems_with(size):
         raise Invalid("The size of the node group is not valid.", fields=problems)
     action = FleetAction(
-        cluster=_cluster(cluster_id),
+        cluster=get_cluster(cluster_id),
         kind=ActionKind.SCALE_NODE_GROUP,
         target_kind=TargetKind.NODE_GROUP,
         target=name,
         parameters=size.to_json(),
         requester=actor,
     )
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
 
 
-def _cluster(cluster_id: int) -> Cluster:
+def get_cluster(cluster_id: int) -> Cluster:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
         raise NotFound(f"Cluster {cluster_id} does not exist.")
@@ -92,7 +92,7 @@ def _of_pool(
     actor: User, kind: ActionKind, cluster_id: int, name: str, settings: PoolSettings
 ) -> FleetAction:
     fleet_policy.require_requester(actor)
-    cluster = _cluster(cluster_id)
+    cluster = get_cluster(cluster_id)
     problems = settings.problems(is_new=kind is ActionKind.CREATE_NODE_POOL)
     if problem := problem_with_name(name):
         problems["name"] = problem
@@ -135,7 +135,8 @@ def hash_evidence(action: FleetAction, evidence: Evidence) -> str:
     return evidence_rules.hash_of(action.kind, target, action.parameters, evidence)
 
 
-def _request(actor: User, action: FleetAction, comment: str) -> FleetAction:
+def submit(actor: User, action: FleetAction, comment: str) -> FleetAction:
+    """Store the request with what it shows. Calls the cluster; raises what keeps it from being requested."""
     text = clean(comment)
     require_none_open(action)
     evidence = observe(action)

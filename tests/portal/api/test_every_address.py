@@ -27,6 +27,7 @@ SHARED = {
     "get clusters/{cluster_id}",
     "get clusters/{cluster_id}/node-groups",
     "get clusters/{cluster_id}/node-pools",
+    "get clusters/{cluster_id}/office-hours",
     "get clusters/{cluster_id}/shares",
     "get prices",
 }
@@ -48,6 +49,8 @@ FLEET = {
     "post clusters/{cluster_id}/node-pools",
     "post clusters/{cluster_id}/node-pools/{pool}",
     "post clusters/{cluster_id}/node-groups/{group}",
+    "post clusters/{cluster_id}/office-hours/{kind}/{pool}",
+    "post clusters/{cluster_id}/office-hours/{kind}/{pool}/end",
     "post nodes/{node_id}/cordon",
     "post nodes/{node_id}/drain",
     "post nodes/{node_id}/uncordon",
@@ -174,6 +177,9 @@ BODIES: dict[str, dict[str, Any]] = {
         "name": "gpu",
         "node_class": "gpu",
         "instance_types": ["g5.xlarge"],
+    },
+    "post clusters/{cluster_id}/office-hours/{kind}/{pool}": {
+        "days": {"monday": ["07:30", "22:00"]},
     },
     "post fleet-actions/{action_id}/approve": {"evidence_hash": "0" * 64},
     "post fleet-actions/{action_id}/reject": {"comment": "no"},

@@ -23,6 +23,7 @@ READ_BY_EVERYONE: Final = _rows(
     "get clusters/{cluster_id}",
     "get clusters/{cluster_id}/node-groups",
     "get clusters/{cluster_id}/node-pools",
+    "get clusters/{cluster_id}/office-hours",
     "get clusters/{cluster_id}/shares",
     "get costs",
     "get costs.csv",
@@ -267,6 +268,8 @@ OF_THE_FLEET: Final = (
         409,
         "post clusters/{cluster_id}/node-pools/{pool}",
         "post clusters/{cluster_id}/node-groups/{group}",
+        "post clusters/{cluster_id}/office-hours/{kind}/{pool}",
+        "post clusters/{cluster_id}/office-hours/{kind}/{pool}/end",
         named={"pool": "none"},
     ),
     # It is not cordoned.

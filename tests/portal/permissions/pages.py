@@ -17,6 +17,7 @@ from tests.portal.permissions.matrix import (
 _DEPLOYMENT: Final = "deployments/<slug:team>/<slug:name>"
 _MODEL: Final = "models/<slug:team>/<slug:name>"
 _VERSION: Final = f"{_MODEL}/<int:number>"
+_OFFICE_HOURS: Final = "fleet/clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:name>"
 _PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
 _TEAM: Final = "admin/teams/<str:slug>"
 _LOAD_TESTS: Final = "admin/teams/<slug:slug>/load-tests"
@@ -386,6 +387,14 @@ PLATFORM: Final = (
         )
         for method in ("GET", "POST")
         for address in ("pools/of/<slug:name>", "node-groups/<str:name>")
+    ),
+    Row(f"GET {_OFFICE_HOURS}", EVERYONE, named={"kind": "node-pool", "name": "none"}),
+    Row(
+        f"POST {_OFFICE_HOURS}",
+        f"stranger {LEADS}",
+        ok=422,
+        body=_WHY,
+        named={"kind": "node-pool", "name": "none"},
     ),
     # The lead requested it.
     Row(
