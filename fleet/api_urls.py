@@ -65,6 +65,7 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<int:node_id>/cordon", action_views.CordonView.as_view(), name="node-cordon"),
     path("nodes/<int:node_id>/uncordon", action_views.UncordonView.as_view(), name="node-uncordon"),
     path("nodes/<int:node_id>/drain", action_views.DrainView.as_view(), name="node-drain"),
+    path("nodes/<int:node_id>/mig", action_views.MigLayoutView.as_view(), name="node-mig"),
     path("fleet-actions", action_views.FleetActionsView.as_view(), name="fleet-actions"),
     path(
         "fleet-actions/<int:action_id>",

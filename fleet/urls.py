@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from fleet.actions.web import groups, node_actions, office_hours, pools
+from fleet.actions.web import groups, node_actions, node_layout, office_hours, pools
 from fleet.actions.web import pages as action_pages
 from fleet.capacity.web import node, pages
 from fleet.costs.web import callers as caller_costs
@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern] = [
     path("fleet/nodes/<int:node_id>/drain", node_actions.request_drain, name="node-drain"),
     path("fleet/nodes/<int:node_id>/cordon", node_actions.request_cordon, name="node-cordon"),
     path("fleet/nodes/<int:node_id>/uncordon", node_actions.request_uncordon, name="node-uncordon"),
+    path("fleet/nodes/<int:node_id>/mig", node_layout.request_mig, name="node-mig"),
     path("fleet/nodes/<int:node_id>/actions", node_actions.node_actions, name="node-actions"),
     path("fleet/actions", action_pages.actions_page, name="fleet-actions"),
     path("fleet/actions/<int:action_id>", action_pages.action_page, name="fleet-action"),

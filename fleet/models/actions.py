@@ -58,7 +58,7 @@ class FleetAction(Leased):
 
     @property
     def verb(self) -> str:
-        return self.kind.replace("_", " ").capitalize()
+        return self.kind.replace("_", " ").capitalize().replace(" mig ", " MIG ")
 
     @property
     def title(self) -> str:

@@ -154,6 +154,7 @@ _REQUEST: Final = """
     post fleet-actions/{action_id}/withdraw
     post nodes/{node_id}/cordon
     post nodes/{node_id}/drain
+    post nodes/{node_id}/mig
     post nodes/{node_id}/uncordon
     post pipeline-changes/{pipeline_change_id}/withdraw
     post pipelines

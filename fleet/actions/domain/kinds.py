@@ -15,11 +15,12 @@ class ActionKind(StrEnum):
     SCALE_NODE_GROUP = "scale_node_group"
     SET_OFFICE_HOURS = "set_office_hours"
     END_OFFICE_HOURS = "end_office_hours"
+    SET_MIG_LAYOUT = "set_mig_layout"
 
     @property
     def verb(self) -> str:
         """For titles: "Drain node-1"."""
-        return self.value.replace("_", " ").capitalize()
+        return self.value.replace("_", " ").capitalize().replace(" mig ", " MIG ")
 
 
 class TargetKind(StrEnum):
@@ -29,3 +30,5 @@ class TargetKind(StrEnum):
 
 
 HOURS_KINDS: Final = (ActionKind.SET_OFFICE_HOURS, ActionKind.END_OFFICE_HOURS)
+# Those that evict the pods of a node first.
+DRAINED_KINDS: Final = (ActionKind.DRAIN, ActionKind.SET_MIG_LAYOUT)

@@ -11,7 +11,15 @@ from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind
 from fleet.actions.domain.outcomes import Outcome
-from fleet.actions.services import cordon, drain, node_groups, node_pools, office_hours
+from fleet.actions.services import (
+    cordon,
+    drain,
+    mig,
+    node_groups,
+    node_pools,
+    office_hours,
+    relabel,
+)
 from fleet.models import FleetAction
 
 _A_PATCH: Final = timedelta(minutes=15)
@@ -74,6 +82,12 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
         advance=office_hours.advance_end,
         revert=office_hours.revert_end,
         time_limit=lambda _: _AN_UPDATE,
+    ),
+    ActionKind.SET_MIG_LAYOUT: Handler(
+        observe=mig.observe,
+        advance=mig.advance,
+        revert=relabel.revert,
+        time_limit=relabel.time_limit,
     ),
 }
 

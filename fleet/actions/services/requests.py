@@ -12,6 +12,7 @@ from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind, TargetKind
 from fleet.actions.domain.pool_settings import PoolSettings, problem_with_name
+from fleet.actions.domain.relabeling import RelabelSettings
 from fleet.actions.domain.states import OPEN, SUBMITTED_FOR, ActionState
 from fleet.actions.services import audit_actions, handlers, node_groups, notifications, transitions
 from fleet.capacity.selectors import node_details
@@ -45,6 +46,23 @@ def request_drain(
     if problems := settings.problems():
         raise Invalid("The settings of the drain are not valid.", fields=problems)
     action = of_node(actor, ActionKind.DRAIN, node_id, settings.to_json())
+    return submit(actor, action, comment)
+
+
+def request_mig_layout(
+    *,
+    actor: User,
+    node_id: int,
+    layout: str,
+    comment: str = "",
+    deadline_minutes: int = DEFAULT_MINUTES,
+    evict_unmanaged: bool = False,
+) -> FleetAction:
+    """Drain the node, let NVIDIA's MIG manager cut its GPUs, and let pods start again."""
+    settings = RelabelSettings(layout, DrainSettings(deadline_minutes, evict_unmanaged))
+    if problems := settings.drain.problems():
+        raise Invalid("The settings of the drain are not valid.", fields=problems)
+    action = of_node(actor, ActionKind.SET_MIG_LAYOUT, node_id, settings.to_json())
     return submit(actor, action, comment)
 
 

@@ -75,8 +75,7 @@ def reconcile(*, pk: int) -> None:
 
 def _step(row: PoolOfficeHours, lease: Lease) -> datetime | None:
     at = clock.now()
-    pool = {"cluster_id": row.cluster_id, "kind": row.target_kind, "name": row.target}
-    live = live_sizes.read(**pool)
+    live = live_sizes.read(cluster_id=row.cluster_id, kind=row.target_kind, name=row.target)
     if live.is_busy:
         return at + _SOON
     hours = OfficeHours.from_json(row.hours)
@@ -85,7 +84,13 @@ def _step(row: PoolOfficeHours, lease: Lease) -> datetime | None:
         if not leases.is_held(PoolOfficeHours, lease):
             raise Conflict(f"Another worker took over the {row}.", code="lease_lost")
         token = f"slipway-hours-{row.pk}-{decision.effect.token}"
-        live_sizes.write(**pool, size=decision.effect.after, token=token)
+        live_sizes.write(
+            cluster_id=row.cluster_id,
+            kind=row.target_kind,
+            name=row.target,
+            size=decision.effect.after,
+            token=token,
+        )
     _record(row, lease, decision, at)
     if decision.event is Event.ENDED:
         return None

@@ -55,7 +55,13 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Clockwork:
 def request_hours(
     lead: User, cluster: Cluster, kind: PoolKind = PoolKind.NODE_GROUP, **more: Any
 ) -> FleetAction:
-    call = {"actor": lead, "cluster_id": cluster.pk, "kind": kind, "name": "gpu", "hours": HOURS}
+    call: dict[str, Any] = {
+        "actor": lead,
+        "cluster_id": cluster.pk,
+        "kind": kind,
+        "name": "gpu",
+        "hours": HOURS,
+    }
     return hours_requests.request_office_hours(**call | more)
 
 

@@ -53,6 +53,7 @@ FLEET = {
     "post clusters/{cluster_id}/office-hours/{kind}/{pool}/end",
     "post nodes/{node_id}/cordon",
     "post nodes/{node_id}/drain",
+    "post nodes/{node_id}/mig",
     "post nodes/{node_id}/uncordon",
     "post fleet-actions/{action_id}/approve",
     "post fleet-actions/{action_id}/cancel",
@@ -181,6 +182,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "post clusters/{cluster_id}/office-hours/{kind}/{pool}": {
         "days": {"monday": ["07:30", "22:00"]},
     },
+    "post nodes/{node_id}/mig": {"layout": "all-1g.10gb"},
     "post fleet-actions/{action_id}/approve": {"evidence_hash": "0" * 64},
     "post fleet-actions/{action_id}/reject": {"comment": "no"},
     "post changes/{change_id}/approve-in-emergency": {

@@ -272,6 +272,8 @@ OF_THE_FLEET: Final = (
         "post clusters/{cluster_id}/office-hours/{kind}/{pool}/end",
         named={"pool": "none"},
     ),
+    # Its GPUs cannot be cut.
+    *_rows(f"stranger {LEADS}", 409, "post nodes/{node_id}/mig"),
     # It is not cordoned.
     *_rows(f"stranger {LEADS}", 409, "post nodes/{node_id}/uncordon"),
     # The lead requested it, and it is approved already.

@@ -365,11 +365,12 @@ PLATFORM: Final = (
     _of_admins(f"POST {_CLUSTER}/test"),
     *(
         Row(f"GET fleet/nodes/<int:node_id>/{form}", f"stranger {LEADS}")
-        for form in ("drain", "cordon", "uncordon")
+        for form in ("drain", "cordon", "uncordon", "mig")
     ),
     Row("POST fleet/nodes/<int:node_id>/cordon", f"stranger {LEADS}", ok=302, body=_WHY),
     Row("POST fleet/nodes/<int:node_id>/uncordon", f"stranger {LEADS}", ok=409, body=_WHY),
     Row("POST fleet/nodes/<int:node_id>/drain", f"stranger {LEADS}", ok=422, body=_WHY),
+    Row("POST fleet/nodes/<int:node_id>/mig", f"stranger {LEADS}", ok=422, body=_WHY),
     Row("GET fleet/clusters/<int:cluster_id>/pools/new", f"stranger {LEADS}"),
     Row(
         "POST fleet/clusters/<int:cluster_id>/pools/new",
