@@ -1,6 +1,6 @@
 from django.urls import URLPattern, path
 
-from fleet.actions.api import office_hours, pools
+from fleet.actions.api import node_classes, office_hours, pools
 from fleet.actions.api import views as action_views
 from fleet.capacity.api import drain, node_views
 from fleet.capacity.api import views as capacity_views
@@ -40,6 +40,16 @@ urlpatterns: list[URLPattern] = [
         name="node-group",
     ),
     path(
+        "clusters/<int:cluster_id>/node-classes",
+        node_classes.NodeClassesView.as_view(),
+        name="node-classes",
+    ),
+    path(
+        "clusters/<int:cluster_id>/node-classes/<str:node_class>",
+        node_classes.NodeClassView.as_view(),
+        name="node-class",
+    ),
+    path(
         "clusters/<int:cluster_id>/office-hours",
         office_hours.OfficeHoursListView.as_view(),
         name="cluster-office-hours",
@@ -66,6 +76,11 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<int:node_id>/uncordon", action_views.UncordonView.as_view(), name="node-uncordon"),
     path("nodes/<int:node_id>/drain", action_views.DrainView.as_view(), name="node-drain"),
     path("nodes/<int:node_id>/mig", action_views.MigLayoutView.as_view(), name="node-mig"),
+    path(
+        "nodes/<int:node_id>/gpu-sharing",
+        action_views.GpuSharingView.as_view(),
+        name="node-gpu-sharing",
+    ),
     path("fleet-actions", action_views.FleetActionsView.as_view(), name="fleet-actions"),
     path(
         "fleet-actions/<int:action_id>",

@@ -39,6 +39,12 @@ class MigLayoutSerializer(DrainSerializer):
     )
 
 
+class GpuSharingSerializer(DrainSerializer):
+    config = serializers.CharField(
+        max_length=63, help_text="a key of the ConfigMap that the node's device plugin reads"
+    )
+
+
 class ApproveActionSerializer(ActionCommentSerializer):
     evidence_hash = serializers.CharField(max_length=64, help_text="of what the approver has seen")
 

@@ -19,6 +19,7 @@ from fleet.actions.api.serializers import (
     DrainSerializer,
     FleetActionDetailsSerializer,
     FleetActionSerializer,
+    GpuSharingSerializer,
     MigLayoutSerializer,
 )
 from fleet.actions.domain.evidence import Evidence
@@ -134,6 +135,12 @@ MigLayoutView = _request(
     "Request that the node is drained and NVIDIA's MIG manager cuts its GPUs by this layout. When it fails the node "
     "stays cordoned.",
     MigLayoutSerializer,
+)
+GpuSharingView = _request(
+    requests.request_gpu_sharing,
+    "node_gpu_sharing",
+    "Request that the node is drained and its device plugin gets another configuration: time-slicing, MPS, or none.",
+    GpuSharingSerializer,
 )
 ApproveView = _decide(
     decisions.approve,

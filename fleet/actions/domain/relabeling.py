@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from fleet.actions.domain.drain_settings import DrainSettings
+from fleet.gpus.domain.shares import is_gpu
 
 # Keys of the progress of an action.
 LABELED: Final = "labeled"
@@ -40,7 +41,7 @@ def gpu_resources_of(live: Mapping[str, Any]) -> dict[str, int]:
     return {
         name: int(amount)
         for name, amount in sorted(allocatable.items())
-        if name.startswith("nvidia.com/") and str(amount).isdigit() and int(amount)
+        if is_gpu(name) and str(amount).isdigit() and int(amount)
     }
 
 

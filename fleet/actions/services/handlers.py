@@ -14,7 +14,9 @@ from fleet.actions.domain.outcomes import Outcome
 from fleet.actions.services import (
     cordon,
     drain,
+    gpu_sharing,
     mig,
+    node_classes,
     node_groups,
     node_pools,
     office_hours,
@@ -66,6 +68,16 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
         advance=node_pools.advance_creation,
         revert=node_pools.revert,
     ),
+    ActionKind.CHANGE_NODE_CLASS: Handler(
+        observe=node_classes.observe_change,
+        advance=node_classes.advance_change,
+        revert=node_pools.revert,
+    ),
+    ActionKind.CREATE_NODE_CLASS: Handler(
+        observe=node_classes.observe_creation,
+        advance=node_classes.advance_creation,
+        revert=node_pools.revert,
+    ),
     ActionKind.SCALE_NODE_GROUP: Handler(
         observe=node_groups.observe,
         advance=node_groups.advance,
@@ -86,6 +98,12 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
     ActionKind.SET_MIG_LAYOUT: Handler(
         observe=mig.observe,
         advance=mig.advance,
+        revert=relabel.revert,
+        time_limit=relabel.time_limit,
+    ),
+    ActionKind.SET_GPU_SHARING: Handler(
+        observe=gpu_sharing.observe,
+        advance=gpu_sharing.advance,
         revert=relabel.revert,
         time_limit=relabel.time_limit,
     ),

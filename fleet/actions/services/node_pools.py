@@ -42,7 +42,7 @@ def observe_change(action: FleetAction) -> Evidence:
     after = pool_settings.apply_patch(live, body)
     if after == live:
         raise Conflict(f"Node pool {action.target} is like this already.", code="no_change")
-    _dry_run(action, lambda: _patch(action, body, dry_run=True))
+    dry_run(action, lambda: _patch(action, body, dry_run=True))
     return _evidence(action, live, after)
 
 
@@ -51,7 +51,7 @@ def observe_creation(action: FleetAction) -> Evidence:
     if read_live(action) is not None:
         raise Conflict(f"There is a node pool {action.target} already.", code="node_pool_exists")
     made = _manifest(action)
-    _dry_run(
+    dry_run(
         action,
         lambda: node_pools.create(cluster_id=action.cluster_id, manifest=made, dry_run=True),
     )
@@ -64,8 +64,8 @@ def advance_change(action: FleetAction) -> Outcome:
         return outcomes.failed(f"Node pool {action.target} was deleted.", action.progress)
     body = pool_settings.patch(live, PoolSettings.from_json(action.parameters))
     if pool_settings.apply_patch(live, body) == live:
-        return _end(action, live)
-    if _generation(live) != action.evidence["bound"]["generation"]:
+        return await_ready(action, live)
+    if generation_of(live) != action.evidence["bound"]["generation"]:
         message = "Somebody changed the node pool after the approval. Request the change again."
         return outcomes.failed(message, action.progress)
     _patch(action, body, dry_run=False)
@@ -75,7 +75,7 @@ def advance_change(action: FleetAction) -> Outcome:
 def advance_creation(action: FleetAction) -> Outcome:
     live = node_pools.get(cluster_id=action.cluster_id, name=action.target)
     if live is not None:
-        return _end(action, live)
+        return await_ready(action, live)
     node_pools.create(cluster_id=action.cluster_id, manifest=_manifest(action))
     return outcomes.goes_on("Created the node pool.", action.progress, after_seconds=0)
 
@@ -105,7 +105,8 @@ def read_live(action: FleetAction) -> dict[str, Any] | None:
         raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
 
 
-def _end(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
+def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
+    """The end of an action whose object the cluster has as requested."""
     conditions = (live.get("status") or {}).get("conditions") or ()
     ready = next((item for item in conditions if item.get("type") == "Ready"), None)
     if ready is not None and ready.get("status") == "False":
@@ -126,7 +127,8 @@ def _manifest(action: FleetAction) -> dict[str, Any]:
     return pool_settings.manifest(action.target, PoolSettings.from_json(action.parameters))
 
 
-def _dry_run(action: FleetAction, call: Any) -> None:
+def dry_run(action: FleetAction, call: Any) -> None:
+    """Raises Invalid with what the cluster says against it."""
     try:
         call()
     except ObjectInvalid as error:
@@ -135,7 +137,7 @@ def _dry_run(action: FleetAction, call: Any) -> None:
         raise Unavailable(f"{action.cluster.name} could not check it: {error}") from error
 
 
-def _generation(live: Mapping[str, Any]) -> int:
+def generation_of(live: Mapping[str, Any]) -> int:
     return int((live.get("metadata") or {}).get("generation") or 0)
 
 
@@ -147,9 +149,9 @@ def _evidence(action: FleetAction, before: Mapping[str, Any], after: Mapping[str
         warnings=tuple(_warnings(action, before, old, new)),
         usd_per_hour_before=Decimal(0) if is_new else most_per_hour(action, old),
         usd_per_hour_after=most_per_hour(action, new),
-        yaml_before="" if is_new else _yaml(before),
-        yaml_after=_yaml(after),
-        bound={"generation": _generation(before), "spec": after["spec"]},
+        yaml_before="" if is_new else yaml_of(before),
+        yaml_after=yaml_of(after),
+        bound={"generation": generation_of(before), "spec": after["spec"]},
     )
 
 
@@ -247,5 +249,5 @@ def other_managers(live: Mapping[str, Any]) -> Sequence[str]:
     return sorted(name for name in names if name.lower().startswith(_OTHER_MANAGERS))
 
 
-def _yaml(item: Mapping[str, Any]) -> str:
+def yaml_of(item: Mapping[str, Any]) -> str:
     return yaml.safe_dump({"spec": item["spec"]}, sort_keys=True)

@@ -146,15 +146,11 @@ def _changes(kept: KeptHours | None, hours: OfficeHours, own: Size) -> list[Fiel
     per_week = kept.hours.hours_per_week if kept else Decimal(HOURS_PER_WEEK)
     rows = (
         ("Office hours", kept.description if kept else _ALWAYS, hour_rules.describe(hours)),
-        ("Hours a week", _number(per_week), _number(hours.hours_per_week)),
+        ("Hours a week", hour_rules.format_hours(per_week), hours.hours_text),
         ("In office hours", sizes.describe(own), sizes.describe(own)),
         ("Outside of them", before_closed, closed),
     )
     return [FieldChange(*row) for row in rows]
-
-
-def _number(hours: Decimal) -> str:
-    return f"{hours.quantize(Decimal('0.01')).normalize():f}"
 
 
 def _warnings(pool: _Pool, hours: OfficeHours, own: Size) -> list[str]:

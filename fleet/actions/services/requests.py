@@ -59,11 +59,32 @@ def request_mig_layout(
     evict_unmanaged: bool = False,
 ) -> FleetAction:
     """Drain the node, let NVIDIA's MIG manager cut its GPUs, and let pods start again."""
-    settings = RelabelSettings(layout, DrainSettings(deadline_minutes, evict_unmanaged))
+    drain = DrainSettings(deadline_minutes, evict_unmanaged)
+    action = _relabeled(actor, ActionKind.SET_MIG_LAYOUT, node_id, RelabelSettings(layout, drain))
+    return submit(actor, action, comment)
+
+
+def request_gpu_sharing(
+    *,
+    actor: User,
+    node_id: int,
+    config: str,
+    comment: str = "",
+    deadline_minutes: int = DEFAULT_MINUTES,
+    evict_unmanaged: bool = False,
+) -> FleetAction:
+    """Drain the node, give its device plugin the configuration of this key, and let pods start again."""
+    drain = DrainSettings(deadline_minutes, evict_unmanaged)
+    action = _relabeled(actor, ActionKind.SET_GPU_SHARING, node_id, RelabelSettings(config, drain))
+    return submit(actor, action, comment)
+
+
+def _relabeled(
+    actor: User, kind: ActionKind, node_id: int, settings: RelabelSettings
+) -> FleetAction:
     if problems := settings.drain.problems():
         raise Invalid("The settings of the drain are not valid.", fields=problems)
-    action = of_node(actor, ActionKind.SET_MIG_LAYOUT, node_id, settings.to_json())
-    return submit(actor, action, comment)
+    return of_node(actor, kind, node_id, settings.to_json())
 
 
 def request_pool_change(

@@ -9,6 +9,7 @@ from django import forms
 
 from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, FEWEST_MINUTES, MOST_MINUTES
 from fleet.actions.domain.mig_layouts import Layout
+from fleet.actions.domain.plugin_configs import PluginConfig
 from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES, PoolSettings
 from fleet.actions.services.node_groups import MOST_NODES
 from fleet.clusters.domain.node_groups import GroupSize
@@ -39,6 +40,17 @@ class MigForm(DrainForm):
             label="Layout",
             help_text="Of each GPU of the node.",
             choices=[(layout.name, str(layout)) for layout in layouts],
+        )
+
+
+class GpuSharingForm(DrainForm):
+    """`configs` are those of the node's device plugin."""
+
+    def __init__(self, *args: Any, configs: Sequence[PluginConfig] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["config"] = forms.ChoiceField(
+            label="Configuration",
+            choices=[(config.key, str(config)) for config in configs if not config.problem],
         )
 
 

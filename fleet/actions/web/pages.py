@@ -88,6 +88,7 @@ def _context_of(user: User, action: FleetAction, form: DecisionForm) -> dict[str
         "yaml_diff": diff_lines(evidence.yaml_before, evidence.yaml_after),
         "deployments": [DeploymentRow.of(row) for row in evidence.deployments],
         "is_limit": action.target_kind == TargetKind.NODE_POOL,
+        "has_cost": action.target_kind != TargetKind.NODE_CLASS,
         "is_drained": action.kind in DRAINED_KINDS,
         "is_hours": action.kind in HOURS_KINDS,
         "form": form,

@@ -62,6 +62,11 @@ class OfficeHours:
         return Decimal(self.minutes_per_week) / 60
 
     @property
+    def hours_text(self) -> str:
+        """For people: "72.5", without zeros at the end."""
+        return format_hours(self.hours_per_week)
+
+    @property
     def open_fraction(self) -> Decimal:
         return Decimal(self.minutes_per_week) / _WEEK_MINUTES
 
@@ -164,6 +169,10 @@ def read_clock(text: str) -> int | None:
     if match is None:
         return None
     return _DAY_MINUTES if text == "24:00" else int(match["hour"]) * 60 + int(match["minute"])
+
+
+def format_hours(hours: Decimal) -> str:
+    return f"{hours.quantize(Decimal('0.01')).normalize():f}"
 
 
 def clock_text(minutes: int) -> str:

@@ -373,7 +373,7 @@ def test_from_the_node_to_the_request(
 
     assert "14 x nvidia.com/mig-1g.5gb" in shown.text
     assert unknown.status_code == 422
-    assert "Set MIG layout node-1" in sent.text
+    assert "Set MIG layout of node-1" in sent.text
     assert "all-balanced: 2 x 1g.5gb, 1 x 2g.10gb, 1 x 3g.20gb per GPU" in sent.text
     assert "Room elsewhere" in sent.text
     assert action.parameters == {

@@ -418,12 +418,13 @@ def test_from_the_list_to_the_request_on_the_page(
     assert "Write it as hh:mm" in page(broken).text
     assert "Fill both, or none." in page(half).text
     assert "nobody trains at night" in page(nowhere).text
-    assert "Set office hours gpu" in page(sent).text
-    assert "Mean" in page(sent).text or "mean of a week" in page(sent).text
+    assert "Set office hours of gpu" in page(sent).text
+    assert "The mean of a week, 730 hours a month" in page(sent).text
     assert "Monday 07:30 to 22:00 (Europe/Berlin)" in shown.text
+    assert "14.5 of 168" in shown.text
     assert "2 nodes (1 to 4)" in shown.text
     assert "Monday 07:30 to 22:00 (Europe/Berlin)" in listed.text
-    assert "End office hours gpu" in page(ended).text
+    assert "End office hours of gpu" in page(ended).text
     assert unknown.status_code == 404
 
 

@@ -25,6 +25,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 SHARED = {
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-classes",
     "get clusters/{cluster_id}/node-groups",
     "get clusters/{cluster_id}/node-pools",
     "get clusters/{cluster_id}/office-hours",
@@ -46,6 +47,8 @@ ANONYMOUS = {
 # Nodes belong to no team: a lead of any may request, and refusals hide nothing.
 FLEET = {
     "get nodes/{node_id}/drain-preview",
+    "post clusters/{cluster_id}/node-classes",
+    "post clusters/{cluster_id}/node-classes/{node_class}",
     "post clusters/{cluster_id}/node-pools",
     "post clusters/{cluster_id}/node-pools/{pool}",
     "post clusters/{cluster_id}/node-groups/{group}",
@@ -54,6 +57,7 @@ FLEET = {
     "post nodes/{node_id}/cordon",
     "post nodes/{node_id}/drain",
     "post nodes/{node_id}/mig",
+    "post nodes/{node_id}/gpu-sharing",
     "post nodes/{node_id}/uncordon",
     "post fleet-actions/{action_id}/approve",
     "post fleet-actions/{action_id}/cancel",
@@ -181,6 +185,14 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "post clusters/{cluster_id}/office-hours/{kind}/{pool}": {
         "days": {"monday": ["07:30", "22:00"]},
+    },
+    "post nodes/{node_id}/gpu-sharing": {"config": "shared"},
+    "post clusters/{cluster_id}/node-classes": {
+        "name": "gpu",
+        "ami_alias": "al2023@latest",
+        "role": "nodes",
+        "subnet_tags": ["a=b"],
+        "security_group_tags": ["a=b"],
     },
     "post nodes/{node_id}/mig": {"layout": "all-1g.10gb"},
     "post fleet-actions/{action_id}/approve": {"evidence_hash": "0" * 64},
