@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,7 @@ NONE: Final = "none"
 _FIELDS: Final = {"timeSlicing": TIME_SLICING, "mps": MPS}
 _LONGEST: Final = 64 * 1024
 _MOST_REPLICAS: Final = 1000
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ def read_configs(data: Mapping[str, str]) -> tuple[PluginConfig, ...]:
 
 
 def _read(key: str, text: str) -> PluginConfig:
+    if not _LABEL_VALUE.fullmatch(key):
+        return PluginConfig(key, problem="its key cannot be the value of a label")
     if len(text) > _LONGEST:
         return PluginConfig(key, problem="it is too long")
     try:

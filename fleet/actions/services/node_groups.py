@@ -8,6 +8,7 @@ from typing import Final
 from fleet.actions.domain import outcomes
 from fleet.actions.domain.evidence import Evidence, FieldChange
 from fleet.actions.domain.outcomes import Outcome
+from fleet.actions.services import kept_hours
 from fleet.clusters.domain.node_groups import ACTIVE, UPDATING, GroupSize, NodeGroup
 from fleet.clusters.services import node_groups
 from fleet.gpus.selectors import prices
@@ -66,7 +67,7 @@ def observe(action: FleetAction) -> Evidence:
         raise Conflict(f"Node group {group.name} is being updated. Wait for its end.", code="busy")
     return Evidence(
         changes=tuple(_changes(group.size, wanted)),
-        warnings=tuple(_warnings(group, wanted)),
+        warnings=(*_warnings(group, wanted), *kept_hours.warnings(action)),
         usd_per_hour_before=usd_per_hour(action, group, group.size.desired_size),
         usd_per_hour_after=usd_per_hour(action, group, wanted.desired_size),
         bound={"size": group.size.to_json()},

@@ -12,7 +12,7 @@ from fleet.actions.domain import outcomes, pool_settings
 from fleet.actions.domain.evidence import Evidence, FieldChange
 from fleet.actions.domain.outcomes import Outcome
 from fleet.actions.domain.pool_settings import PoolSettings
-from fleet.actions.services import node_facts
+from fleet.actions.services import kept_hours, node_facts
 from fleet.gpus.domain.shares import WHOLE
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price, PriceKey
@@ -225,6 +225,8 @@ def _warnings(
         found.append(
             f"It runs {running} GPUs: with a limit of {new.gpu_limit} no node is removed, and none starts."
         )
+    if old.gpu_limit != new.gpu_limit:
+        found += kept_hours.warnings(action)
     if removed := _removed(old, new) if before else []:
         found.append(
             f"Karpenter replaces running nodes of {', '.join(removed)}, as disruption budgets allow."

@@ -161,6 +161,12 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "high",
     ),
     (
+        "placement_node_labels",
+        {"placement_node_labels": "pool=serving"},
+        f"{_KSERVE}.nodeSelector.pool",
+        "serving",
+    ),
+    (
         "placement_spread_zones",
         {"placement_spread_zones": "off"},
         f"{_KSERVE}.topologySpreadConstraints",

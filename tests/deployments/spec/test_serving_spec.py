@@ -175,6 +175,12 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
         ),
         ({"placement": {"capacity": "reserved"}}, "placement.capacity"),
         ({"placement": {"priority_class": "High!"}}, "placement.priority_class"),
+        ({"placement": {"node_labels": "pool"}}, "placement.node_labels"),
+        ({"placement": {"node_labels": "pool=a, pool=b"}}, "placement.node_labels"),
+        (
+            {"placement": {"node_labels": "node.kubernetes.io/instance-type=g5.xlarge"}},
+            "placement.node_labels",
+        ),
         ({"storage": {"shm_size": "1G"}}, "storage.shm_size"),
         ({"storage": {"model_cache": "node"}}, "storage.model_cache"),
         ({"engine": "triton", "storage": {"model_cache": "cluster"}}, "storage.model_cache"),

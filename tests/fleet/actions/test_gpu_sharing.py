@@ -135,6 +135,13 @@ def test_what_cannot_be_used_says_why(text: str, problem: str) -> None:
     assert config.problem == problem
 
 
+@pytest.mark.parametrize("key", ["-four", "four.", "a b", "x" * 64, "four\n"])
+def test_a_key_that_no_label_can_have_is_refused(key: str) -> None:
+    [config] = plugin_configs.read_configs({key: FOUR})
+
+    assert config.problem == "its key cannot be the value of a label"
+
+
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=200), max_size=4))
 def test_any_text_is_read_or_refused(data: dict[str, str]) -> None:
     assert [config.key for config in plugin_configs.read_configs(data)] == sorted(data)

@@ -11,7 +11,8 @@ import pytest
 from django.test import Client
 
 from fleet.actions.domain.evidence import Evidence
-from fleet.actions.services import hours_requests
+from fleet.actions.services import decisions, hours_requests, requests
+from fleet.clusters.domain.node_groups import GroupSize
 from fleet.kube.domain.errors import Refused, Throttled, Unreachable
 from fleet.models import Cluster, FleetAction, Node, PoolOfficeHours
 from fleet.office_hours.domain.hours import OfficeHours, Window
@@ -233,6 +234,36 @@ def test_what_was_scaled_in_office_hours_comes_back(
     hands.keep(aws)
 
     assert size_of(aws) == {"min_size": 1, "max_size": 4, "desired_size": 4}
+
+
+def test_a_request_for_another_size_says_how_long_it_holds(
+    eks_cluster: Cluster, lead: User, admin: User, aws: FakeGroups, hands: Clockwork
+) -> None:
+    def warned() -> tuple[str, ...]:
+        size = GroupSize(0, 6, 3)
+        action = requests.request_group_scale(
+            actor=lead, cluster_id=eks_cluster.pk, name="gpu", size=size
+        )
+        decisions.withdraw(actor=lead, action_id=action.pk)
+        return Evidence.from_json(action.evidence).warnings
+
+    before = warned()
+    set_hours(lead, admin, eks_cluster, hands)
+    hands.keep(aws)
+    day = warned()
+    hands.at_time("2026-11-20T21:00:00+00:00")
+    hands.keep(aws)
+    night = warned()
+
+    assert not any("office hours" in text for text in before)
+    assert (
+        "It has office hours and closes at 2026-11-20 21:00 UTC. It gets this size back when it opens."
+        in day
+    )
+    assert (
+        "It has office hours and opens at 2026-11-23 06:30 UTC: then it gets back 2 nodes (1 to 4). "
+        "Until then this size stays." in night
+    )
 
 
 def test_their_end_at_night_gives_the_size_back(
