@@ -10,7 +10,7 @@ from deployments.manifests.domain.metadata import (
     ManifestContext,
     ServedRevision,
 )
-from deployments.spec.domain import node_labels, serving_spec
+from deployments.spec.domain import node_labels, serving_spec, tolerations
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
 
@@ -67,13 +67,15 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 
 def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
+    own = tolerations.manifests(spec.placement.tolerations)
     if spec.placement.capacity != "spot":
-        return [dict(GPU_TOLERATION)]
+        return [dict(GPU_TOLERATION), *own]
     spot = {"operator": "Equal", "effect": "NoSchedule"}
     return [
         dict(GPU_TOLERATION),
         {"key": _KARPENTER_CAPACITY, "value": "spot", **spot},
         {"key": _NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
+        *own,
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from deployments.spec.domain import field_rules
+from deployments.spec.domain import tolerations as tolerations_of
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import ENGINES, LLM_SERVICE, OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
@@ -86,6 +87,17 @@ class Placement(Definition):
             "Comma-separated.",
             max_length=1000,
             fix="Write them as name=value, up to 10. Instance type and capacity have settings of their own.",
+        ),
+    ] = ""
+    tolerations: Annotated[
+        str,
+        AfterValidator(tolerations_of.normalized),
+        setting(
+            "Tolerated taints",
+            "Of reserved nodes, for example reserved=batch:NoSchedule. Comma-separated. The platform "
+            "lists what teams may tolerate.",
+            max_length=1000,
+            fix="Write them as key=value:NoSchedule or key:NoSchedule, up to 10.",
         ),
     ] = ""
     spread_zones: Annotated[

@@ -176,6 +176,8 @@ _KAFKA = {"bootstrap_servers": "kafka:9092", "topic": "jobs", "consumer_group": 
         ({"placement": {"capacity": "reserved"}}, "placement.capacity"),
         ({"placement": {"priority_class": "High!"}}, "placement.priority_class"),
         ({"placement": {"node_labels": "pool"}}, "placement.node_labels"),
+        ({"placement": {"tolerations": "reserved=batch"}}, "placement.tolerations"),
+        ({"placement": {"tolerations": "a:PreferNoSchedule"}}, "placement.tolerations"),
         ({"placement": {"node_labels": "pool=a, pool=b"}}, "placement.node_labels"),
         (
             {"placement": {"node_labels": "node.kubernetes.io/instance-type=g5.xlarge"}},
