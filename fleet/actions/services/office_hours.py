@@ -21,10 +21,12 @@ from fleet.office_hours.domain.hours import HOURS_PER_WEEK, OfficeHours
 from fleet.office_hours.domain.sizes import GPU_LIMIT, REPLICAS, PoolKind, Size
 from fleet.office_hours.selectors import office_hours
 from fleet.office_hours.selectors.office_hours import KeptHours
-from fleet.office_hours.services import changes
+from fleet.office_hours.services import changes as kept_changes
 from portal.core.errors import Conflict, Unavailable
 
 _ALWAYS: Final = "always open"
+# Codes of refusals for a pool that was deleted.
+_GONE: Final = ("no_node_pool", "no_node_group")
 _PATCH_POOLS: Final = (
     {"group": "karpenter.sh", "resource": "nodepools", "verb": "get"},
     {"group": "karpenter.sh", "resource": "nodepools", "verb": "patch"},
@@ -57,12 +59,20 @@ def observe(action: FleetAction) -> Evidence:
 
 
 def observe_end(action: FleetAction) -> Evidence:
-    pool, kept = _read(action), _kept(action)
+    kept = _kept(action)
     if kept is None:
         raise Conflict(f"{action.target} has no office hours.", code="no_office_hours")
+    changes = (FieldChange("Office hours", kept.description, _ALWAYS),)
+    try:
+        pool = _read(action)
+    except Conflict as error:
+        if error.code not in _GONE:
+            raise
+        gone = f"{error.message} Only its office hours are removed."
+        return Evidence(changes, warnings=(gone,), bound={"hours": kept.hours.to_json()})
     own = _own_size(pool, kept)
     return Evidence(
-        changes=(FieldChange("Office hours", kept.description, _ALWAYS),),
+        changes=changes,
         warnings=()
         if kept.is_open
         else (f"It is closed now. It gets {sizes.describe(own)} back at once.",),
@@ -73,7 +83,7 @@ def observe_end(action: FleetAction) -> Evidence:
 
 
 def advance(action: FleetAction) -> Outcome:
-    changes.apply(action=action, hours=OfficeHours.from_json(action.parameters))
+    kept_changes.apply(action=action, hours=OfficeHours.from_json(action.parameters))
     kept = _kept(action)
     when = f" at {kept.next_edge_at:%Y-%m-%d %H:%M} UTC" if kept else ""
     what = "opens" if kept and kept.opens_next else "closes"
@@ -84,7 +94,7 @@ def advance_end(action: FleetAction) -> Outcome:
     kept = _kept(action)
     if kept is None:
         return outcomes.done("Its office hours have ended.", action.progress)
-    changes.end(row=kept.row)
+    kept_changes.end(row=kept.row)
     message = f"The pool gets its size back. {kept.row.problem}".strip()
     return outcomes.goes_on(message, action.progress, after_seconds=outcomes.RETRY_SECONDS)
 

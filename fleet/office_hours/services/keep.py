@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.urls import reverse
 
-from fleet.kube.domain.errors import ClusterError, Throttled
+from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Throttled
 from fleet.models import PoolOfficeHours
 from fleet.office_hours.domain import sizes
 from fleet.office_hours.domain.decisions import Decision, Event, Move, Standing, decide
@@ -75,7 +75,14 @@ def reconcile(*, pk: int) -> None:
 
 def _step(row: PoolOfficeHours, lease: Lease) -> datetime | None:
     at = clock.now()
-    live = live_sizes.read(cluster_id=row.cluster_id, kind=row.target_kind, name=row.target)
+    try:
+        live = live_sizes.read(cluster_id=row.cluster_id, kind=row.target_kind, name=row.target)
+    except ObjectNotFound:
+        if not row.is_ending:
+            raise
+        # There is nothing to give its size back to.
+        _record(row, lease, Decision(standing_of(row), event=Event.ENDED), at)
+        return None
     if live.is_busy:
         return at + _SOON
     hours = OfficeHours.from_json(row.hours)

@@ -292,6 +292,32 @@ def test_their_end_at_night_gives_the_size_back(
     assert (size_of(aws), PoolOfficeHours.objects.count()) == (OWN, 0)
 
 
+def test_office_hours_of_a_pool_that_was_deleted_can_be_ended(
+    node: Node, lead: User, admin: User, kube: FakeKube, hands: Clockwork
+) -> None:
+    kube.put(live_pool())
+    set_hours(lead, admin, node.cluster, hands, kind=PoolKind.NODE_POOL)
+    hands.keep()
+    kube.remove("NodePool", "", "gpu")
+    hands.at += timedelta(minutes=6)
+    hands.keep(times=1)
+    problem = PoolOfficeHours.objects.get().problem
+    action = hours_requests.request_office_hours_end(
+        actor=lead, cluster_id=node.cluster_id, kind=PoolKind.NODE_POOL, name="gpu"
+    )
+    hands.approve(action, admin)
+    hands.sweep(2)
+    hands.keep(times=2)
+    hands.sweep(2)
+    action.refresh_from_db()
+
+    assert problem == "There is no node pool gpu."
+    assert Evidence.from_json(action.evidence).warnings == (
+        "There is no node pool gpu. Only its office hours are removed.",
+    )
+    assert (action.state, PoolOfficeHours.objects.count()) == ("done", 0)
+
+
 def test_a_node_pool_gets_its_limit_and_says_what_ends_its_nodes(
     node: Node, lead: User, admin: User, kube: FakeKube, hands: Clockwork
 ) -> None:
