@@ -10,7 +10,7 @@ from deployments.manifests.domain.metadata import (
     ManifestContext,
     ServedRevision,
 )
-from deployments.spec.domain import node_labels, serving_spec, tolerations
+from deployments.spec.domain import node_selection, serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
 
@@ -47,7 +47,7 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
     spec = served.spec
     fields: dict[str, Any] = {
         "nodeSelector": {
-            **node_labels.read(spec.placement.node_labels),
+            **node_selection.read_labels(spec.placement.node_labels),
             "node.kubernetes.io/instance-type": spec.instance_type,
         },
         "tolerations": _tolerations(spec),
@@ -67,7 +67,7 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 
 def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
-    own = tolerations.manifests(spec.placement.tolerations)
+    own = node_selection.tolerations(spec.placement.tolerations)
     if spec.placement.capacity != "spot":
         return [dict(GPU_TOLERATION), *own]
     spot = {"operator": "Equal", "effect": "NoSchedule"}

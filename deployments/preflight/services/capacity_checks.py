@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from deployments.preflight.domain.checks import Check
-from deployments.spec.domain import node_labels, replicas
+from deployments.spec.domain import node_selection, replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import fit
 from fleet.capacity.selectors.fit import ReplicaSize
@@ -110,7 +110,7 @@ def replica_size(spec: ServingSpec) -> ReplicaSize:
         cpu=spec.cpu,
         memory=spec.memory,
         capacity_type=spec.placement.capacity,
-        labels=tuple(node_labels.read(spec.placement.node_labels).items()),
+        labels=tuple(node_selection.read_labels(spec.placement.node_labels).items()),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.preflight.domain.checks import Check
-from deployments.spec.domain import tolerations
+from deployments.spec.domain import node_selection
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain import images
 from fleet.clusters.domain.serving_policy import ServingPolicy
@@ -55,7 +55,9 @@ def _check_priority(name: str, policy: ServingPolicy, *, cluster: str) -> Check:
 
 def _check_taints(text: str, policy: ServingPolicy, *, cluster: str) -> Check:
     """As the platform lists them: with the value, or without one for every value."""
-    refused = [taint for taint in tolerations.split(text) if taint not in policy.allowed_taints]
+    refused = [
+        taint for taint in node_selection.split_taints(text) if taint not in policy.allowed_taints
+    ]
     if not refused:
         return Check(TAINTS, ok=True, detail=f"{text} may be tolerated on {cluster}.")
     listed = ", ".join(policy.allowed_taints) or "none; leave it empty"

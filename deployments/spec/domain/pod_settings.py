@@ -7,11 +7,10 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from deployments.spec.domain import field_rules
-from deployments.spec.domain import tolerations as tolerations_of
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import ENGINES, LLM_SERVICE, OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
-from deployments.spec.domain.node_labels import normalized
+from deployments.spec.domain.node_selection import normalized_labels, normalized_taints
 from portal.core.definitions import Definition, setting
 
 # Of the others a preset of KServe names the image.
@@ -80,7 +79,7 @@ class Placement(Definition):
     ] = ""
     node_labels: Annotated[
         str,
-        AfterValidator(normalized),
+        AfterValidator(normalized_labels),
         setting(
             "Node labels",
             "Only nodes with all of them, for example topology.kubernetes.io/zone=us-east-1a. "
@@ -91,7 +90,7 @@ class Placement(Definition):
     ] = ""
     tolerations: Annotated[
         str,
-        AfterValidator(tolerations_of.normalized),
+        AfterValidator(normalized_taints),
         setting(
             "Tolerated taints",
             "Of reserved nodes, for example reserved=batch:NoSchedule. Comma-separated. The platform "

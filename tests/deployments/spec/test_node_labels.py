@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.spec.domain import node_labels
+from deployments.spec.domain import node_selection
 
 
 def test_the_same_labels_are_the_same_text() -> None:
     text = " topology.kubernetes.io/zone=us-east-1a ,pool=serving,"
 
-    assert node_labels.normalized(text) == "pool=serving, topology.kubernetes.io/zone=us-east-1a"
-    assert node_labels.normalized("") == ""
+    assert (
+        node_selection.normalized_labels(text)
+        == "pool=serving, topology.kubernetes.io/zone=us-east-1a"
+    )
+    assert node_selection.normalized_labels("") == ""
 
 
 @pytest.mark.parametrize(
@@ -35,13 +38,13 @@ def test_the_same_labels_are_the_same_text() -> None:
 )
 def test_what_cannot_be_asked_for_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not labels"):
-        node_labels.read(text)
+        node_selection.read_labels(text)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_refused_or_stays_as_it_was_read(text: str) -> None:
     try:
-        once = node_labels.normalized(text)
+        once = node_selection.normalized_labels(text)
     except ValueError:
         return
-    assert node_labels.normalized(once) == once
+    assert node_selection.normalized_labels(once) == once

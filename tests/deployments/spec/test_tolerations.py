@@ -6,18 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.spec.domain import tolerations
+from deployments.spec.domain import node_selection
 
 
 def test_taints_become_tolerations() -> None:
     text = "reserved=batch:NoSchedule, example.com/old:NoExecute ,reserved=batch:NoSchedule"
 
-    assert tolerations.normalized(text) == "example.com/old:NoExecute, reserved=batch:NoSchedule"
-    assert tolerations.manifests(text) == [
+    assert (
+        node_selection.normalized_taints(text)
+        == "example.com/old:NoExecute, reserved=batch:NoSchedule"
+    )
+    assert node_selection.tolerations(text) == [
         {"key": "example.com/old", "effect": "NoExecute", "operator": "Exists"},
         {"key": "reserved", "effect": "NoSchedule", "operator": "Equal", "value": "batch"},
     ]
-    assert tolerations.manifests("") == []
+    assert node_selection.tolerations("") == []
 
 
 @pytest.mark.parametrize(
@@ -36,13 +39,13 @@ def test_taints_become_tolerations() -> None:
 )
 def test_what_is_no_taint_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not taints"):
-        tolerations.split(text)
+        node_selection.split_taints(text)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_refused_or_stays_as_it_was_read(text: str) -> None:
     try:
-        once = tolerations.normalized(text)
+        once = node_selection.normalized_taints(text)
     except ValueError:
         return
-    assert tolerations.normalized(once) == once
+    assert node_selection.normalized_taints(once) == once
