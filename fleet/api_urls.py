@@ -1,6 +1,6 @@
 from django.urls import URLPattern, path
 
-from fleet.actions.api import pools
+from fleet.actions.api import node_classes, office_hours, pools
 from fleet.actions.api import views as action_views
 from fleet.capacity.api import drain, node_views
 from fleet.capacity.api import views as capacity_views
@@ -39,6 +39,31 @@ urlpatterns: list[URLPattern] = [
         pools.NodeGroupView.as_view(),
         name="node-group",
     ),
+    path(
+        "clusters/<int:cluster_id>/node-classes",
+        node_classes.NodeClassesView.as_view(),
+        name="node-classes",
+    ),
+    path(
+        "clusters/<int:cluster_id>/node-classes/<str:node_class>",
+        node_classes.NodeClassView.as_view(),
+        name="node-class",
+    ),
+    path(
+        "clusters/<int:cluster_id>/office-hours",
+        office_hours.OfficeHoursListView.as_view(),
+        name="cluster-office-hours",
+    ),
+    path(
+        "clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:pool>",
+        office_hours.OfficeHoursView.as_view(),
+        name="office-hours",
+    ),
+    path(
+        "clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:pool>/end",
+        office_hours.EndOfficeHoursView.as_view(),
+        name="office-hours-end",
+    ),
     path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
     path("nodes/<int:node_id>", node_views.NodeView.as_view(), name="node"),
     path(
@@ -50,6 +75,12 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<int:node_id>/cordon", action_views.CordonView.as_view(), name="node-cordon"),
     path("nodes/<int:node_id>/uncordon", action_views.UncordonView.as_view(), name="node-uncordon"),
     path("nodes/<int:node_id>/drain", action_views.DrainView.as_view(), name="node-drain"),
+    path("nodes/<int:node_id>/mig", action_views.MigLayoutView.as_view(), name="node-mig"),
+    path(
+        "nodes/<int:node_id>/gpu-sharing",
+        action_views.GpuSharingView.as_view(),
+        name="node-gpu-sharing",
+    ),
     path("fleet-actions", action_views.FleetActionsView.as_view(), name="fleet-actions"),
     path(
         "fleet-actions/<int:action_id>",

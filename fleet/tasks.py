@@ -8,6 +8,7 @@ from fleet.actions.services import advance as actions
 from fleet.budgets.services import alerts
 from fleet.costs.services import ledger, open_hours
 from fleet.observation.services import sweep
+from fleet.office_hours.services import keep as office_hours
 from fleet.prices.services import refresh as price_refresh
 from fleet.telemetry.services import days, energy, poll, rollups
 
@@ -65,3 +66,8 @@ def sweep_actions() -> None:
 @shared_task(name="fleet.advance_action", time_limit=420)
 def advance_action(action_id: int) -> None:
     actions.advance(action_id=action_id)
+
+
+@shared_task(name="fleet.keep_office_hours", time_limit=300)
+def keep_office_hours() -> None:
+    office_hours.sweep()

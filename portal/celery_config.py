@@ -29,6 +29,7 @@ task_routes = {
     # It waits for clusters: not beside what is measured.
     "fleet.sweep_actions": {"queue": "delivery"},
     "fleet.advance_action": {"queue": "delivery"},
+    "fleet.keep_office_hours": {"queue": "delivery"},
     "fleet.*": {"queue": "telemetry"},
     # External servers may be slow, so they have a queue of their own.
     "notifications.*": {"queue": "notifications"},
@@ -92,6 +93,7 @@ beat_schedule = {
     "poll metrics": _every("fleet.poll_metrics", 5),
     "meter and seal": _every("fleet.meter", 30),
     "sweep fleet actions": _every("fleet.sweep_actions", 5),
+    "keep office hours": _every("fleet.keep_office_hours", 10),
     "sweep budgets": _every("fleet.sweep_budgets", 300),
     "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
     "read energy": _every("fleet.read_energy", 300),

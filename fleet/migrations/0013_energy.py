@@ -7,7 +7,7 @@ _SUMS = ("workloadhour", "workloadday", "teamusageday")
 
 
 class Migration(migrations.Migration):
-    dependencies = [("fleet", "0011_fleet_actions")]
+    dependencies = [("fleet", "0012_office_hours")]
 
     operations = [
         *(

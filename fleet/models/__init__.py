@@ -23,6 +23,7 @@ from fleet.models.metering import (
     SealedHour,
     UnpricedHour,
 )
+from fleet.models.office_hours import PoolOfficeHours
 from fleet.models.telemetry import EnergyReading, MetricSample, WorkloadHour, WorkloadMinute
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "OpenHour",
     "OpenHourSum",
     "Pod",
+    "PoolOfficeHours",
     "PriceOrigin",
     "SealedHour",
     "SummedDay",

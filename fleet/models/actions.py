@@ -58,11 +58,17 @@ class FleetAction(Leased):
 
     @property
     def verb(self) -> str:
-        return self.kind.replace("_", " ").capitalize()
+        return (
+            self.kind.replace("_", " ")
+            .capitalize()
+            .replace(" mig ", " MIG ")
+            .replace(" gpu ", " GPU ")
+        )
 
     @property
     def title(self) -> str:
-        return f"{self.verb} {self.target}"
+        of = " of" if self.kind.startswith(("set_", "end_")) else ""
+        return f"{self.verb}{of} {self.target}"
 
     def __str__(self) -> str:
         return f"{self.kind.replace('_', ' ')} of {self.target}"

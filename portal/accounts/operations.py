@@ -26,8 +26,10 @@ _READ: Final = """
     get changes/{change_id}/checks
     get clusters
     get clusters/{cluster_id}
+    get clusters/{cluster_id}/node-classes
     get clusters/{cluster_id}/node-groups
     get clusters/{cluster_id}/node-pools
+    get clusters/{cluster_id}/office-hours
     get clusters/{cluster_id}/shares
     get costs
     get costs.csv
@@ -136,9 +138,13 @@ _REQUEST: Final = """
     post advice/{item_id}/request
     post advice/{item_id}/snooze
     post changes/{change_id}/withdraw
+    post clusters/{cluster_id}/node-classes
+    post clusters/{cluster_id}/node-classes/{node_class}
     post clusters/{cluster_id}/node-groups/{group}
     post clusters/{cluster_id}/node-pools
     post clusters/{cluster_id}/node-pools/{pool}
+    post clusters/{cluster_id}/office-hours/{kind}/{pool}
+    post clusters/{cluster_id}/office-hours/{kind}/{pool}/end
     post deployments
     post deployments/preflight
     post deployments/{deployment_id}/changes
@@ -151,6 +157,8 @@ _REQUEST: Final = """
     post fleet-actions/{action_id}/withdraw
     post nodes/{node_id}/cordon
     post nodes/{node_id}/drain
+    post nodes/{node_id}/mig
+    post nodes/{node_id}/gpu-sharing
     post nodes/{node_id}/uncordon
     post pipeline-changes/{pipeline_change_id}/withdraw
     post pipelines

@@ -133,3 +133,47 @@ def test_cordon_and_uncordon(somebody: Kubectl, node: Node, worker: Worker) -> N
     worker.run_until(uncordon, "done")
 
     assert (cordoned, is_cordoned(somebody, node)) == (True, False)
+
+
+@pytest.fixture
+def a100(somebody: Kubectl, cluster_id: int, node: Node) -> Node:
+    """The node with the labels that NVIDIA's GPU operator gives to four A100."""
+    labels = {
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB",
+        "nvidia.com/gpu.count": "4",
+        "nvidia.com/mig.capable": "true",
+        "nvidia.com/mig.strategy": "mixed",
+        "nvidia.com/gpu.deploy.mig-manager": "true",
+        "nvidia.com/mig.config": "all-disabled",
+        "nvidia.com/mig.config.state": "success",
+    }
+    somebody.patch("node", node.name, patch={"metadata": {"labels": labels}})
+    live = parse.node(somebody.get("node", node.name))
+    node_rows.write(Cluster.objects.get(pk=cluster_id), [live], at=clock.now())
+    node.refresh_from_db()
+    return node
+
+
+def test_a_mig_layout_is_requested_of_the_mig_manager(
+    somebody: Kubectl, a100: Node, worker: Worker
+) -> None:
+    """There is no GPU: the test plays the MIG manager and the device plugin."""
+    lead, admin = (make_user(is_platform_admin=True) for _ in range(2))
+    action = requests.request_mig_layout(actor=lead, node_id=a100.pk, layout="all-1g.5gb")
+    approved(action, admin)
+    wait_for("label", lambda: worker.state_of(action)[1] == "Waiting for the MIG manager.")
+    labels = somebody.get("node", a100.name)["metadata"]["labels"]
+    cordoned = is_cordoned(somebody, a100)
+    done = {"nvidia.com/mig.config.state": "success"}
+    somebody.patch("node", a100.name, patch={"metadata": {"labels": done}})
+    wait_for("resources", lambda: "Waiting for the device plugin" in worker.state_of(action)[1])
+    slices = {"nvidia.com/mig-1g.5gb": "28", "nvidia.com/gpu": "0"}
+    status = {"capacity": slices, "allocatable": slices}
+    somebody.patch("node", a100.name, "--subresource=status", patch={"status": status})
+    worker.run_until(action, "done")
+
+    assert labels["nvidia.com/mig.config"] == "all-1g.5gb"
+    assert "nvidia.com/mig.config.state" not in labels
+    assert cordoned
+    assert action.state_reason == "The node offers 28 x nvidia.com/mig-1g.5gb."
+    assert not is_cordoned(somebody, a100)

@@ -20,7 +20,7 @@ from fleet.kube.domain.resource_types import ResourceType
 from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.gateways.transport import Transport
-from fleet.kube.services import clients, node_pools, nodes, objects
+from fleet.kube.services import clients, node_classes, node_pools, nodes, objects
 from fleet.observation.services import watch
 from tests.accounts import make_team
 from tests.contract.account import cluster_rbac
@@ -127,6 +127,9 @@ def what_fleet_actions_do(cluster_id: int, namespace: str) -> None:
     of_pool: Mapping[str, Any] = {"cluster_id": cluster_id, "name": "requested"}
     quietly(node_pools.get, **of_pool)
     quietly(node_pools.patch, body={}, **of_pool)
+    quietly(node_classes.list_all, cluster_id=cluster_id)
+    quietly(node_classes.get, **of_pool)
+    quietly(node_classes.patch, body={}, **of_pool)
 
 
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
@@ -249,6 +252,26 @@ def test_fleet_actions_have_a_role_of_their_own_that_has_to_be_chosen(db: None) 
         (["nodes"], ["get", "patch"]),
         (["pods/eviction"], ["create"]),
         (["nodepools"], ["get", "create", "patch"]),
+        (["ec2nodeclasses"], ["get", "list", "create", "patch"]),
+    ]
+
+
+def test_the_configurations_of_the_device_plugin_are_one_config_map(db: None) -> None:
+    actions = cluster_rbac("--namespaces", "vision", "--fleet-actions")
+    made = cluster_rbac(
+        *("--namespaces", "vision", "--fleet-actions"),
+        *("--device-plugin-config", "gpu-operator/sharing"),
+    )
+
+    role, binding = made[len(actions) :]
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == "gpu-operator"
+    assert role["rules"] == [
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "verbs": ["get"],
+            "resourceNames": ["sharing"],
+        }
     ]
 
 

@@ -182,6 +182,10 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
         placement=Placement(
             capacity=draw(st.sampled_from(["on-demand", "spot", "any"])),
             priority_class=draw(st.sampled_from(["", "serving-high"])),
+            node_labels=draw(st.sampled_from(["", "pool=serving, topology.kubernetes.io/zone=a"])),
+            tolerations=draw(
+                st.sampled_from(["", "dedicated:NoExecute, reserved=batch:NoSchedule"])
+            ),
             spread_zones=draw(st.booleans()),
             pre_pull=_has_named_image(engine, llm) and draw(st.booleans()),
         ),

@@ -210,7 +210,8 @@ def of_scheduling(message: str) -> Diagnosis:
     elif _MISMATCH.search(message) or _NO_POOL.search(message):
         reason = "no node of this type"
         description = (
-            "no node has the instance type and capacity type (spot or on-demand) requested: "
+            "no node has the instance type, the capacity type (spot or on-demand) and the node labels "
+            "requested: "
             f"{quote}"
         )
     else:

@@ -10,7 +10,7 @@ from deployments.manifests.domain.metadata import (
     ManifestContext,
     ServedRevision,
 )
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain import node_selection, serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
 
@@ -46,7 +46,10 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
     """Node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
     fields: dict[str, Any] = {
-        "nodeSelector": {"node.kubernetes.io/instance-type": spec.instance_type},
+        "nodeSelector": {
+            **node_selection.read_labels(spec.placement.node_labels),
+            "node.kubernetes.io/instance-type": spec.instance_type,
+        },
         "tolerations": _tolerations(spec),
     }
     terms = _capacity_terms(spec)
@@ -64,13 +67,15 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 
 def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
+    own = node_selection.tolerations(spec.placement.tolerations)
     if spec.placement.capacity != "spot":
-        return [dict(GPU_TOLERATION)]
+        return [dict(GPU_TOLERATION), *own]
     spot = {"operator": "Equal", "effect": "NoSchedule"}
     return [
         dict(GPU_TOLERATION),
         {"key": _KARPENTER_CAPACITY, "value": "spot", **spot},
         {"key": _NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
+        *own,
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from deployments.preflight.domain.checks import Check
-from deployments.spec.domain import replicas
+from deployments.spec.domain import node_selection, replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import fit
 from fleet.capacity.selectors.fit import ReplicaSize
@@ -110,6 +110,7 @@ def replica_size(spec: ServingSpec) -> ReplicaSize:
         cpu=spec.cpu,
         memory=spec.memory,
         capacity_type=spec.placement.capacity,
+        labels=tuple(node_selection.read_labels(spec.placement.node_labels).items()),
     )
 
 
@@ -121,6 +122,9 @@ def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str
         gpus=spec.gpus * spec.min_replicas * spec.nodes,
     )
     detail = f"{reason} {start.message}"
+    if start.ok and spec.placement.node_labels:
+        fix = "Pods would stay pending if its nodes do not get these labels. Ask a platform admin."
+        return Check(CAPACITY, ok=None, detail=detail, fix=fix, is_blocking=False)
     if start.ok:
         return Check(CAPACITY, ok=True, detail=detail, is_blocking=False)
     fix = (

@@ -1,16 +1,18 @@
-"""Check images and priority classes against the platform's serving policy."""
+"""Check images, priority classes and tolerated taints against the platform's serving policy."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from deployments.preflight.domain.checks import Check
+from deployments.spec.domain import node_selection
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain import images
 from fleet.clusters.domain.serving_policy import ServingPolicy
 
 WEIGHTS: Final = "Image of weights"
 PRIORITY: Final = "Priority class"
+TAINTS: Final = "Tolerated taints"
 _OCI: Final = "oci://"
 _FIX: Final = (
     "Choose an allowed one, or ask a platform admin to add it under Admin, Clusters, Serving."
@@ -24,6 +26,8 @@ def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> lis
     priority_class = spec.placement.priority_class
     if priority_class:
         checks.append(_check_priority(priority_class, policy, cluster=cluster))
+    if spec.placement.tolerations:
+        checks.append(_check_taints(spec.placement.tolerations, policy, cluster=cluster))
     return checks
 
 
@@ -47,3 +51,15 @@ def _check_priority(name: str, policy: ServingPolicy, *, cluster: str) -> Check:
     listed = ", ".join(policy.priority_classes) or "none; leave it empty"
     detail = f"{name} is not an allowed priority class for {cluster}. Allowed: {listed}."
     return Check(PRIORITY, ok=False, detail=detail, fix=_FIX)
+
+
+def _check_taints(text: str, policy: ServingPolicy, *, cluster: str) -> Check:
+    """As the platform lists them: with the value, or without one for every value."""
+    refused = [
+        taint for taint in node_selection.split_taints(text) if taint not in policy.allowed_taints
+    ]
+    if not refused:
+        return Check(TAINTS, ok=True, detail=f"{text} may be tolerated on {cluster}.")
+    listed = ", ".join(policy.allowed_taints) or "none; leave it empty"
+    detail = f"{', '.join(refused)} may not be tolerated on {cluster}. Allowed: {listed}."
+    return Check(TAINTS, ok=False, detail=detail, fix=_FIX)

@@ -36,6 +36,7 @@ _FIELDS = {
     limits.WEIGHTS: "llm.artifact",
     image_weights.NAME: "llm.artifact",
     limits.PRIORITY: "placement.priority_class",
+    limits.TAINTS: "placement.tolerations",
     "Quota": "max_replicas",
     scaling_checks.NAME: "scaling",
     team_address_checks.NAME: "network.team_address",

@@ -10,6 +10,7 @@ from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import ENGINES, LLM_SERVICE, OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
+from deployments.spec.domain.node_selection import normalized_labels, normalized_taints
 from portal.core.definitions import Definition, setting
 
 # Of the others a preset of KServe names the image.
@@ -74,6 +75,28 @@ class Placement(Definition):
             pattern=r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?",
             max_length=63,
             fix="Enter a PriorityClass of the cluster, or leave it empty.",
+        ),
+    ] = ""
+    node_labels: Annotated[
+        str,
+        AfterValidator(normalized_labels),
+        setting(
+            "Node labels",
+            "Only nodes with all of them, for example topology.kubernetes.io/zone=us-east-1a. "
+            "Comma-separated.",
+            max_length=1000,
+            fix="Write them as name=value, up to 10. Instance type and capacity have settings of their own.",
+        ),
+    ] = ""
+    tolerations: Annotated[
+        str,
+        AfterValidator(normalized_taints),
+        setting(
+            "Tolerated taints",
+            "Of reserved nodes, for example reserved=batch:NoSchedule. Comma-separated. The platform "
+            "lists what teams may tolerate.",
+            max_length=1000,
+            fix="Write them as key=value:NoSchedule or key:NoSchedule, up to 10.",
         ),
     ] = ""
     spread_zones: Annotated[

@@ -32,6 +32,19 @@ class DrainSerializer(ActionCommentSerializer):
     )
 
 
+class MigLayoutSerializer(DrainSerializer):
+    layout = serializers.CharField(
+        max_length=63,
+        help_text="of the MIG manager's default configuration: all-1g.10gb, all-balanced, …",
+    )
+
+
+class GpuSharingSerializer(DrainSerializer):
+    config = serializers.CharField(
+        max_length=63, help_text="a key of the ConfigMap that the node's device plugin reads"
+    )
+
+
 class ApproveActionSerializer(ActionCommentSerializer):
     evidence_hash = serializers.CharField(max_length=64, help_text="of what the approver has seen")
 

@@ -19,6 +19,8 @@ from fleet.actions.api.serializers import (
     DrainSerializer,
     FleetActionDetailsSerializer,
     FleetActionSerializer,
+    GpuSharingSerializer,
+    MigLayoutSerializer,
 )
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.selectors import actions
@@ -126,6 +128,19 @@ DrainView = _request(
     "node_drain",
     "Request that the node is cordoned and its pods are evicted, as their disruption budgets allow.",
     DrainSerializer,
+)
+MigLayoutView = _request(
+    requests.request_mig_layout,
+    "node_mig_layout",
+    "Request that the node is drained and NVIDIA's MIG manager cuts its GPUs by this layout. When it fails the node "
+    "stays cordoned.",
+    MigLayoutSerializer,
+)
+GpuSharingView = _request(
+    requests.request_gpu_sharing,
+    "node_gpu_sharing",
+    "Request that the node is drained and its device plugin gets another configuration: time-slicing, MPS, or none.",
+    GpuSharingSerializer,
 )
 ApproveView = _decide(
     decisions.approve,

@@ -11,8 +11,10 @@ from fleet.clusters.domain.node_pools import NodePool, Requirement
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.models import Node
+from fleet.office_hours.domain.sizes import PoolKind
+from fleet.office_hours.selectors import office_hours
+from fleet.office_hours.selectors.office_hours import KeptHours
 
-_POOL_LABEL: Final = "karpenter.sh/nodepool"
 _SIGNS: Final[Mapping[str, str]] = {"NotIn": "not", "Gt": "above", "Lt": "below"}
 
 
@@ -23,6 +25,7 @@ class PoolRow:
     cluster: ClusterInfo
     pool: NodePool
     nodes: int
+    hours: KeptHours | None
 
     @property
     def rules(self) -> list[str]:
@@ -48,8 +51,9 @@ def _of_cluster(cluster: ClusterInfo) -> ClusterPools:
     if pools is None:
         return ClusterPools(cluster, None)
     labels = Node.objects.filter(cluster=cluster.id, gone_at=None).values_list("labels", flat=True)
-    counted = Counter(str(of_node.get(_POOL_LABEL, "")) for of_node in labels)
-    rows = tuple(PoolRow(cluster, pool, counted[pool.name]) for pool in pools)
+    counted = Counter(str(of_node.get(PoolKind.NODE_POOL.node_label, "")) for of_node in labels)
+    hours = office_hours.by_name(cluster_id=cluster.id, kind=PoolKind.NODE_POOL)
+    rows = tuple(PoolRow(cluster, pool, counted[pool.name], hours.get(pool.name)) for pool in pools)
     return ClusterPools(cluster, rows)
 
 

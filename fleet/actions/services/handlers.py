@@ -11,7 +11,17 @@ from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind
 from fleet.actions.domain.outcomes import Outcome
-from fleet.actions.services import cordon, drain, node_groups, node_pools
+from fleet.actions.services import (
+    cordon,
+    drain,
+    gpu_sharing,
+    mig,
+    node_classes,
+    node_groups,
+    node_pools,
+    office_hours,
+    relabel,
+)
 from fleet.models import FleetAction
 
 _A_PATCH: Final = timedelta(minutes=15)
@@ -58,11 +68,44 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
         advance=node_pools.advance_creation,
         revert=node_pools.revert,
     ),
+    ActionKind.CHANGE_NODE_CLASS: Handler(
+        observe=node_classes.observe_change,
+        advance=node_classes.advance_change,
+        revert=node_pools.revert,
+    ),
+    ActionKind.CREATE_NODE_CLASS: Handler(
+        observe=node_classes.observe_creation,
+        advance=node_classes.advance_creation,
+        revert=node_pools.revert,
+    ),
     ActionKind.SCALE_NODE_GROUP: Handler(
         observe=node_groups.observe,
         advance=node_groups.advance,
         revert=node_pools.revert,
         time_limit=lambda _: _AN_UPDATE,
+    ),
+    ActionKind.SET_OFFICE_HOURS: Handler(
+        observe=office_hours.observe,
+        advance=office_hours.advance,
+        revert=office_hours.revert,
+    ),
+    ActionKind.END_OFFICE_HOURS: Handler(
+        observe=office_hours.observe_end,
+        advance=office_hours.advance_end,
+        revert=office_hours.revert_end,
+        time_limit=lambda _: _AN_UPDATE,
+    ),
+    ActionKind.SET_MIG_LAYOUT: Handler(
+        observe=mig.observe,
+        advance=mig.advance,
+        revert=relabel.revert,
+        time_limit=relabel.time_limit,
+    ),
+    ActionKind.SET_GPU_SHARING: Handler(
+        observe=gpu_sharing.observe,
+        advance=gpu_sharing.advance,
+        revert=relabel.revert,
+        time_limit=relabel.time_limit,
     ),
 }
 

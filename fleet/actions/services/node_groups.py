@@ -8,6 +8,7 @@ from typing import Final
 from fleet.actions.domain import outcomes
 from fleet.actions.domain.evidence import Evidence, FieldChange
 from fleet.actions.domain.outcomes import Outcome
+from fleet.actions.services import kept_hours
 from fleet.clusters.domain.node_groups import ACTIVE, UPDATING, GroupSize, NodeGroup
 from fleet.clusters.services import node_groups
 from fleet.gpus.selectors import prices
@@ -66,9 +67,9 @@ def observe(action: FleetAction) -> Evidence:
         raise Conflict(f"Node group {group.name} is being updated. Wait for its end.", code="busy")
     return Evidence(
         changes=tuple(_changes(group.size, wanted)),
-        warnings=tuple(_warnings(group, wanted)),
-        usd_per_hour_before=_usd_per_hour(action, group, group.size.desired_size),
-        usd_per_hour_after=_usd_per_hour(action, group, wanted.desired_size),
+        warnings=(*_warnings(group, wanted), *kept_hours.warnings(action)),
+        usd_per_hour_before=usd_per_hour(action, group, group.size.desired_size),
+        usd_per_hour_after=usd_per_hour(action, group, wanted.desired_size),
         bound={"size": group.size.to_json()},
     )
 
@@ -122,7 +123,7 @@ def _warnings(group: NodeGroup, wanted: GroupSize) -> list[str]:
     return found
 
 
-def _usd_per_hour(action: FleetAction, group: NodeGroup, nodes: int) -> Decimal | None:
+def usd_per_hour(action: FleetAction, group: NodeGroup, nodes: int) -> Decimal | None:
     """Of so many nodes of its dearest type; None when a price is not known."""
     book, day = prices.book(group.instance_types), clock.now().date()
     amounts = []

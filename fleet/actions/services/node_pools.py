@@ -12,10 +12,10 @@ from fleet.actions.domain import outcomes, pool_settings
 from fleet.actions.domain.evidence import Evidence, FieldChange
 from fleet.actions.domain.outcomes import Outcome
 from fleet.actions.domain.pool_settings import PoolSettings
-from fleet.actions.services import node_facts
+from fleet.actions.services import kept_hours, node_facts
 from fleet.gpus.domain.shares import WHOLE
 from fleet.gpus.selectors import prices
-from fleet.gpus.selectors.prices import PriceKey
+from fleet.gpus.selectors.prices import Price, PriceKey
 from fleet.kube.domain.errors import ClusterError, ObjectInvalid
 from fleet.kube.services import node_pools
 from fleet.models import FleetAction
@@ -42,7 +42,7 @@ def observe_change(action: FleetAction) -> Evidence:
     after = pool_settings.apply_patch(live, body)
     if after == live:
         raise Conflict(f"Node pool {action.target} is like this already.", code="no_change")
-    _dry_run(action, lambda: _patch(action, body, dry_run=True))
+    dry_run(action, lambda: _patch(action, body, dry_run=True))
     return _evidence(action, live, after)
 
 
@@ -51,7 +51,7 @@ def observe_creation(action: FleetAction) -> Evidence:
     if read_live(action) is not None:
         raise Conflict(f"There is a node pool {action.target} already.", code="node_pool_exists")
     made = _manifest(action)
-    _dry_run(
+    dry_run(
         action,
         lambda: node_pools.create(cluster_id=action.cluster_id, manifest=made, dry_run=True),
     )
@@ -64,8 +64,8 @@ def advance_change(action: FleetAction) -> Outcome:
         return outcomes.failed(f"Node pool {action.target} was deleted.", action.progress)
     body = pool_settings.patch(live, PoolSettings.from_json(action.parameters))
     if pool_settings.apply_patch(live, body) == live:
-        return _end(action, live)
-    if _generation(live) != action.evidence["bound"]["generation"]:
+        return await_ready(action, live)
+    if generation_of(live) != action.evidence["bound"]["generation"]:
         message = "Somebody changed the node pool after the approval. Request the change again."
         return outcomes.failed(message, action.progress)
     # Of what was read: an edit since then is a conflict, and the next pass sees it.
@@ -78,7 +78,7 @@ def advance_creation(action: FleetAction) -> Outcome:
     live = node_pools.get(cluster_id=action.cluster_id, name=action.target)
     if live is not None:
         if pool_settings.has_same_settings(live, _manifest(action)):
-            return _end(action, live)
+            return await_ready(action, live)
         message = f"Somebody else created node pool {action.target} with other settings. It was not touched."
         return outcomes.failed(message, action.progress)
     node_pools.create(cluster_id=action.cluster_id, manifest=_manifest(action))
@@ -110,7 +110,8 @@ def read_live(action: FleetAction) -> dict[str, Any] | None:
         raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
 
 
-def _end(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
+def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
+    """The end of an action whose object the cluster has as requested."""
     conditions = (live.get("status") or {}).get("conditions") or ()
     ready = next((item for item in conditions if item.get("type") == "Ready"), None)
     if ready is not None and ready.get("status") == "False":
@@ -131,7 +132,8 @@ def _manifest(action: FleetAction) -> dict[str, Any]:
     return pool_settings.manifest(action.target, PoolSettings.from_json(action.parameters))
 
 
-def _dry_run(action: FleetAction, call: Any) -> None:
+def dry_run(action: FleetAction, call: Any) -> None:
+    """Raises Invalid with what the cluster says against it."""
     try:
         call()
     except ObjectInvalid as error:
@@ -140,7 +142,7 @@ def _dry_run(action: FleetAction, call: Any) -> None:
         raise Unavailable(f"{action.cluster.name} could not check it: {error}") from error
 
 
-def _generation(live: Mapping[str, Any]) -> int:
+def generation_of(live: Mapping[str, Any]) -> int:
     return int((live.get("metadata") or {}).get("generation") or 0)
 
 
@@ -152,27 +154,42 @@ def _evidence(action: FleetAction, before: Mapping[str, Any], after: Mapping[str
         warnings=tuple(_warnings(action, before, old, new)),
         usd_per_hour_before=Decimal(0) if is_new else most_per_hour(action, old),
         usd_per_hour_after=most_per_hour(action, new),
-        yaml_before="" if is_new else _yaml(before),
-        yaml_after=_yaml(after),
-        bound={"generation": _generation(before), "spec": after["spec"]},
+        yaml_before="" if is_new else yaml_of(before),
+        yaml_after=yaml_of(after),
+        bound={"generation": generation_of(before), "spec": after["spec"]},
     )
 
 
-def most_per_hour(action: FleetAction, settings: PoolSettings) -> Decimal | None:
-    """What the pool costs at its GPU limit, at the dearest price per GPU of what it may start. None: it has
-    no limit, chooses types by other means, or a price is not known.
+def most_per_hour(
+    action: FleetAction, settings: PoolSettings, *, gpu_limit: int | None = None
+) -> Decimal | None:
+    """What the pool costs at its GPU limit (or another one), at the dearest price per GPU of what it may
+    start. None: it has no limit, chooses types by other means, or a price is not known.
     """
-    if settings.gpu_limit is None or not settings.instance_types:
+    limit = settings.gpu_limit if gpu_limit is None else gpu_limit
+    found = None if limit is None else _prices_of(action, settings)
+    if not found:
         return None
+    return max(price.usd_per_gpu_hour_amount for price in found) * (limit or 0)
+
+
+def usd_per_hour_of_nodes(
+    action: FleetAction, live: Mapping[str, Any], nodes: int
+) -> Decimal | None:
+    """Of so many nodes of its dearest type; None when it chooses types by other means or a price is not known."""
+    found = _prices_of(action, pool_settings.read(live))
+    return max(price.usd_per_hour_amount for price in found) * nodes if found else None
+
+
+def _prices_of(action: FleetAction, settings: PoolSettings) -> list[Price]:
+    """Of each type and capacity that it may start; empty when one is not known."""
     book, day = prices.book(settings.instance_types), clock.now().date()
-    amounts = []
-    for name in settings.instance_types:
-        for capacity in settings.capacity_types:
-            price = book.on(PriceKey(name, action.cluster.region, capacity), day)
-            if price is None:
-                return None
-            amounts.append(price.usd_per_gpu_hour_amount)
-    return max(amounts) * settings.gpu_limit
+    found = [
+        book.on(PriceKey(name, action.cluster.region, capacity), day)
+        for name in settings.instance_types
+        for capacity in settings.capacity_types
+    ]
+    return [] if None in found else [price for price in found if price is not None]
 
 
 def _changes(old: PoolSettings, new: PoolSettings, *, is_new: bool) -> list[FieldChange]:
@@ -204,7 +221,7 @@ def _warnings(
     action: FleetAction, before: Mapping[str, Any], old: PoolSettings, new: PoolSettings
 ) -> list[str]:
     found = []
-    if managers := _other_managers(before):
+    if managers := other_managers(before):
         found.append(
             f"{', '.join(managers)} also writes this node pool, and may restore its own values."
         )
@@ -213,6 +230,8 @@ def _warnings(
         found.append(
             f"It runs {running} GPUs: with a limit of {new.gpu_limit} no node is removed, and none starts."
         )
+    if old.gpu_limit != new.gpu_limit:
+        found += kept_hours.warnings(action)
     if removed := _removed(old, new) if before else []:
         found.append(
             f"Karpenter replaces running nodes of {', '.join(removed)}, as disruption budgets allow."
@@ -229,7 +248,7 @@ def _removed(old: PoolSettings, new: PoolSettings) -> list[str]:
     return sorted(names | (set(old.capacity_types) - set(new.capacity_types)))
 
 
-def _other_managers(live: Mapping[str, Any]) -> Sequence[str]:
+def other_managers(live: Mapping[str, Any]) -> Sequence[str]:
     names = {
         str(entry.get("manager", ""))
         for entry in (live.get("metadata") or {}).get("managedFields") or ()
@@ -237,5 +256,5 @@ def _other_managers(live: Mapping[str, Any]) -> Sequence[str]:
     return sorted(name for name in names if name.lower().startswith(_OTHER_MANAGERS))
 
 
-def _yaml(item: Mapping[str, Any]) -> str:
+def yaml_of(item: Mapping[str, Any]) -> str:
     return yaml.safe_dump({"spec": item["spec"]}, sort_keys=True)

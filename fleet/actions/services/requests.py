@@ -12,6 +12,7 @@ from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind, TargetKind
 from fleet.actions.domain.pool_settings import PoolSettings, problem_with_name
+from fleet.actions.domain.relabeling import RelabelSettings
 from fleet.actions.domain.states import OPEN, SUBMITTED_FOR, ActionState
 from fleet.actions.services import audit_actions, handlers, node_groups, notifications, transitions
 from fleet.capacity.selectors import node_details
@@ -26,11 +27,11 @@ _LONGEST_COMMENT: Final = 2000
 
 
 def request_cordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
-    return _request(actor, of_node(actor, ActionKind.CORDON, node_id), comment)
+    return submit(actor, of_node(actor, ActionKind.CORDON, node_id), comment)
 
 
 def request_uncordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
-    return _request(actor, of_node(actor, ActionKind.UNCORDON, node_id), comment)
+    return submit(actor, of_node(actor, ActionKind.UNCORDON, node_id), comment)
 
 
 def request_drain(
@@ -45,7 +46,45 @@ def request_drain(
     if problems := settings.problems():
         raise Invalid("The settings of the drain are not valid.", fields=problems)
     action = of_node(actor, ActionKind.DRAIN, node_id, settings.to_json())
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
+
+
+def request_mig_layout(
+    *,
+    actor: User,
+    node_id: int,
+    layout: str,
+    comment: str = "",
+    deadline_minutes: int = DEFAULT_MINUTES,
+    evict_unmanaged: bool = False,
+) -> FleetAction:
+    """Drain the node, let NVIDIA's MIG manager cut its GPUs, and let pods start again."""
+    drain = DrainSettings(deadline_minutes, evict_unmanaged)
+    action = _relabeled(actor, ActionKind.SET_MIG_LAYOUT, node_id, RelabelSettings(layout, drain))
+    return submit(actor, action, comment)
+
+
+def request_gpu_sharing(
+    *,
+    actor: User,
+    node_id: int,
+    config: str,
+    comment: str = "",
+    deadline_minutes: int = DEFAULT_MINUTES,
+    evict_unmanaged: bool = False,
+) -> FleetAction:
+    """Drain the node, give its device plugin the configuration of this key, and let pods start again."""
+    drain = DrainSettings(deadline_minutes, evict_unmanaged)
+    action = _relabeled(actor, ActionKind.SET_GPU_SHARING, node_id, RelabelSettings(config, drain))
+    return submit(actor, action, comment)
+
+
+def _relabeled(
+    actor: User, kind: ActionKind, node_id: int, settings: RelabelSettings
+) -> FleetAction:
+    if problems := settings.drain.problems():
+        raise Invalid("The settings of the drain are not valid.", fields=problems)
+    return of_node(actor, kind, node_id, settings.to_json())
 
 
 def request_pool_change(
@@ -53,14 +92,14 @@ def request_pool_change(
 ) -> FleetAction:
     """Change a Karpenter NodePool: what `settings` does not name stays."""
     action = _of_pool(actor, ActionKind.CHANGE_NODE_POOL, cluster_id, name, settings)
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
 
 
 def request_pool_creation(
     *, actor: User, cluster_id: int, name: str, settings: PoolSettings, comment: str = ""
 ) -> FleetAction:
     action = _of_pool(actor, ActionKind.CREATE_NODE_POOL, cluster_id, name, settings)
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
 
 
 def request_group_scale(
@@ -71,17 +110,17 @@ def request_group_scale(
     if problems := node_groups.problems_with(size):
         raise Invalid("The size of the node group is not valid.", fields=problems)
     action = FleetAction(
-        cluster=_cluster(cluster_id),
+        cluster=get_cluster(cluster_id),
         kind=ActionKind.SCALE_NODE_GROUP,
         target_kind=TargetKind.NODE_GROUP,
         target=name,
         parameters=size.to_json(),
         requester=actor,
     )
-    return _request(actor, action, comment)
+    return submit(actor, action, comment)
 
 
-def _cluster(cluster_id: int) -> Cluster:
+def get_cluster(cluster_id: int) -> Cluster:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
         raise NotFound(f"Cluster {cluster_id} does not exist.")
@@ -92,7 +131,7 @@ def _of_pool(
     actor: User, kind: ActionKind, cluster_id: int, name: str, settings: PoolSettings
 ) -> FleetAction:
     fleet_policy.require_requester(actor)
-    cluster = _cluster(cluster_id)
+    cluster = get_cluster(cluster_id)
     problems = settings.problems(is_new=kind is ActionKind.CREATE_NODE_POOL)
     if problem := problem_with_name(name):
         problems["name"] = problem
@@ -135,7 +174,8 @@ def hash_evidence(action: FleetAction, evidence: Evidence) -> str:
     return evidence_rules.hash_of(action.kind, target, action.parameters, evidence)
 
 
-def _request(actor: User, action: FleetAction, comment: str) -> FleetAction:
+def submit(actor: User, action: FleetAction, comment: str) -> FleetAction:
+    """Store the request with what it shows. Calls the cluster; raises what keeps it from being requested."""
     text = clean(comment)
     require_none_open(action)
     evidence = observe(action)

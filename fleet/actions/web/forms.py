@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from django import forms
 
 from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, FEWEST_MINUTES, MOST_MINUTES
+from fleet.actions.domain.mig_layouts import Layout
+from fleet.actions.domain.plugin_configs import PluginConfig
 from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES, PoolSettings
 from fleet.actions.services.node_groups import MOST_NODES
 from fleet.clusters.domain.node_groups import GroupSize
@@ -27,6 +29,29 @@ class DrainForm(CommentForm):
         required=False,
         help_text="Nothing starts them again. Without this, a node with such pods is not drained.",
     )
+
+
+class MigForm(DrainForm):
+    """`layouts` are those that the node's GPUs can have."""
+
+    def __init__(self, *args: Any, layouts: Sequence[Layout] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["layout"] = forms.ChoiceField(
+            label="Layout",
+            help_text="Of each GPU of the node.",
+            choices=[(layout.name, str(layout)) for layout in layouts],
+        )
+
+
+class GpuSharingForm(DrainForm):
+    """`configs` are those of the node's device plugin."""
+
+    def __init__(self, *args: Any, configs: Sequence[PluginConfig] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["config"] = forms.ChoiceField(
+            label="Configuration",
+            choices=[(config.key, str(config)) for config in configs if not config.problem],
+        )
 
 
 class DecisionForm(CommentForm):

@@ -13,6 +13,8 @@ from fleet.actions.web.node_actions import show_request
 from fleet.clusters.selectors import clusters
 from fleet.clusters.services import node_groups
 from fleet.kube.domain.errors import ClusterError
+from fleet.office_hours.domain.sizes import PoolKind
+from fleet.office_hours.selectors import office_hours
 from portal.accounts import roles
 from portal.accounts.models import User
 from portal.ui.access import keeps_input, people_only
@@ -27,7 +29,9 @@ def groups_of_cluster(request: HttpRequest, user: User, cluster_id: int) -> Http
     cluster = clusters.get_cluster(cluster_id)
     context = {"cluster": cluster, "may_request": roles.is_lead(user), "groups": (), "problem": ""}
     try:
-        context["groups"] = node_groups.list_groups(cluster_id=cluster.id)
+        groups = node_groups.list_groups(cluster_id=cluster.id)
+        hours = office_hours.by_name(cluster_id=cluster.id, kind=PoolKind.NODE_GROUP)
+        context["groups"] = [(group, hours.get(group.name)) for group in groups]
     except ClusterError as error:
         context["problem"] = str(error)
     return render(request, "actions/_groups.html", context)

@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
 from fleet.actions.domain import states
+from fleet.actions.domain.kinds import DRAINED_KINDS, HOURS_KINDS, TargetKind
 from fleet.actions.domain.states import ActionState
 from fleet.actions.selectors import actions
 from fleet.actions.services import decisions
@@ -86,6 +87,10 @@ def _context_of(user: User, action: FleetAction, form: DecisionForm) -> dict[str
         "evidence": evidence,
         "yaml_diff": diff_lines(evidence.yaml_before, evidence.yaml_after),
         "deployments": [DeploymentRow.of(row) for row in evidence.deployments],
+        "is_limit": action.target_kind == TargetKind.NODE_POOL,
+        "has_cost": action.target_kind != TargetKind.NODE_CLASS,
+        "is_drained": action.kind in DRAINED_KINDS,
+        "is_hours": action.kind in HOURS_KINDS,
         "form": form,
         "may_decide": is_submitted and not why_not,
         "why_not": why_not,

@@ -13,6 +13,7 @@ GPU: Final = "GPU"
 CPU: Final = "CPU"
 MEMORY: Final = "memory"
 CAPACITY_TYPE: Final = "capacity type"
+NODE_LABELS: Final = "node labels"
 
 
 @dataclass(frozen=True, slots=True)

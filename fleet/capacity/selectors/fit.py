@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleet.capacity.domain import node_space
-from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, Amounts, NodeRoom
+from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, NODE_LABELS, Amounts, NodeRoom
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types
 from fleet.gpus.domain.shares import WHOLE
@@ -16,7 +16,7 @@ from fleet.kube.domain import quantities
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`short_of` names the missing resources: GPU, CPU, memory, capacity type. `is_possible` is False if
+    """`short_of` names the missing resources: GPU, CPU, memory, capacity type, node labels. `is_possible` is False if
     even an empty node of the type is too small.
     """
 
@@ -36,6 +36,8 @@ class ReplicaSize:
     cpu: str = ""
     memory: str = ""
     capacity_type: str = capacity_types.ANY
+    # Names and values that a node must have.
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def amounts(self) -> Amounts:
@@ -55,7 +57,10 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
     suiting = [s for s in alike if capacity_types.suits(s.node.capacity_type, size.capacity_type)]
     if not suiting:
         return _wrong_capacity_type(size, alike)
-    offering = [space for space in suiting if size.gpu_resource in space.node.allocatable]
+    labeled = [s for s in suiting if dict(size.labels).items() <= s.node.labels.items()]
+    if not labeled:
+        return _without_labels(size, suiting)
+    offering = [space for space in labeled if size.gpu_resource in space.node.allocatable]
     if not offering:
         reason = f"No {name} node offers {size.gpu_resource}."
         return Fit(ok=False, reason=reason, short_of=(GPU,))
@@ -87,6 +92,13 @@ def _wrong_capacity_type(size: ReplicaSize, alike: Sequence[NodeSpace]) -> Fit:
     nodes = "its 1 node is" if len(alike) == 1 else f"its {len(alike)} nodes are"
     reason = f"There is no {size.capacity_type} {size.instance_type} node in the cluster now"
     return Fit(ok=False, reason=f"{reason}: {nodes} {kinds}.", short_of=(CAPACITY_TYPE,))
+
+
+def _without_labels(size: ReplicaSize, suiting: Sequence[NodeSpace]) -> Fit:
+    named = ", ".join(f"{name}={value}" for name, value in size.labels)
+    nodes = "Its 1 node does" if len(suiting) == 1 else f"Its {len(suiting)} nodes do"
+    reason = f"There is no {size.instance_type} node with {named} in the cluster now. {nodes} not have it."
+    return Fit(ok=False, reason=reason, short_of=(NODE_LABELS,))
 
 
 def _impossible(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[str]) -> Fit:

@@ -169,6 +169,12 @@ FLEET_ACTIONS: tuple[Permission, ...] = (
     _cluster("", "nodes", ("get", "patch"), "cordoning and uncordoning nodes"),
     _cluster("", "pods/eviction", ("create",), "draining nodes, as disruption budgets allow"),
     _cluster("karpenter.sh", "nodepools", ("get", *_APPLY), "changing and creating node pools"),
+    _cluster(
+        "karpenter.k8s.aws",
+        "ec2nodeclasses",
+        ("get", "list", *_APPLY),
+        "changing and creating EC2NodeClasses",
+    ),
 )
 
 
@@ -179,15 +185,21 @@ def manifests(
     team_namespaces: Sequence[str] = (),
     gateway_namespaces: Sequence[str] = (),
     has_fleet_actions: bool = False,
+    device_plugin_config: tuple[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """ClusterRole and binding; with `team_namespaces`, write access is granted only in those, and the
-    gateway's proxies are read in `gateway_namespaces`. Fleet actions have a role of their own.
+    gateway's proxies are read in `gateway_namespaces`. Fleet actions have a role of their own; with
+    `device_plugin_config`, a namespace and a name, they may read that ConfigMap.
 
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
     """
     of_fleet = f"{name}-fleet"
     fleet = [_cluster_role(of_fleet, FLEET_ACTIONS), _cluster_binding(of_fleet, account)]
     fleet = fleet if has_fleet_actions else []
+    if device_plugin_config:
+        namespace, config_map = device_plugin_config
+        fleet += [_role(of_fleet, namespace, [_device_plugin_config(config_map)])]
+        fleet += [_binding(of_fleet, namespace, account)]
     if not team_namespaces:
         return [_cluster_role(name, PERMISSIONS), _cluster_binding(name, account), *fleet]
     everywhere = [permission for permission in PERMISSIONS if not permission.is_per_team]
@@ -200,6 +212,11 @@ def manifests(
         made += [_role(at_gateway, namespace, _AT_GATEWAYS)]
         made += [_binding(at_gateway, namespace, account)]
     return [*made, *fleet]
+
+
+def _device_plugin_config(name: str) -> Permission:
+    why = "reading the configurations of the device plugin"
+    return Permission("", "configmaps", ("get",), why, is_per_team=False, names=(name,))
 
 
 def describe_cluster_wide() -> str:

@@ -19,7 +19,13 @@ _PODS: Final = "Pod restrictions"
 _ACCESS: Final = "Model access for pods"
 _SERVICES: Final = "Cluster services"
 _NETWORKS: Final = ("egress_cidrs", "control_plane_cidrs")
-LISTS: Final = ("allowed_images", "priority_classes", "gateway_namespaces", *_NETWORKS)
+LISTS: Final = (
+    "allowed_images",
+    "priority_classes",
+    "allowed_taints",
+    "gateway_namespaces",
+    *_NETWORKS,
+)
 # Istio without its CNI plugin and KServe's pipeline router need baseline.
 RESTRICTED: Final = "restricted"
 POD_SECURITY: Final = (RESTRICTED, "baseline")
@@ -41,6 +47,14 @@ TEAM: Final = "{team}"
 _ROLE = re.compile(r"arn:aws[-a-z]*:iam::\d{12}:role/[\w+=,.@/-]*\{team\}[\w+=,.@/-]*")
 _LONGEST_ROLE: Final = 160
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_TAINT = re.compile(
+    r"[A-Za-z0-9][-A-Za-z0-9_./]{0,316}(=[-A-Za-z0-9_.]{1,63})?:(NoSchedule|NoExecute)"
+)
+_ENTRIES: Final = {
+    "priority_classes": (_NAME, "Enter comma-separated names of PriorityClasses."),
+    "allowed_taints": (_TAINT, "Write them as key=value:NoSchedule or key:NoSchedule."),
+    "gateway_namespaces": (_NAME, "Enter comma-separated names of namespaces."),
+}
 # Without "@": the address is shown, so it must not contain a password.
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 
@@ -120,6 +134,16 @@ class ServingPolicy(Definition):
     ] = ()
     priority_classes: Annotated[
         Texts, _list(_ALLOWED, "Allowed priority classes", _OWN_LIST, longest=253)
+    ] = ()
+    allowed_taints: Annotated[
+        Texts,
+        _list(
+            _ALLOWED,
+            "Allowed taints",
+            "That deployments may tolerate: reserved=batch:NoSchedule. Empty: none but nvidia.com/gpu and "
+            "those of spot nodes.",
+            longest=400,
+        ),
     ] = ()
     gateway_namespaces: Annotated[
         Texts,
@@ -229,10 +253,9 @@ def _list_problems(policy: ServingPolicy) -> dict[str, str]:
     wrong = [problem for entry in policy.allowed_images if (problem := images.entry_problem(entry))]
     if wrong:
         problems_by_field["allowed_images"] = " ".join(wrong)
-    if any(not _NAME.fullmatch(priority_class) for priority_class in policy.priority_classes):
-        problems_by_field["priority_classes"] = "Enter comma-separated names of PriorityClasses."
-    if any(not _NAME.fullmatch(namespace) for namespace in policy.gateway_namespaces):
-        problems_by_field["gateway_namespaces"] = "Enter comma-separated names of namespaces."
+    for name, (pattern, fix) in _ENTRIES.items():
+        if any(not pattern.fullmatch(entry) for entry in getattr(policy, name)):
+            problems_by_field[name] = fix
     for name in _NETWORKS:
         if any(not _is_network(cidr) for cidr in getattr(policy, name)):
             problems_by_field[name] = "Use networks such as 52.216.0.0/15 or 0.0.0.0/0."

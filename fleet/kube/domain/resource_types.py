@@ -39,6 +39,9 @@ DISRUPTION_BUDGET = ResourceType("policy/v1", "PodDisruptionBudget", "poddisrupt
 SERVICE_MONITOR = ResourceType("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors")
 
 NODE_POOL = ResourceType("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
+EC2_NODE_CLASS = ResourceType(
+    "karpenter.k8s.aws/v1", "EC2NodeClass", "ec2nodeclasses", is_namespaced=False
+)
 
 KNOWN: tuple[ResourceType, ...] = (
     POD,
@@ -77,6 +80,7 @@ KNOWN: tuple[ResourceType, ...] = (
         is_namespaced=False,
     ),
     NODE_POOL,
+    EC2_NODE_CLASS,
     ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),

@@ -54,6 +54,12 @@ class Command(BaseCommand):
             help="also cordon and drain nodes, and write node pools, when two people agree on it",
         )
 
+        parser.add_argument(
+            "--device-plugin-config",
+            metavar="NAMESPACE/NAME",
+            help="with --fleet-actions: also read this ConfigMap of NVIDIA's device plugin",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         account = self._account(options)
         if options["cluster_wide"]:
@@ -67,6 +73,7 @@ class Command(BaseCommand):
             team_namespaces=namespaces,
             gateway_namespaces=self._gateways(options["gateway_namespaces"]),
             has_fleet_actions=options["fleet_actions"],
+            device_plugin_config=self._device_plugin_config(options),
         )
         self.stdout.write(yaml.safe_dump_all(manifests, sort_keys=False), ending="")
 
@@ -87,6 +94,17 @@ class Command(BaseCommand):
             listed = ServingPolicy.from_json(cluster.serving).gateway_namespaces
             namespaces.update([cluster.gateway_namespace, *listed])
         return sorted(namespaces)
+
+    def _device_plugin_config(self, options: dict[str, Any]) -> tuple[str, str] | None:
+        named = options["device_plugin_config"]
+        if not named:
+            return None
+        namespace, _, name = named.partition("/")
+        if not namespace or not name or not options["fleet_actions"]:
+            raise CommandError(
+                "--device-plugin-config is NAMESPACE/NAME of a ConfigMap, and needs --fleet-actions."
+            )
+        return namespace, name
 
     def _account(self, options: dict[str, Any]) -> dict[str, str]:
         named = options["service_account"]

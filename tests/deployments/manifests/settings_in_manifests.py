@@ -161,6 +161,18 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "high",
     ),
     (
+        "placement_node_labels",
+        {"placement_node_labels": "pool=serving"},
+        f"{_KSERVE}.nodeSelector.pool",
+        "serving",
+    ),
+    (
+        "placement_tolerations",
+        {"placement_tolerations": "reserved=batch:NoSchedule"},
+        f"{_KSERVE}.tolerations.1",
+        {"key": "reserved", "operator": "Equal", "value": "batch", "effect": "NoSchedule"},
+    ),
+    (
         "placement_spread_zones",
         {"placement_spread_zones": "off"},
         f"{_KSERVE}.topologySpreadConstraints",

@@ -116,6 +116,29 @@ def test_what_a_cluster_lists_may_be_named_there_and_replaces_the_portals_own_li
     assert other.detail.startswith("kserve/weights:1 is not an allowed image for eks-test.")
 
 
+def test_taints_are_tolerated_as_the_cluster_lists_them(world: World) -> None:
+    def asked(taints: str) -> DeployDraft:
+        return _draft(world, placement={"tolerations": taints})
+
+    with pytest.raises(Invalid) as unlisted:
+        requests.request_deploy(actor=world.member, draft=asked("reserved=batch:NoSchedule"))
+    _set(world, allowed_taints=("reserved=batch:NoSchedule",))
+    with pytest.raises(Invalid) as wider:
+        requests.request_deploy(
+            actor=world.member, draft=asked("reserved:NoSchedule, reserved=batch:NoSchedule")
+        )
+    made = ChangeRequest.objects.count()
+    change = requests.request_deploy(actor=world.member, draft=asked("reserved=batch:NoSchedule"))
+
+    field = "placement.tolerations"
+    assert "reserved=batch:NoSchedule may not be tolerated" in unlisted.value.fields[field]
+    assert "Allowed: none; leave it empty." in unlisted.value.fields[field]
+    assert wider.value.fields[field].startswith("reserved:NoSchedule may not be tolerated")
+    assert made == 0
+    assert change.revision is not None
+    assert change.revision.spec["placement"]["tolerations"] == "reserved=batch:NoSchedule"
+
+
 def test_the_portals_own_list_is_that_of_its_settings(world: World, settings: Any) -> None:
     assert rendering.policy_in_force(ServingPolicy()).allowed_images == _DEFAULT
     before = _weights(world, "kserve/weights:1")
@@ -177,6 +200,8 @@ def test_an_admin_sets_the_lists_on_the_page_and_by_the_api_and_both_are_audited
         ({"allowed_images": ["*"]}, "allowed_images"),
         ({"allowed_images": ["kserve/x:1"]}, "allowed_images"),
         ({"priority_classes": ["High!"]}, "priority_classes"),
+        ({"allowed_taints": ["reserved"]}, "allowed_taints"),
+        ({"allowed_taints": ["*:NoSchedule"]}, "allowed_taints"),
         ({"egress_cidrs": ["10.0.0.1/8"]}, "egress_cidrs"),
         ({"control_plane_cidrs": ["anywhere"]}, "control_plane_cidrs"),
         ({"gateway_namespaces": ["Envoy!"]}, "gateway_namespaces"),

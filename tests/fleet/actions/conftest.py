@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from fleet.actions.services import advance, decisions
+from fleet.clusters.domain.node_groups import GroupSize, NodeGroup
+from fleet.clusters.services import node_groups
+from fleet.kube.domain.errors import ClusterError, ObjectNotFound
 from fleet.models import Cluster, FleetAction, Node
 from fleet.observation.services import record
 from fleet.observation.services.record import FullListing
@@ -16,6 +20,8 @@ from portal.core import clock
 from tests.accounts import make_membership, make_user
 from tests.fleet import objects
 from tests.fleet.fakes import FakeKube
+
+BEFORE = GroupSize(1, 4, 2)
 
 
 class Hands:
@@ -33,6 +39,48 @@ class Hands:
 
     def approve(self, action: FleetAction, admin: User) -> None:
         decisions.approve(actor=admin, action_id=action.pk, evidence_hash=action.evidence_hash)
+
+
+class FakeGroups:
+    """AWS at the gateway: an update lasts until `finish`."""
+
+    def __init__(self) -> None:
+        self.group = NodeGroup("gpu", "ACTIVE", BEFORE, "on-demand", ("g5.xlarge", "g6.xlarge"))
+        self.tokens: list[str] = []
+        self.target = BEFORE
+        self.broken: ClusterError | None = None
+
+    def list_names(self) -> list[str]:
+        return ["gpu"]
+
+    def describe(self, group: str) -> NodeGroup:
+        if self.broken:
+            raise self.broken
+        if group != self.group.name:
+            raise ObjectNotFound(f"No node group found for name: {group}.")
+        return self.group
+
+    def scale(self, group: str, size: GroupSize, *, token: str) -> None:
+        self.tokens.append(token)
+        self.target = size
+        self.group = replace(self.group, status="UPDATING")
+
+    def finish(self) -> None:
+        self.group = replace(self.group, status="ACTIVE", size=self.target)
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> FakeGroups:
+    fake = FakeGroups()
+    monkeypatch.setattr(node_groups, "factory", lambda *_: fake)
+    return fake
+
+
+@pytest.fixture
+def eks_cluster(cluster: Cluster, catalogue: None) -> Cluster:
+    Cluster.objects.update(kind="eks", eks_name="prod", region="us-east-1")
+    cluster.refresh_from_db()
+    return cluster
 
 
 @pytest.fixture

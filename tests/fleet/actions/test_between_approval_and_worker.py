@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fleet.actions.domain import pool_settings
+from fleet.actions.domain import node_class_settings, pool_settings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.selectors import actions
-from fleet.actions.services import decisions, requests
+from fleet.actions.services import class_requests, decisions, requests
 from fleet.kube.domain.errors import ObjectConflict
 from fleet.models import Cluster, FleetAction, Node
 from portal.accounts.models import Team, User
@@ -20,6 +20,7 @@ from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict, Forbidden
 from tests.fleet.actions.conftest import Hands
+from tests.fleet.actions.test_node_classes import NEW
 from tests.fleet.actions.test_node_pools import WANTED, live_pool
 from tests.fleet.fakes import FakeKube
 
@@ -64,6 +65,34 @@ def test_a_pool_that_somebody_else_made_under_the_name_is_not_reported_as_done(
     )
     assert kube.objects["NodePool", "", "fresh"]["spec"] == theirs["spec"]
     assert ("NodePool", False) not in kube.applied
+
+
+@pytest.mark.parametrize(
+    ("changed", "state"),
+    [({}, "done"), ({"role": "Other"}, "failed"), ({"subnet_tags": ("a=b",)}, "failed")],
+)
+def test_a_node_class_of_the_name_is_the_requested_one_or_is_not_touched(
+    cluster: Cluster,
+    lead: User,
+    admin: User,
+    kube: FakeKube,
+    hands: Hands,
+    changed: dict[str, Any],
+    state: str,
+) -> None:
+    action = class_requests.request_class_creation(
+        actor=lead, cluster_id=cluster.pk, name="fresh", settings=NEW
+    )
+    hands.approve(action, admin)
+    theirs = node_class_settings.manifest("fresh", replace(NEW, **changed))
+    theirs["spec"]["metadataOptions"] = {"httpTokens": "required"}
+    kube.put(copy.deepcopy(theirs))
+    hands.sweep(4)
+    action.refresh_from_db()
+
+    assert action.state == state
+    assert kube.objects["EC2NodeClass", "", "fresh"]["spec"] == theirs["spec"]
+    assert ("EC2NodeClass", False) not in kube.applied
 
 
 def test_a_pool_that_was_made_as_requested_is_done(

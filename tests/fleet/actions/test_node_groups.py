@@ -14,62 +14,18 @@ from moto import mock_aws
 
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.services import requests
-from fleet.clusters.domain.node_groups import GroupSize, NodeGroup
+from fleet.clusters.domain.node_groups import GroupSize
 from fleet.clusters.gateways.node_groups import NodeGroups
-from fleet.clusters.services import node_groups
-from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Unreachable
+from fleet.kube.domain.errors import ObjectNotFound, Unreachable
 from fleet.models import Cluster, FleetAction
 from portal.accounts.models import User
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, Unavailable
 from tests.accounts import make_user
-from tests.fleet.actions.conftest import Hands
+from tests.fleet.actions.conftest import BEFORE, FakeGroups, Hands
 from tests.page import page
 
 pytestmark = pytest.mark.django_db
-BEFORE = GroupSize(1, 4, 2)
 WANTED = GroupSize(0, 6, 5)
-
-
-class FakeGroups:
-    """AWS at the gateway: an update lasts until `finish`."""
-
-    def __init__(self) -> None:
-        self.group = NodeGroup("gpu", "ACTIVE", BEFORE, "on-demand", ("g5.xlarge", "g6.xlarge"))
-        self.tokens: list[str] = []
-        self.target = BEFORE
-        self.broken: ClusterError | None = None
-
-    def list_names(self) -> list[str]:
-        return ["gpu"]
-
-    def describe(self, group: str) -> NodeGroup:
-        if self.broken:
-            raise self.broken
-        if group != self.group.name:
-            raise ObjectNotFound(f"No node group found for name: {group}.")
-        return self.group
-
-    def scale(self, group: str, size: GroupSize, *, token: str) -> None:
-        self.tokens.append(token)
-        self.target = size
-        self.group = replace(self.group, status="UPDATING")
-
-    def finish(self) -> None:
-        self.group = replace(self.group, status="ACTIVE", size=self.target)
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> FakeGroups:
-    fake = FakeGroups()
-    monkeypatch.setattr(node_groups, "factory", lambda *_: fake)
-    return fake
-
-
-@pytest.fixture
-def eks_cluster(cluster: Cluster, catalogue: None) -> Cluster:
-    Cluster.objects.update(kind="eks", eks_name="prod", region="us-east-1")
-    cluster.refresh_from_db()
-    return cluster
 
 
 def request_size(lead: User, cluster: Cluster, size: GroupSize = WANTED) -> FleetAction:

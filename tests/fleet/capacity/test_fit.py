@@ -136,3 +136,16 @@ def test_node_that_is_not_ready_gives_nothing(cluster: Cluster) -> None:
     assert fits(cluster) == Fit(
         ok=False, reason="0 of 1 fit now; 1 of 1 node not ready or cordoned."
     )
+
+
+def test_only_nodes_with_the_requested_labels_count(cluster: Cluster) -> None:
+    see(cluster, node("a", labels={"pool": "serving"}), node("b"), node("c", labels={"pool": "x"}))
+
+    assert fits(cluster, labels=(("pool", "serving"),)).ok
+    assert fits(cluster, replicas=2, labels=(("pool", "serving"),)).reason.startswith("1 of 2 fit")
+    assert fits(cluster, labels=(("pool", "serving"), ("zone", "a"))) == Fit(
+        ok=False,
+        reason="There is no g5.xlarge node with pool=serving, zone=a in the cluster now. "
+        "Its 3 nodes do not have it.",
+        short_of=("node labels",),
+    )

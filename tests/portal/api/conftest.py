@@ -275,6 +275,8 @@ def fill(world: World) -> FullWorld:
     names = _signing_names(world) | {
         "action_id": action.pk,
         "pool": "gpu",
+        "node_class": "gpu",
+        "kind": "node-pool",
         "group": "gpu",
         "alert_id": alert.pk,
         "environment": "production",

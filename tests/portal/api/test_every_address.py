@@ -25,8 +25,10 @@ METHODS = ("get", "post", "put", "patch", "delete")
 SHARED = {
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-classes",
     "get clusters/{cluster_id}/node-groups",
     "get clusters/{cluster_id}/node-pools",
+    "get clusters/{cluster_id}/office-hours",
     "get clusters/{cluster_id}/shares",
     "get prices",
 }
@@ -45,11 +47,17 @@ ANONYMOUS = {
 # Nodes belong to no team: a lead of any may request, and refusals hide nothing.
 FLEET = {
     "get nodes/{node_id}/drain-preview",
+    "post clusters/{cluster_id}/node-classes",
+    "post clusters/{cluster_id}/node-classes/{node_class}",
     "post clusters/{cluster_id}/node-pools",
     "post clusters/{cluster_id}/node-pools/{pool}",
     "post clusters/{cluster_id}/node-groups/{group}",
+    "post clusters/{cluster_id}/office-hours/{kind}/{pool}",
+    "post clusters/{cluster_id}/office-hours/{kind}/{pool}/end",
     "post nodes/{node_id}/cordon",
     "post nodes/{node_id}/drain",
+    "post nodes/{node_id}/mig",
+    "post nodes/{node_id}/gpu-sharing",
     "post nodes/{node_id}/uncordon",
     "post fleet-actions/{action_id}/approve",
     "post fleet-actions/{action_id}/cancel",
@@ -175,6 +183,18 @@ BODIES: dict[str, dict[str, Any]] = {
         "node_class": "gpu",
         "instance_types": ["g5.xlarge"],
     },
+    "post clusters/{cluster_id}/office-hours/{kind}/{pool}": {
+        "days": {"monday": ["07:30", "22:00"]},
+    },
+    "post nodes/{node_id}/gpu-sharing": {"config": "shared"},
+    "post clusters/{cluster_id}/node-classes": {
+        "name": "gpu",
+        "ami_alias": "al2023@latest",
+        "role": "nodes",
+        "subnet_tags": ["a=b"],
+        "security_group_tags": ["a=b"],
+    },
+    "post nodes/{node_id}/mig": {"layout": "all-1g.10gb"},
     "post fleet-actions/{action_id}/approve": {"evidence_hash": "0" * 64},
     "post fleet-actions/{action_id}/reject": {"comment": "no"},
     "post changes/{change_id}/approve-in-emergency": {

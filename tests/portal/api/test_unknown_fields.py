@@ -48,9 +48,9 @@ def errors_of(response: Any) -> dict[str, str]:
             'There is no field "scalling". Did you mean "scaling"?',
         ),
         (
-            {"placement": {"tolerations": []}},
-            "spec.placement.tolerations",
-            'There is no field "tolerations". Remove it.',
+            {"placement": {"affinity": {}}},
+            "spec.placement.affinity",
+            'There is no field "affinity". Remove it.',
         ),
         (
             {"scaling": {"office_hours": {"timezon": "UTC"}}},

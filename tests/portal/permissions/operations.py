@@ -21,8 +21,10 @@ READ_BY_EVERYONE: Final = _rows(
     "get changes",
     "get clusters",
     "get clusters/{cluster_id}",
+    "get clusters/{cluster_id}/node-classes",
     "get clusters/{cluster_id}/node-groups",
     "get clusters/{cluster_id}/node-pools",
+    "get clusters/{cluster_id}/office-hours",
     "get clusters/{cluster_id}/shares",
     "get costs",
     "get costs.csv",
@@ -259,16 +261,24 @@ OF_THE_FLEET: Final = (
         201,
         "post nodes/{node_id}/cordon",
         "post nodes/{node_id}/drain",
+        "post clusters/{cluster_id}/node-classes",
         "post clusters/{cluster_id}/node-pools",
     ),
     # There is none of this name.
     *_rows(
         f"stranger {LEADS}",
         409,
+        "post clusters/{cluster_id}/node-classes/{node_class}",
         "post clusters/{cluster_id}/node-pools/{pool}",
         "post clusters/{cluster_id}/node-groups/{group}",
+        "post clusters/{cluster_id}/office-hours/{kind}/{pool}",
+        "post clusters/{cluster_id}/office-hours/{kind}/{pool}/end",
         named={"pool": "none"},
     ),
+    # Its GPUs cannot be cut.
+    *_rows(f"stranger {LEADS}", 409, "post nodes/{node_id}/mig"),
+    # No device plugin runs on it.
+    *_rows(f"stranger {LEADS}", 409, "post nodes/{node_id}/gpu-sharing"),
     # It is not cordoned.
     *_rows(f"stranger {LEADS}", 409, "post nodes/{node_id}/uncordon"),
     # The lead requested it, and it is approved already.

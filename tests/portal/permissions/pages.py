@@ -17,6 +17,7 @@ from tests.portal.permissions.matrix import (
 _DEPLOYMENT: Final = "deployments/<slug:team>/<slug:name>"
 _MODEL: Final = "models/<slug:team>/<slug:name>"
 _VERSION: Final = f"{_MODEL}/<int:number>"
+_OFFICE_HOURS: Final = "fleet/clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:name>"
 _PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
 _TEAM: Final = "admin/teams/<str:slug>"
 _LOAD_TESTS: Final = "admin/teams/<slug:slug>/load-tests"
@@ -100,6 +101,7 @@ OF_EVERYONE: Final = tuple(
         "fleet/nodes/<int:node_id>",
         "fleet/nodes/<int:node_id>/actions",
         "fleet/nodes/gone",
+        "fleet/clusters/<int:cluster_id>/node-classes",
         "fleet/clusters/<int:cluster_id>/node-groups",
         "fleet/pools",
         "import",
@@ -364,17 +366,25 @@ PLATFORM: Final = (
     _of_admins(f"POST {_CLUSTER}/test"),
     *(
         Row(f"GET fleet/nodes/<int:node_id>/{form}", f"stranger {LEADS}")
-        for form in ("drain", "cordon", "uncordon")
+        for form in ("drain", "cordon", "uncordon", "mig", "gpu-sharing")
     ),
     Row("POST fleet/nodes/<int:node_id>/cordon", f"stranger {LEADS}", ok=302, body=_WHY),
     Row("POST fleet/nodes/<int:node_id>/uncordon", f"stranger {LEADS}", ok=409, body=_WHY),
     Row("POST fleet/nodes/<int:node_id>/drain", f"stranger {LEADS}", ok=422, body=_WHY),
-    Row("GET fleet/clusters/<int:cluster_id>/pools/new", f"stranger {LEADS}"),
-    Row(
-        "POST fleet/clusters/<int:cluster_id>/pools/new",
-        f"stranger {LEADS}",
-        ok=422,
-        body=_WHY,
+    Row("POST fleet/nodes/<int:node_id>/mig", f"stranger {LEADS}", ok=422, body=_WHY),
+    Row("POST fleet/nodes/<int:node_id>/gpu-sharing", f"stranger {LEADS}", ok=422, body=_WHY),
+    *(
+        row
+        for new in ("pools/new", "node-classes/new")
+        for row in (
+            Row(f"GET fleet/clusters/<int:cluster_id>/{new}", f"stranger {LEADS}"),
+            Row(
+                f"POST fleet/clusters/<int:cluster_id>/{new}",
+                f"stranger {LEADS}",
+                ok=422,
+                body=_WHY,
+            ),
+        )
     ),
     # There is none of this name.
     *(
@@ -385,7 +395,19 @@ PLATFORM: Final = (
             body=_WHY if method == "POST" else {},
         )
         for method in ("GET", "POST")
-        for address in ("pools/of/<slug:name>", "node-groups/<str:name>")
+        for address in (
+            "pools/of/<slug:name>",
+            "node-groups/<str:name>",
+            "node-classes/of/<str:name>",
+        )
+    ),
+    Row(f"GET {_OFFICE_HOURS}", EVERYONE, named={"kind": "node-pool", "name": "none"}),
+    Row(
+        f"POST {_OFFICE_HOURS}",
+        f"stranger {LEADS}",
+        ok=422,
+        body=_WHY,
+        named={"kind": "node-pool", "name": "none"},
     ),
     # The lead requested it.
     Row(

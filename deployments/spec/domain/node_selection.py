@@ -1,0 +1,73 @@
+"""Which nodes take pods, as text: labels that a node must have ("name=value, name=value"), and taints that pods
+tolerate, as kubectl writes taints ("key=value:Effect, key:Effect").
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_MOST_ENTRIES: Final = 10
+_LABEL: Final = re.compile(
+    r"(?P<name>([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
+    r"=(?P<value>[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
+)
+# Other settings choose them.
+CHOSEN_ELSEWHERE: Final = frozenset(
+    {
+        "node.kubernetes.io/instance-type",
+        "karpenter.sh/capacity-type",
+        "eks.amazonaws.com/capacityType",
+    }
+)
+_TAINT: Final = re.compile(
+    r"(?P<key>([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
+    r"(=(?P<value>[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?))?"
+    r":(?P<effect>NoSchedule|NoExecute)"
+)
+
+
+def read_labels(text: str) -> dict[str, str]:
+    """By name, sorted. Raises ValueError for what is no list of labels, and for a name that comes twice."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    labels: dict[str, str] = {}
+    for part in parts:
+        match = _LABEL.fullmatch(part)
+        if match is None or match["name"] in labels:
+            raise ValueError("not labels of nodes")
+        labels[match["name"]] = match["value"]
+    if len(labels) > _MOST_ENTRIES or labels.keys() & CHOSEN_ELSEWHERE:
+        raise ValueError("not labels that can be asked for")
+    return dict(sorted(labels.items()))
+
+
+def normalized_labels(text: str) -> str:
+    """The same labels always as the same text."""
+    return ", ".join(f"{name}={value}" for name, value in read_labels(text).items())
+
+
+def split_taints(text: str) -> tuple[str, ...]:
+    """Each taint once, sorted. Raises ValueError for what is none."""
+    taints = sorted({part.strip() for part in text.split(",") if part.strip()})
+    if len(taints) > _MOST_ENTRIES or any(not _TAINT.fullmatch(taint) for taint in taints):
+        raise ValueError("not taints")
+    return tuple(taints)
+
+
+def normalized_taints(text: str) -> str:
+    """The same taints always as the same text."""
+    return ", ".join(split_taints(text))
+
+
+def tolerations(text: str) -> list[dict[str, str]]:
+    """Tolerations of a pod. Without a value, every value of the key is tolerated."""
+    return [_toleration(taint) for taint in split_taints(text)]
+
+
+def _toleration(taint: str) -> dict[str, str]:
+    match = _TAINT.fullmatch(taint)
+    if match is None:
+        raise ValueError(f"{taint} is no taint")
+    value = match["value"]
+    rest = {"operator": "Equal", "value": value} if value else {"operator": "Exists"}
+    return {"key": match["key"], "effect": match["effect"], **rest}

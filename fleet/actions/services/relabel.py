@@ -1,0 +1,99 @@
+"""Drain a node, set a label that an agent on it acts on, wait for the agent, and let pods start again.
+
+Whoever fails or is canceled after the label was set leaves the node cordoned: nobody knows what it offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from fleet.actions.domain import outcomes, relabeling
+from fleet.actions.domain.outcomes import Outcome, Result
+from fleet.actions.domain.relabeling import JUDGED, LABELED, RelabelSettings
+from fleet.actions.services import cordon, drain
+from fleet.kube.services import nodes
+from fleet.models import FleetAction
+
+# What the agent needs after the drain: a MIG manager may reboot the node.
+_AFTER_DRAIN: Final = timedelta(minutes=45)
+Judge = Callable[[FleetAction, Mapping[str, Any]], Outcome]
+
+
+def time_limit(action: FleetAction) -> timedelta:
+    return RelabelSettings.from_json(action.parameters).drain.time_limit + _AFTER_DRAIN
+
+
+def advance(action: FleetAction, labels: Mapping[str, str | None], judge: Judge) -> Outcome:
+    """`judge` says of the labeled node whether the agent is done, has failed, or goes on."""
+    live = cordon.live_node(action)
+    if isinstance(live, Outcome):
+        return live
+    progress = cordon.with_state_before(action, live)
+    if progress != action.progress:
+        return outcomes.goes_on("Read the node.", progress, after_seconds=0)
+    if not progress.get(LABELED):
+        return _drain_then_label(action, live, labels)
+    if progress.get(JUDGED):
+        return _take_pods(action, live)
+    return _await_agent(action, live, judge)
+
+
+def _await_agent(action: FleetAction, live: dict[str, Any], judge: Judge) -> Outcome:
+    if cordon.schedulable(live):
+        # Somebody uncordoned it meanwhile: pods would hold the GPUs that the agent needs.
+        cordon.set_schedulable(action, is_schedulable=False)
+        return outcomes.goes_on("Cordoned the node.", action.progress, after_seconds=0)
+    judged = judge(action, live)
+    if judged.result is not Result.DONE:
+        return judged
+    progress = {**action.progress, JUDGED: judged.message}
+    return outcomes.goes_on(judged.message, progress, after_seconds=0)
+
+
+def _take_pods(action: FleetAction, live: dict[str, Any]) -> Outcome:
+    message = str(action.progress[JUDGED])
+    if not action.progress[cordon.WAS_SCHEDULABLE]:
+        return outcomes.done(f"{message} It was cordoned before, and stays so.", action.progress)
+    if cordon.schedulable(live):
+        return outcomes.done(message, action.progress)
+    cordon.set_schedulable(action, is_schedulable=True)
+    return outcomes.goes_on("The node takes pods again.", action.progress, after_seconds=0)
+
+
+def _drain_then_label(
+    action: FleetAction, live: Mapping[str, Any], labels: Mapping[str, str | None]
+) -> Outcome:
+    drained = drain.advance(action)
+    if drained.result is not Result.DONE:
+        return drained
+    current = relabeling.labels_of(live)
+    wanted = {name: value for name, value in labels.items() if value is not None}
+    if wanted.items() <= current.items():
+        return outcomes.goes_on(
+            "The label is set.", {**drained.progress, LABELED: True}, after_seconds=0
+        )
+    body = {"metadata": {"labels": dict(labels)}}
+    nodes.patch(
+        cluster_id=action.cluster_id, name=action.target, uid=cordon.uid_of(action), body=body
+    )
+    return outcomes.goes_on("The label is set.", {**drained.progress, LABELED: True})
+
+
+def revert(action: FleetAction) -> Outcome:
+    """Before the label was set the node is as it was; after that its agent works on it."""
+    if not action.progress.get(LABELED):
+        return cordon.revert(action)
+    message = "The label was set already: the node stays cordoned. Uncordon it when it offers what it should."
+    return outcomes.done(message, action.progress)
+
+
+def failed(action: FleetAction, message: str) -> Outcome:
+    return outcomes.failed(f"{message} The node stays cordoned.", action.progress)
+
+
+def waits(action: FleetAction, message: str) -> Outcome:
+    seconds = outcomes.RETRY_SECONDS
+    return replace(outcomes.goes_on(message, action.progress), after_seconds=seconds)

@@ -1,0 +1,132 @@
+"""What a pass over the office hours of one pool has to do: pure, from the row, the live size and the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from fleet.office_hours.domain import sizes
+from fleet.office_hours.domain.hours import OfficeHours
+from fleet.office_hours.domain.sizes import Size
+
+# AWS and the cluster show what they were told well before this.
+_SHOWN_WITHIN: Final = timedelta(minutes=10)
+
+
+class Event(StrEnum):
+    OPENED = "opened"
+    CLOSED = "closed"
+    CHANGED = "changed by hand"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From one size to the other, at an edge. Stored before its effect, so that a worker that dies in
+    between knows which of the two it finds.
+    """
+
+    opens: bool
+    before: Size
+    after: Size
+    started_at: datetime
+
+    @property
+    def token(self) -> str:
+        return f"{'open' if self.opens else 'close'}-{int(self.started_at.timestamp())}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "opens": self.opens,
+            "before": dict(self.before),
+            "after": dict(self.after),
+            "started_at": self.started_at.isoformat(),
+        }
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Move:
+        return cls(**{**raw, "started_at": datetime.fromisoformat(raw["started_at"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the portal last did to a pool. `open_size` is what it had when it closed, and gets back.
+    `closed_size` is the one of its last closing; `last_size` what it had in the last pass.
+    """
+
+    is_open: bool = True
+    open_size: Size | None = None
+    closed_size: int | None = None
+    last_size: Size | None = None
+    move: Move | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`effect` is to be made now; `standing` to be stored before it."""
+
+    standing: Standing
+    effect: Move | None = None
+    event: Event | None = None
+    is_waiting: bool = False
+
+
+def decide(
+    hours: OfficeHours, standing: Standing, live: Size, at: datetime, *, is_ending: bool = False
+) -> Decision:
+    """A change that a person made between two edges stays until the next edge."""
+    should_open = is_ending or hours.is_open(at)
+    if standing.move is not None:
+        return _go_on(standing, standing.move, live, at, should_open=should_open)
+    if should_open != standing.is_open:
+        return _start(hours, standing, live, at, opens=should_open)
+    if not should_open and standing.closed_size != hours.closed_size:
+        return _close_again(hours, standing, live, at)
+    if is_ending:
+        return Decision(standing, event=Event.ENDED)
+    if standing.last_size not in (None, live):
+        return Decision(replace(standing, last_size=live), event=Event.CHANGED)
+    return Decision(replace(standing, last_size=live))
+
+
+def _start(
+    hours: OfficeHours, standing: Standing, live: Size, at: datetime, *, opens: bool
+) -> Decision:
+    if opens:
+        after = standing.open_size if standing.open_size is not None else live
+        stored = standing
+    else:
+        after = sizes.closed(live, hours.closed_size)
+        stored = replace(standing, open_size=live, closed_size=hours.closed_size)
+    move = Move(opens, live, after, at)
+    return Decision(replace(stored, last_size=live, move=move), is_waiting=True)
+
+
+def _go_on(
+    standing: Standing, move: Move, live: Size, at: datetime, *, should_open: bool
+) -> Decision:
+    arrived = replace(standing, is_open=move.opens, last_size=live, move=None)
+    if live == move.after:
+        return Decision(arrived, event=Event.OPENED if move.opens else Event.CLOSED)
+    if live != move.before:
+        return Decision(arrived, event=Event.CHANGED)
+    if move.opens == should_open:
+        return Decision(standing, effect=move, is_waiting=True)
+    if at - move.started_at < _SHOWN_WITHIN:
+        return Decision(standing, is_waiting=True)
+    # The next edge came before it was made.
+    return Decision(replace(standing, is_open=not move.opens, move=None))
+
+
+def _close_again(hours: OfficeHours, standing: Standing, live: Size, at: datetime) -> Decision:
+    """The size outside office hours was changed while they are closed."""
+    own = standing.open_size if standing.open_size is not None else live
+    stored = replace(standing, closed_size=hours.closed_size, last_size=live)
+    before = sizes.closed(own, standing.closed_size or 0)
+    if live != before:
+        return Decision(stored)
+    after = sizes.closed(own, hours.closed_size)
+    move = Move(opens=False, before=live, after=after, started_at=at)
+    return Decision(replace(stored, move=move), is_waiting=True)
