@@ -55,7 +55,8 @@ def portal(
     workspaces; `imports` names buckets that models are imported from.
     """
     arn = f"arn:aws:s3:::{bucket}"
-    written = [f"{arn}/uploads/*", f"{arn}/{object_keys.REPOSITORIES}*"]
+    written = [f"{arn}/uploads/*", f"{arn}/{object_keys.REPOSITORIES}*", f"{arn}/batch/*"]
+    written.append(f"{arn}/batch-work/*")
     statements = [
         _allow("Bucket", (*_BUCKET, *_BUCKET_SETTINGS), [arn]),
         _allow("Objects", _OBJECTS, written),

@@ -196,7 +196,7 @@ def test_it_can_be_canceled_and_what_is_done_stays(scene: Scene) -> None:
     job = scene.request(workers=1, capacity="any", requests=1)
     scene.until(job, lambda: job.done_rows > 0)
 
-    requests.cancel(actor=scene.member, team_slug="vision", name=job.name)
+    requests.cancel(actor=scene.member, job_id=job.pk)
     scene.until(job, lambda: job.state in FINAL)
 
     assert (job.state, job.state_reason) == (BatchState.CANCELED, "member canceled it.")

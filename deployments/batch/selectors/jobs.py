@@ -31,7 +31,14 @@ def list_visible_to(actor: User, *, team_slug: str = "", state: str = "") -> Que
     return rows.defer("files").order_by("-id")
 
 
-def get_visible(*, actor: User, team_slug: str, name: str) -> BatchJob:
+def get_visible(*, actor: User, job_id: int) -> BatchJob:
+    job = list_visible_to(actor).filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"Batch job {job_id} does not exist, or you are not in its team.")
+    return job
+
+
+def get_visible_by_name(*, actor: User, team_slug: str, name: str) -> BatchJob:
     job = None
     if "\0" not in team_slug + name:
         rows = list_visible_to(actor, team_slug=team_slug)

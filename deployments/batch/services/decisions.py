@@ -19,8 +19,8 @@ from portal.core.errors import Conflict, Invalid
 from portal.core.wakeups import wake
 
 
-def approve(*, actor: User, team_slug: str, name: str, comment: str = "") -> BatchJob:
-    job = _submitted(actor, team_slug, name)
+def approve(*, actor: User, job_id: int, comment: str = "") -> BatchJob:
+    job = _submitted(actor, job_id)
     step_up.require(actor)
     text = requests.clean(comment, field="comment")
     with transaction.atomic():
@@ -31,8 +31,8 @@ def approve(*, actor: User, team_slug: str, name: str, comment: str = "") -> Bat
     return job
 
 
-def reject(*, actor: User, team_slug: str, name: str, comment: str = "") -> BatchJob:
-    job = _submitted(actor, team_slug, name)
+def reject(*, actor: User, job_id: int, comment: str = "") -> BatchJob:
+    job = _submitted(actor, job_id)
     text = requests.clean(comment, field="comment")
     if not text:
         raise Invalid(
@@ -59,8 +59,8 @@ def expire(job: BatchJob) -> None:
     )
 
 
-def _submitted(actor: User, team_slug: str, name: str) -> BatchJob:
-    job = jobs.get_visible(actor=actor, team_slug=team_slug, name=name)
+def _submitted(actor: User, job_id: int) -> BatchJob:
+    job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.APPROVE, job.team, requester_id=job.requester_id)
     if job.state != BatchState.SUBMITTED:
         raise Conflict(

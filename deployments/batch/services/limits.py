@@ -63,7 +63,7 @@ def _share(cluster_id: int, settings: BatchSettings) -> GpuShare:
     offered = sorted({f"{s.instance_type} with {s.gpu_resource}" for s in shares if s.gpus == 1})
     listed = ", ".join(offered[:_OFFERED]) or "none"
     problem = f"The cluster has no {settings.instance_type} with {settings.gpu_resource}. Offered: {listed}."
-    raise Invalid(problem, fields={"instance_type": problem})
+    raise Invalid(problem, fields=dict.fromkeys(("instance_type", "gpu_resource"), problem))
 
 
 def _require_quota(team: Team, settings: BatchSettings, others: QuerySet[BatchJob]) -> None:

@@ -96,9 +96,9 @@ def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
     return job
 
 
-def cancel(*, actor: User, team_slug: str, name: str, reason: str = "") -> BatchJob:
+def cancel(*, actor: User, job_id: int, reason: str = "") -> BatchJob:
     """Finished parts of the output stay."""
-    job = jobs.get_visible(actor=actor, team_slug=team_slug, name=name)
+    job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.STOP, job.team)
     text = clean(reason) or f"{actor.display_name} canceled it."
     with transaction.atomic():
@@ -116,9 +116,9 @@ def cancel(*, actor: User, team_slug: str, name: str, reason: str = "") -> Batch
     return job
 
 
-def resume(*, actor: User, team_slug: str, name: str) -> BatchJob:
+def resume(*, actor: User, job_id: int) -> BatchJob:
     """Start a failed one again, for the chunks that are not done. Quota and budget count anew."""
-    job = jobs.get_visible(actor=actor, team_slug=team_slug, name=name)
+    job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.REQUEST_CHANGE, job.team)
     if job.state != BatchState.FAILED:
         raise Conflict(
