@@ -17,6 +17,7 @@ from tests.portal.permissions.matrix import (
 _DEPLOYMENT: Final = "deployments/<slug:team>/<slug:name>"
 _MODEL: Final = "models/<slug:team>/<slug:name>"
 _VERSION: Final = f"{_MODEL}/<int:number>"
+_BATCH: Final = "batch/<slug:team>/<slug:name>"
 _PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
 _TEAM: Final = "admin/teams/<str:slug>"
 _LOAD_TESTS: Final = "admin/teams/<slug:slug>/load-tests"
@@ -86,6 +87,7 @@ OF_EVERYONE: Final = tuple(
         "advice",
         "alerts",
         "approvals",
+        "batch",
         "costs",
         "costs.csv",
         "costs/callers",
@@ -173,6 +175,7 @@ TEAM_PAGES: Final = tuple(
         _VERSION,
         f"{_VERSION}/checks",
         f"{_VERSION}/config.pbtxt",
+        _BATCH,
         _PIPELINE,
         _TEMPLATES,
         _LOAD_TESTS,
@@ -204,6 +207,9 @@ DEPLOYMENTS: Final = (
     # For the actor's own team, which an outsider has too.
     Row("GET deployments/new", f"stranger {MEMBERS}"),
     Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
+    Row("GET batch/new", f"stranger {MEMBERS}"),
+    Row("POST batch/new", f"stranger {MEMBERS}", ok=422, body={"name": "x"}),
+    Row(f"POST {_BATCH}", MEMBERS, ok=302, body={"decision": "cancel"}),
     # It serves in production, the last environment.
     Row(f"GET {_DEPLOYMENT}/promote", MEMBERS, ok=409),
     Row(f"POST {_DEPLOYMENT}/canary", MEMBERS, ok=422, body={"go": "submit", "version": "0"}),
