@@ -29,7 +29,7 @@ from portal.api.requests import actor_of, read_body, read_query
 from portal.api.responses import PROBLEM, REFUSALS
 
 TAGS: Final = ["batch"]
-_PLACES: Final = ("team", "name", "model", "version", "cluster", "input", "output")
+_OF_DRAFT: Final = ("name", "model", "version", "cluster", "input", "output")
 
 
 class BatchFilterSerializer(Serializer):
@@ -142,10 +142,10 @@ class BatchJobsView(IdempotentMixin, GenericAPIView[Any]):
     )
     def post(self, request: Request) -> Response:
         actor, body = actor_of(request), dict(read_body(NewBatchJobSerializer, request))
-        team_slug, *of_draft = (body.pop(name) for name in _PLACES)
-        job = requests.request(
-            actor=actor, team_slug=team_slug, draft=BatchDraft(*of_draft, pods=body)
-        )
+        team_slug = body.pop("team")
+        of_draft = {name: body.pop(name) for name in _OF_DRAFT}
+        draft = BatchDraft(**of_draft, pods=body)
+        job = requests.request(actor=actor, team_slug=team_slug, draft=draft)
         return Response(BatchJobDetailsSerializer(_details(actor, job)).data, status=201)
 
 
