@@ -37,7 +37,7 @@ class BatchSettings(Definition):
         ),
     ] = "nvidia.com/gpu"
     capacity: Annotated[
-        Literal["spot", "on-demand", "any"],
+        Literal["on-demand", "spot", "any"],
         setting(
             "Nodes",
             "Spot is cheaper. A reclaimed worker continues at its last finished chunk.",
