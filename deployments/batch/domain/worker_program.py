@@ -94,7 +94,7 @@ def refusal(what: str, status: int, content: bytes) -> Ended:
     if status in (400, 403) and "xpired" in text:
         return Ended(EXPIRED, "the links to the store have expired")
     if status in (404, 412):
-        return Ended(NEVER, f"could not {what}: the input was changed or deleted (HTTP {status})")
+        return Ended(NEVER, f"could not {what}: it was changed or deleted (HTTP {status})")
     return Ended(1, f"could not {what}: HTTP {status} {text[:200]}")
 
 
@@ -181,8 +181,7 @@ class Server:
 
     def cause(self) -> str:
         lines = self.log.read_bytes()[-LOG_BYTES:].decode(errors="replace").splitlines()
-        errors = [line for line in lines if line.startswith("E")]
-        return " ".join((errors or lines)[-3:])[:DETAIL_LENGTH]
+        return " ".join(([t for t in lines if t[:1] == "E"] or lines)[-3:])[:DETAIL_LENGTH]
 
 
 class Worker:
@@ -255,8 +254,7 @@ class Worker:
             content = content[chunk["start"] : chunk["end"]]
         lines = [line for line in content.split(b"\n") if line.strip()]
         if len(lines) != chunk["rows"]:
-            detail = f"chunk {chunk['n']} has {len(lines)} rows, not {chunk['rows']}"
-            raise Ended(NEVER, f"{detail}: the input was changed")
+            raise Ended(NEVER, f"chunk {chunk['n']} has {len(lines)} rows, not {chunk['rows']}")
         return lines
 
 

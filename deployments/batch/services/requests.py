@@ -101,6 +101,9 @@ def cancel(*, actor: User, job_id: int, reason: str = "") -> BatchJob:
     job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.STOP, job.team)
     text = clean(reason) or f"{actor.display_name} canceled it."
+    # What already ends has its Job removed, whatever it ends as.
+    if job.state not in (BatchState.PLANNING, BatchState.SUBMITTED, BatchState.RUNNING):
+        raise Conflict(f"The {job} is {job.state}, so it cannot be canceled.", code="batch_state")
     with transaction.atomic():
         if job.state == BatchState.RUNNING:
             stop(actor=actor, job=job, ends_as=BatchState.CANCELED, reason=text)

@@ -47,7 +47,7 @@ def test_a_job_is_requested_followed_and_canceled(bench: Bench) -> None:
     shown = client.get(address).json()
 
     assert (shown["state"], shown["done_rows"], shown["total_rows"]) == ("stopping", 500, 500)
-    assert (shown["version"], shown["cost_limit"]) == ("vision/detector:1", "6.040000")
+    assert (shown["version"], shown["cost_limit"]) == ("detector:1", "6.040000")
     assert shown["settings"]["capacity"] == "on-demand"
     assert shown["chunks"] == shown["done_chunks"] == job.chunks.count()
     assert [row["id"] for row in client.get(URL).json()["results"]] == [job.pk]

@@ -377,6 +377,9 @@ def test_it_is_canceled_and_what_is_done_stays(bench: Bench) -> None:
         bench.work(Server(dies_at=500))
 
     requests.cancel(actor=bench.world.member, job_id=job.pk)
+    # Twice, from another tab: its Job is removed all the same.
+    with pytest.raises(Conflict, match="is stopping"):
+        requests.cancel(actor=bench.world.member, job_id=job.pk)
     bench.tick(job)
 
     assert (job.state, job.state_reason) == ("canceled", "member canceled it.")
