@@ -82,7 +82,8 @@ def progress_of(job: BatchJob) -> Progress:
         part = Decimal(job.total_rows) / job.done_rows
         elapsed = clock.now() - job.started_at
         at = job.started_at + timedelta(seconds=elapsed.total_seconds() * float(part))
-        forecast = None if spent is None else (spent * part).quantize(_CENT)
+        # Nothing was metered yet: that is no forecast of nothing.
+        forecast = (spent * part).quantize(_CENT) if spent else None
     return Progress(total, done, spent, forecast, at)
 
 

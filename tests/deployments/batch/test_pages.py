@@ -24,6 +24,9 @@ def test_a_member_fills_in_the_form_and_sees_the_rows_go(bench: Bench) -> None:
     client = signed_in(bench.world.member)
     form = client.get("/batch/new")
     assert b"detector:1" in form.content
+    assert form.content.count(b'aria-current="page"') == client.get("/deployments").content.count(
+        b'aria-current="page"'
+    )
 
     answer = client.post(
         "/batch/new",
