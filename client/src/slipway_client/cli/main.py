@@ -12,6 +12,7 @@ from typing import Protocol
 from slipway_client.cli import (
     account,
     alerts,
+    batch,
     calls,
     costs,
     exit_codes,
@@ -43,6 +44,7 @@ _GROUPS: Sequence[_Group] = (
     calls.add_commands,
     costs.add_commands,
     alerts.add_commands,
+    batch.add_commands,
 )
 
 
