@@ -50,6 +50,8 @@ def test_they_are_valid_and_restricted_takes_the_pods(settings: BatchSettings) -
     (container,) = pod["containers"]
     assert container["envFrom"] == [{"secretRef": {"name": NAME}}]
     assert pod["automountServiceAccountToken"] is False
+    (policy,) = [m for m in manifests if m["metadata"]["name"] == "slipway-batch"]
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": 8002, "protocol": "TCP"}]}]
 
 
 def test_spot_is_placed_as_deployments_are_and_reclaims_do_not_count() -> None:

@@ -80,7 +80,7 @@ def _create(job: BatchJob) -> None:
             "model": f"{job.team.slug}/{job.version.model.name}",
             "version": job.version.label,
         },
-        triton_models=[],
+        triton_models=[job.version.model.name],
     )
     manifest = objects_of.job(context, served, pods, name=_name(job), workers=links.workers_of(job))
     objects.apply(cluster_id=job.cluster_id, manifests=[manifest])

@@ -72,22 +72,26 @@ def pipelines(context: ManifestContext) -> Manifest:
 
 
 def load_tests(context: ManifestContext) -> Manifest:
-    return _of_jobs(context, "slipway-load-tests", LOAD_TEST_LABEL)
+    return _of_jobs(context, "slipway-load-tests", LOAD_TEST_LABEL, ingress=[])
 
 
 def batch(context: ManifestContext) -> Manifest:
-    return _of_jobs(context, "slipway-batch", BATCH_LABEL)
+    """Metrics are read as those of deployments are, through the API server too."""
+    metrics = {"port": _METRICS_PORT, "protocol": "TCP"}
+    return _of_jobs(context, "slipway-batch", BATCH_LABEL, ingress=[{"ports": [metrics]}])
 
 
-def _of_jobs(context: ManifestContext, name: str, label: str) -> Manifest:
-    """Their pods read and write files, and nobody calls them."""
+def _of_jobs(
+    context: ManifestContext, name: str, label: str, *, ingress: list[dict[str, Any]]
+) -> Manifest:
+    """Their pods read and write files, and nobody calls their models."""
     return _policy(
         context,
         name,
         {
             "podSelector": {"matchExpressions": [{"key": label, "operator": "Exists"}]},
             "policyTypes": ["Egress", "Ingress"],
-            "ingress": [],
+            "ingress": ingress,
             "egress": [_dns(), *_storage(context)],
         },
     )

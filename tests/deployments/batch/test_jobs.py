@@ -50,6 +50,7 @@ def test_it_goes_from_the_request_to_the_output_and_leaves_nothing(bench: Bench)
     assert [made["metadata"]["name"] for made in bench.made("Job")] == [f"batch-{job.pk}-1"]
     workload = Workload.objects.get()
     assert workload.labels["deployment"] == "batch/scores"
+    assert workload.triton_models == ["detector"]
     first = bench.work(index=0)
     bench.tick(job)
     assert 0 < job.done_rows < 1000

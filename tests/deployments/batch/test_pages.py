@@ -8,6 +8,8 @@ from typing import Any
 from django.test import Client
 
 from deployments.models import BatchJob
+from fleet.costs.domain.results import GroupKey
+from fleet.costs.web import board
 from portal.accounts.models import Team
 from tests.deployments.batch.bench import IN, OUT, Bench
 from tests.page import page
@@ -98,6 +100,14 @@ def test_a_refusal_stands_at_its_field_and_keeps_what_was_typed(bench: Bench) ->
     assert b"vision may not read s3://" in answer.content
     assert b"batch/nlp/x" in answer.content
     assert not BatchJob.objects.exists()
+
+
+def test_the_costs_page_leads_to_the_job() -> None:
+    query: Any = None
+    key = GroupKey(team_slug="vision", deployment="batch/scores")
+    assert board.name_url(query, key) == "/batch/vision/scores"
+    key = GroupKey(team_slug="vision", deployment="scores")
+    assert board.name_url(query, key) == "/deployments/vision/scores"
 
 
 def test_names_of_batch_jobs_are_escaped_and_unknown_ones_are_not_there(bench: Bench) -> None:
