@@ -47,6 +47,7 @@ def list_page(request: HttpRequest, user: User) -> HttpResponse:
     context = {
         "team": team,
         "page": page,
+        "has_open": any(job.state not in FINAL for job in page),
         "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
     }
     return respond(request, "batch/list.html", context, parts={"batch-jobs": "batch/_rows.html"})

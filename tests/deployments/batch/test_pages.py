@@ -48,6 +48,7 @@ def test_a_member_fills_in_the_form_and_sees_the_rows_go(bench: Bench) -> None:
         },
     )
     assert answer.headers["Location"] == "/batch/vision/scores"
+    assert b'hx-get="/batch" hx-trigger="every 10s"' in client.get("/batch").content
     job = bench.tick(BatchJob.objects.get())
     bench.tick(job)
     bench.work()
@@ -58,6 +59,7 @@ def test_a_member_fills_in_the_form_and_sees_the_rows_go(bench: Bench) -> None:
     assert "500 of 500 rows" in text
     assert "At most, until the deadline $2.01" in text
     assert job.output in text
+    assert b'hx-trigger="every 10s"' not in client.get("/batch").content
     listed = page(client.get("/batch")).text
     assert "500 / 500" in listed
 
