@@ -28,7 +28,9 @@ def parse_input(text: str, *, bucket: str, team: str, patterns: Sequence[str]) -
     """A file, or a prefix that ends with "/". Raises Rejected."""
     address = _parse(text, "input")
     allowed = (team_area(bucket, team), *patterns)
-    if not allowed_prefixes.is_allowed(allowed, address, team=team):
+    # Of the portal's own bucket, which has the files of all teams, the team's area only.
+    usable = allowed[:1] if address.bucket == bucket else allowed
+    if not allowed_prefixes.is_allowed(usable, address, team=team):
         listed = allowed_prefixes.describe(allowed, team=team)
         raise _rejected(
             "input", f"{team} may not read {uri_of(address)}. Use a path below {listed}."

@@ -257,6 +257,10 @@ def test_buckets_of_imports_can_be_read_by_their_team(bench: Bench, settings: An
     assert bench.request(input="s3://lake/vision/rows.jsonl").state == "planning"
     with pytest.raises(Invalid, match="may not read"):
         bench.request("other", input="s3://lake/nlp/rows.jsonl")
+    # Nor the portal's own bucket, whatever is allowed of it to imports.
+    settings.SLIPWAY_IMPORT_S3 = (f"s3://{bench.bucket}/",)
+    with pytest.raises(Invalid, match="may not read"):
+        bench.request("other", input=f"s3://{bench.bucket}/repositories/nlp/m/1/")
 
 
 def test_a_version_that_is_not_ready_is_refused(bench: Bench) -> None:
