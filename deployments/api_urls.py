@@ -6,6 +6,7 @@ from deployments.advice.api import views as advice
 from deployments.alerts.api.views import urlpatterns as alerts
 from deployments.approvals.api import rules
 from deployments.attestations.api.views import urlpatterns as attestations
+from deployments.batch.api.views import urlpatterns as batch
 from deployments.callers.api.views import urlpatterns as callers
 from deployments.changes.api import emergency_reviews, plan_figures, promotions, requests
 from deployments.changes.api.changes import urlpatterns as changes
@@ -162,6 +163,7 @@ urlpatterns = [
     *_deployments,
     *_advice,
     *attestations,
+    *batch,
     *callers,
     *changes,
     *environments,

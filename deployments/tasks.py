@@ -7,6 +7,7 @@ from celery import shared_task
 from deployments.advice.services import refresh as advice_refresh
 from deployments.alerts.services import sweep as alert_sweep
 from deployments.attestations.services import verification as attestation_verification
+from deployments.batch.services import advance as batch_advance
 from deployments.callers.services import keys as caller_keys
 from deployments.callers.services import usage as caller_usage
 from deployments.delivery.services import reconcile, serving_watch
@@ -155,3 +156,13 @@ def advance_import(import_id: int) -> None:
 @shared_task(name="deployments.sweep_imports", time_limit=60)
 def sweep_imports() -> None:
     advance.sweep()
+
+
+@shared_task(name="deployments.advance_batch", time_limit=1800)
+def advance_batch(job_id: int) -> None:
+    batch_advance.advance(job_id=job_id)
+
+
+@shared_task(name="deployments.sweep_batches", time_limit=1800)
+def sweep_batches() -> None:
+    batch_advance.sweep()

@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 from deployments.advice.web import pages as advice
 from deployments.advice.web import what_if
 from deployments.alerts.web import pages as alerts
+from deployments.batch.web import pages as batch
 from deployments.changes.web import canary, new_deployment, promotion
 from deployments.changes.web import requests as change_requests
 from deployments.delivery.web import drift
@@ -147,4 +148,10 @@ _advice: list[URLPattern] = [
     path("what-if", what_if.what_if_page, name="what-if"),
 ]
 
-urlpatterns = [*_registry, *_deployments, *_advice]
+_batch: list[URLPattern] = [
+    path("batch", batch.list_page, name="batch-jobs"),
+    path("batch/new", batch.new_job, name="new-batch-job"),
+    path("batch/<slug:team>/<slug:name>", batch.job_page, name="batch-job"),
+]
+
+urlpatterns = [*_registry, *_deployments, *_advice, *_batch]

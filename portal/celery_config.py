@@ -38,6 +38,9 @@ task_routes = {
     "deployments.sweep_versions": {"queue": "artifacts"},
     "deployments.advance_import": {"queue": "artifacts"},
     "deployments.sweep_imports": {"queue": "artifacts"},
+    # They read the rows of inputs.
+    "deployments.advance_batch": {"queue": "artifacts"},
+    "deployments.sweep_batches": {"queue": "artifacts"},
     "deployments.verify_attestation": {"queue": "artifacts"},
     "deployments.sweep_attestations": {"queue": "artifacts"},
     "deployments.sweep_serving_bytes": {"queue": "artifacts"},
@@ -71,6 +74,7 @@ beat_schedule = {
     "sweep attestations": _every("deployments.sweep_attestations", 10),
     "sweep scans": _every("deployments.sweep_scans", 60),
     "sweep imports": _every("deployments.sweep_imports", 5),
+    "sweep batch jobs": _every("deployments.sweep_batches", 5),
     "sweep serving bytes": _every("deployments.sweep_serving_bytes", 60),
     "sweep changes": _every("deployments.sweep_changes", 5),
     "sweep deployments": _every("deployments.sweep_deployments", 3),

@@ -8,6 +8,7 @@ from deployments.alerts.domain import catalogue
 from deployments.alerts.domain.signals import AlertState
 from deployments.approvals.domain.approver_roles import RequiredRole
 from deployments.attestations.domain.verdicts import AttestationState
+from deployments.batch.domain.states import BatchState
 from deployments.environments.domain.environment_rules import ApproverGroup
 from deployments.guards.domain.answers.answer_metrics import Kind as ObservationKind
 from deployments.guards.domain.evidence import Verdict
@@ -65,5 +66,6 @@ OVERRIDES: Final = {
     "FleetActionKind": [kind.value for kind in ActionKind],
     "FleetActionState": [state.value for state in ActionState],
     "FleetTargetKind": [kind.value for kind in TargetKind],
+    "BatchState": [state.value for state in BatchState],
     "ModelPrecision": list(PRECISIONS),
 }

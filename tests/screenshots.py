@@ -29,6 +29,8 @@ PAGES = (
     "/import",
     "/deployments",
     "/deployments/new",
+    "/batch",
+    "/batch/new",
     "/approvals",
     "/fleet",
     "/fleet/actions",

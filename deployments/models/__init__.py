@@ -3,6 +3,7 @@ from deployments.models.alerts import Alert
 from deployments.models.approvals import ApprovalRule
 from deployments.models.attestations import Attestation, SigningRule, TrustedSigner
 from deployments.models.auto_promotion import RolloutLimit
+from deployments.models.batch import BatchChunk, BatchJob
 from deployments.models.callers import CallerKey, Consumer
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
@@ -36,6 +37,8 @@ __all__ = [
     "ApprovalRule",
     "ArtifactFile",
     "Attestation",
+    "BatchChunk",
+    "BatchJob",
     "CallerKey",
     "ChangeRequest",
     "Consumer",

@@ -21,6 +21,8 @@ _READ: Final = """
     get alerts
     get alerts/{alert_id}
     get approval-rules
+    get batch-jobs
+    get batch-jobs/{job_id}
     get changes
     get changes/{change_id}
     get changes/{change_id}/checks
@@ -137,6 +139,8 @@ _REQUEST: Final = """
     post advice/{item_id}/reopen
     post advice/{item_id}/request
     post advice/{item_id}/snooze
+    post batch-jobs
+    post batch-jobs/{job_id}/resume
     post changes/{change_id}/withdraw
     post clusters/{cluster_id}/node-classes
     post clusters/{cluster_id}/node-classes/{node_class}
@@ -176,6 +180,9 @@ _REQUEST: Final = """
 _DECIDE: Final = """
     post alerts/{alert_id}/silence
     post alerts/{alert_id}/unsilence
+    post batch-jobs/{job_id}/approve
+    post batch-jobs/{job_id}/cancel
+    post batch-jobs/{job_id}/reject
     post changes/{change_id}/approve
     post changes/{change_id}/reject
     post deployments/{deployment_id}/callers

@@ -30,6 +30,8 @@ _PAGES = (
     ("Fleet actions", "/fleet/actions", "gpu"),
     ("Costs", "/costs", "circle-dollar-sign"),
     ("Advice", "/advice", "trending-down"),
+    ("Batch jobs", "/batch", "layers"),
+    ("New batch job", "/batch/new", "plus"),
     ("What-if", "/what-if", "trending-down"),
     ("Alerts", "/alerts", "bell"),
     ("Audit", "/audit", "scroll-text"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from deployments.batch.domain import places
 from deployments.registry.domain import object_keys
 from portal.audit import anchor_store
 
@@ -55,7 +56,8 @@ def portal(
     workspaces; `imports` names buckets that models are imported from.
     """
     arn = f"arn:aws:s3:::{bucket}"
-    written = [f"{arn}/uploads/*", f"{arn}/{object_keys.REPOSITORIES}*"]
+    prefixes = ("uploads/", object_keys.REPOSITORIES, places.TEAMS, places.WORK)
+    written = [f"{arn}/{prefix}*" for prefix in prefixes]
     statements = [
         _allow("Bucket", (*_BUCKET, *_BUCKET_SETTINGS), [arn]),
         _allow("Objects", _OBJECTS, written),

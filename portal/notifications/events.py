@@ -39,6 +39,8 @@ ALERT_ENDED: Final = Event("alert.ended", "Alert ended")
 FLEET_REQUESTED: Final = Event("fleet.requested", "Fleet action waiting for approval")
 FLEET_DECIDED: Final = Event("fleet.decided", "Fleet action approved, rejected or expired")
 FLEET_FINISHED: Final = Event("fleet.finished", "Fleet action completed, failed or canceled")
+BATCH_REQUESTED: Final = Event("batch.requested", "Batch job waiting for approval")
+BATCH_FINISHED: Final = Event("batch.finished", "Batch job finished, failed or canceled")
 # Sent to one channel only, by its test button.
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
@@ -61,6 +63,8 @@ CATALOGUE: Final = (
     FLEET_REQUESTED,
     FLEET_DECIDED,
     FLEET_FINISHED,
+    BATCH_REQUESTED,
+    BATCH_FINISHED,
 )
 _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
 

@@ -56,6 +56,8 @@ _RAIL = (
     ("/audit", "Audit", "scroll-text"),
     ("/admin", "Admin", "settings"),
 )
+# Pages of a section that have addresses of their own.
+_BESIDE = {"/deployments": "/batch"}
 _FOR_LEADS = frozenset({"/audit", "/admin"})
 
 
@@ -94,7 +96,8 @@ def _url_name(request: HttpRequest) -> str:
 
 def _entry(request: HttpRequest, path: str, text: str, icon: str) -> RailEntry:
     here = request.path
-    is_current = here == path or (path != "/" and here.startswith(f"{path}/"))
+    paths = (path, _BESIDE.get(path, path))
+    is_current = here in paths or (path != "/" and here.startswith(tuple(f"{p}/" for p in paths)))
     user = request.user
     badge = slots.badge_of(path, user) if isinstance(user, User) else 0
     return RailEntry(path=path, text=text, icon=icon, is_current=is_current, badge=badge)

@@ -15,6 +15,7 @@ from slipway_client.connection import Connection, RetryPolicy
 from slipway_client.errors import Failed
 from slipway_client.resources.account import Account
 from slipway_client.resources.alerts import Alerts
+from slipway_client.resources.batch import BatchJobs
 from slipway_client.resources.changes import Changes
 from slipway_client.resources.costs import Costs
 from slipway_client.resources.deployments import Deployments
@@ -66,6 +67,7 @@ class Client:
         self.costs = Costs(self._connection)
         self.alerts = Alerts(self._connection)
         self.fleet = Fleet(self._connection)
+        self.batch_jobs = BatchJobs(self._connection)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"

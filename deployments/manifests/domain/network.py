@@ -25,6 +25,7 @@ _VERSION: Final = "networking.k8s.io/v1"
 _KIND: Final = "NetworkPolicy"
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 LOAD_TEST_LABEL: Final = "slipway.dev/load-test"
+BATCH_LABEL: Final = "slipway.dev/batch"
 # KServe sets it on the router of a pipeline; the portal sets the labels of other pods.
 _PIPELINE_LABEL: Final = "serving.kserve.io/inferencegraph"
 # KServe's labels of the endpoint picker of an LLMInferenceService.
@@ -71,14 +72,26 @@ def pipelines(context: ManifestContext) -> Manifest:
 
 
 def load_tests(context: ManifestContext) -> Manifest:
-    """Pods of load tests download the files, and nobody calls them."""
+    return _of_jobs(context, "slipway-load-tests", LOAD_TEST_LABEL, ingress=[])
+
+
+def batch(context: ManifestContext) -> Manifest:
+    """Metrics are read as those of deployments are, through the API server too."""
+    metrics = {"port": _METRICS_PORT, "protocol": "TCP"}
+    return _of_jobs(context, "slipway-batch", BATCH_LABEL, ingress=[{"ports": [metrics]}])
+
+
+def _of_jobs(
+    context: ManifestContext, name: str, label: str, *, ingress: list[dict[str, Any]]
+) -> Manifest:
+    """Their pods read and write files, and nobody calls their models."""
     return _policy(
         context,
-        "slipway-load-tests",
+        name,
         {
-            "podSelector": {"matchExpressions": [{"key": LOAD_TEST_LABEL, "operator": "Exists"}]},
+            "podSelector": {"matchExpressions": [{"key": label, "operator": "Exists"}]},
             "policyTypes": ["Egress", "Ingress"],
-            "ingress": [],
+            "ingress": ingress,
             "egress": [_dns(), *_storage(context)],
         },
     )

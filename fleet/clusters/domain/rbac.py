@@ -147,7 +147,7 @@ _IN_TEAMS: tuple[Permission, ...] = (
     ),
     # Neither get nor list: what it wrote is in its own rows.
     Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
-    Permission("batch", "jobs", ("get", *_APPLY, "delete"), "loading a version before it is ready"),
+    Permission("batch", "jobs", ("get", *_APPLY, "delete"), "load tests and batch jobs"),
     Permission("", "events", ("list",), "reading why pods do not start"),
     Permission("", "resourcequotas", ("get", *_APPLY), "enforcing the team's GPU quota"),
     Permission("", "limitranges", ("get", *_APPLY), "setting default container limits"),

@@ -185,7 +185,9 @@ def name_url(query: CostQuery, key: GroupKey) -> str:
     if not key.team_slug:
         return ""
     if key.deployment:
-        return f"/deployments/{key.team_slug}/{quote(key.deployment)}"
+        # Batch jobs stand in the ledger as batch/NAME, pipelines and deployments by their name alone.
+        kind, _, name = key.deployment.rpartition("/")
+        return f"/{kind or 'deployments'}/{key.team_slug}/{quote(name)}"
     if key.model:
         name = key.model.removeprefix(f"{key.team_slug}/")
         return f"/models/{key.team_slug}/{quote(name)}" if "/" not in name else ""

@@ -1,10 +1,12 @@
-"""Jobs of one pod that is not tried again: what a load test needs.
+"""Jobs: of one pod that is not tried again, as a load test is, or Indexed ones (indexed_jobs.py).
 
-Left out: parallelism, completions, retries, suspension and failure policies.
+Left out for the first kind: parallelism, completions, retries, suspension and failure policies.
 """
 
+import secrets
 from datetime import UTC, datetime, timedelta
 
+from fleet.localcluster.controllers import indexed_jobs
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.controllers.ownership import (
     controller_reference,
@@ -37,16 +39,24 @@ class Jobs:
 
         def reconcile_job(job: JsonObject) -> None:
             if not is_deleted(job):
-                self._reconcile_job(job, owned_by(job, pods))
+                self._reconcile_one(job, owned_by(job, pods))
 
         reconcile_each(self._store.list(JOB), reconcile_job)
 
-    def _reconcile_job(self, job: JsonObject, pods: list[JsonObject]) -> None:
+    def _reconcile_one(self, job: JsonObject, pods: list[JsonObject]) -> None:
         status = dict(job.get("status") or {})
         if ended_at := _ended_at(status):
             self._expire(job, ended_at)
             return
         status.setdefault("startTime", timestamp())
+        if indexed_jobs.is_indexed(job):
+            self._reconcile_indexed(job, pods, status)
+        else:
+            self._reconcile_single(job, pods, status)
+
+    def _reconcile_single(
+        self, job: JsonObject, pods: list[JsonObject], status: JsonObject
+    ) -> None:
         phases = [(pod.get("status") or {}).get("phase") for pod in pods]
         limit = job["spec"].get("activeDeadlineSeconds")
         if "Succeeded" in phases:
@@ -66,11 +76,42 @@ class Jobs:
         if status != job.get("status"):
             write_status(self._store, JOB, job, status)
 
-    def _create(self, job: JsonObject) -> bool:
+    def _reconcile_indexed(
+        self, job: JsonObject, pods: list[JsonObject], status: JsonObject
+    ) -> None:
+        progress = indexed_jobs.progress_of(job, pods)
+        status |= indexed_jobs.status_of(progress)
+        limit = job["spec"].get("activeDeadlineSeconds")
+        failure = progress.failure
+        if len(progress.succeeded) == job["spec"]["completions"]:
+            status |= _condition(
+                "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+            )
+            status |= {"completionTime": timestamp()}
+        elif limit is not None and _age(status["startTime"]) > timedelta(seconds=limit):
+            failure = _DEADLINE
+        if failure is not None:
+            self._stop(job, pods, failure)
+            status |= _condition("Failed", *failure)
+        made = 0 if _ended_at(status) else sum(self._create(job, i) for i in progress.missing)
+        status["active"] = progress.active + made
+        if _ended_at(status):
+            status.pop("active")
+        if status != job.get("status"):
+            write_status(self._store, JOB, job, status)
+
+    def _create(self, job: JsonObject, index: int | None = None) -> bool:
         template, owner = job["spec"]["template"], job["metadata"]
         labels = (template.get("metadata") or {}).get("labels") or {}
+        annotations = dict((template.get("metadata") or {}).get("annotations") or {})
+        name, spec = f"{owner['name']}-{owner['uid'][:5]}", template["spec"]
+        if index is not None:
+            name = f"{owner['name']}-{index}-{secrets.token_hex(3)[:5]}"
+            annotations[indexed_jobs.INDEX] = str(index)
+            labels = {**labels, indexed_jobs.INDEX: str(index)}
+            spec = indexed_jobs.template_of(job, index)
         metadata = {
-            "name": f"{owner['name']}-{owner['uid'][:5]}",
+            "name": name,
             "generateName": f"{owner['name']}-",
             "namespace": owner["namespace"],
             "labels": {
@@ -78,10 +119,10 @@ class Jobs:
                 **dict.fromkeys(_NAME_LABELS, owner["name"]),
                 **dict.fromkeys(_UID_LABELS, owner["uid"]),
             },
-            "annotations": (template.get("metadata") or {}).get("annotations") or {},
+            "annotations": annotations,
             "ownerReferences": [controller_reference(job)],
         }
-        pod = {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}}
+        pod = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
         try:
             created = self._store.create(POD, pod)
         except ApiError as error:
@@ -91,8 +132,10 @@ class Jobs:
         self._events.normal(job, "SuccessfulCreate", f"Created pod: {name}")
         return True
 
-    def _stop(self, job: JsonObject, pods: list[JsonObject]) -> None:
-        self._events.warning(job, *_DEADLINE)
+    def _stop(
+        self, job: JsonObject, pods: list[JsonObject], cause: tuple[str, str] = _DEADLINE
+    ) -> None:
+        self._events.warning(job, *cause)
         for pod in filter(is_active, pods):
             self._delete(POD, pod)
 

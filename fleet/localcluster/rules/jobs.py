@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fleet.localcluster.errors import Cause, JsonObject
-from fleet.localcluster.rules.causes import required
+from fleet.localcluster.rules.causes import invalid, required
 from fleet.localcluster.rules.formats import find_label_faults, find_number_faults
 from fleet.localcluster.rules.pods import find_pod_spec_faults
 
@@ -13,6 +13,7 @@ _NUMBERS = (
     "completions",
     "activeDeadlineSeconds",
     "backoffLimit",
+    "backoffLimitPerIndex",
     "ttlSecondsAfterFinished",
 )
 
@@ -29,3 +30,22 @@ def find_job_faults(obj: JsonObject) -> Iterator[Cause]:
     # An API server has completed an absent policy to Always before it looks.
     if pod.get("restartPolicy") in (None, "", "Always"):
         yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+    yield from _find_indexed_faults(spec, pod)
+
+
+def _find_indexed_faults(spec: JsonObject, pod: JsonObject) -> Iterator[Cause]:
+    is_indexed = spec.get("completionMode") == "Indexed"
+    if is_indexed and spec.get("completions") is None:
+        yield required("spec.completions", "when completion mode is Indexed")
+    if spec.get("backoffLimitPerIndex") is not None and not is_indexed:
+        yield invalid(
+            "spec.backoffLimitPerIndex",
+            spec["backoffLimitPerIndex"],
+            "requires indexed completion mode",
+        )
+    if spec.get("podFailurePolicy") and pod.get("restartPolicy") == "OnFailure":
+        yield invalid(
+            "spec.template.spec.restartPolicy",
+            "OnFailure",
+            'only "Never" is supported when podFailurePolicy is specified',
+        )

@@ -26,6 +26,8 @@ LINKS: Final[Mapping[str, tuple[str, str]]] = {
     "costs": ("focus", ""),
     "environment-rules": ("environments", "whose-rules-hold"),
     "environments": ("environments", ""),
+    "batch-job": ("batch", ""),
+    "batch-jobs": ("batch", ""),
     "health": ("quality-watch", ""),
     "load-tests": ("formats", ""),
     "new-deployment": ("autoscaling", ""),

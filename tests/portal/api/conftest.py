@@ -28,6 +28,7 @@ from deployments.models import (
     AdviceItem,
     Alert,
     Alias,
+    BatchJob,
     Deployment,
     EmergencyReview,
     Rollout,
@@ -122,6 +123,8 @@ def full_world(
     connect(full.world.cluster, monkeypatch)
     full.world.clock.set(monkeypatch)
     monkeypatch.setattr(node_groups, "factory", NoGroups)
+    area = f"s3://{s3_store.bucket}/batch/vision"
+    full.names |= {"batch_input": f"{area}/rows.jsonl", "batch_output": f"{area}/another/"}
     store = LaidOut(s3_store, full.world.store)
     monkeypatch.setattr(object_store, "store", lambda: store)
     yield full
@@ -272,7 +275,20 @@ def fill(world: World) -> FullWorld:
         state=ActionState.APPROVED,
         created_at=clock.now(),
     )
+    batch = BatchJob.objects.create(
+        team=world.team,
+        name="detector",
+        version=world.version1,
+        cluster_id=world.cluster_id,
+        requester=world.member,
+        created_at=clock.now(),
+        state="running",
+        pods={"instance_type": "g5.xlarge"},
+        input="s3://slipway-models/batch/vision/in.jsonl",
+        output="s3://slipway-models/batch/vision/out/",
+    )
     names = _signing_names(world) | {
+        "job_id": batch.pk,
         "action_id": action.pk,
         "pool": "gpu",
         "node_class": "gpu",

@@ -18,6 +18,7 @@ _DEPLOYMENT: Final = "deployments/<slug:team>/<slug:name>"
 _MODEL: Final = "models/<slug:team>/<slug:name>"
 _VERSION: Final = f"{_MODEL}/<int:number>"
 _OFFICE_HOURS: Final = "fleet/clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:name>"
+_BATCH: Final = "batch/<slug:team>/<slug:name>"
 _PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
 _TEAM: Final = "admin/teams/<str:slug>"
 _LOAD_TESTS: Final = "admin/teams/<slug:slug>/load-tests"
@@ -87,6 +88,7 @@ OF_EVERYONE: Final = tuple(
         "advice",
         "alerts",
         "approvals",
+        "batch",
         "costs",
         "costs.csv",
         "costs/callers",
@@ -175,6 +177,7 @@ TEAM_PAGES: Final = tuple(
         _VERSION,
         f"{_VERSION}/checks",
         f"{_VERSION}/config.pbtxt",
+        _BATCH,
         _PIPELINE,
         _TEMPLATES,
         _LOAD_TESTS,
@@ -206,6 +209,9 @@ DEPLOYMENTS: Final = (
     # For the actor's own team, which an outsider has too.
     Row("GET deployments/new", f"stranger {MEMBERS}"),
     Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
+    Row("GET batch/new", f"stranger {MEMBERS}"),
+    Row("POST batch/new", f"stranger {MEMBERS}", ok=422, body={"name": "x"}),
+    Row(f"POST {_BATCH}", MEMBERS, ok=302, body={"decision": "cancel"}),
     # It serves in production, the last environment.
     Row(f"GET {_DEPLOYMENT}/promote", MEMBERS, ok=409),
     Row(f"POST {_DEPLOYMENT}/canary", MEMBERS, ok=422, body={"go": "submit", "version": "0"}),

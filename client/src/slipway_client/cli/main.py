@@ -12,6 +12,7 @@ from typing import Protocol
 from slipway_client.cli import (
     account,
     alerts,
+    batch,
     calls,
     costs,
     exit_codes,
@@ -45,6 +46,7 @@ _GROUPS: Sequence[_Group] = (
     costs.add_commands,
     alerts.add_commands,
     fleet.add_commands,
+    batch.add_commands,
 )
 
 

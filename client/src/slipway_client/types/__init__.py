@@ -8,6 +8,7 @@ whole answer, with fields that this client does not name.
 
 from slipway_client.types.account import Cluster, Grant, Me, MyTeam
 from slipway_client.types.alerts import Alert
+from slipway_client.types.batch import BatchJob, BatchJobDetails
 from slipway_client.types.changes import (
     Change,
     ChangePreflight,
@@ -66,6 +67,8 @@ __all__ = [
     "Alias",
     "ArtifactFile",
     "Attestation",
+    "BatchJob",
+    "BatchJobDetails",
     "Change",
     "ChangePreflight",
     "Check",

@@ -1,0 +1,96 @@
+"""batch."""
+
+from __future__ import annotations
+
+import argparse
+
+from slipway_client.cli import exit_codes
+from slipway_client.cli.context import Context
+from slipway_client.types import BatchJob, BatchJobDetails
+
+_NUMBERS = ("workers", "requests", "hours", "error-limit")
+_TEXTS = ("gpu-resource", "capacity", "cpu", "memory")
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "batch",
+        help="score a file of rows with a version",
+        description="Score each row of a file in S3 with a model version, on spot nodes, and wait.",
+    )
+    command.add_argument("version", help="team/model:number")
+    command.add_argument("input", help="s3://bucket/rows.jsonl, or a prefix that ends with /")
+    command.add_argument("output", help="an empty prefix: s3://bucket/batch/TEAM/NAME/")
+    command.add_argument("--name", required=True, help="of the job, unique in the team")
+    command.add_argument("--cluster", required=True)
+    command.add_argument("--instance-type", required=True)
+    for name in _NUMBERS:
+        command.add_argument(f"--{name}", type=int)
+    for name in _TEXTS:
+        command.add_argument(f"--{name}")
+    command.add_argument("--no-wait", action="store_true", help="start it and return")
+    command.add_argument("--timeout", type=float, default=86_400.0, metavar="SECONDS")
+    command.set_defaults(run=start)
+    command = commands.add_parser("batch-jobs", help="list batch jobs of your teams")
+    command.add_argument("--team", default="", help="default: all of yours")
+    command.add_argument("--state", default="")
+    command.set_defaults(run=list_jobs)
+    command = commands.add_parser("cancel-batch", help="cancel a batch job; finished parts stay")
+    command.add_argument("id", type=int)
+    command.set_defaults(run=cancel)
+    command = commands.add_parser("resume-batch", help="go on with a failed batch job")
+    command.add_argument("id", type=int)
+    command.set_defaults(run=resume)
+
+
+def start(context: Context, options: argparse.Namespace) -> int:
+    team, _, rest = options.version.partition("/")
+    model, _, number = rest.partition(":")
+    names = [name.replace("-", "_") for name in (*_NUMBERS, *_TEXTS)]
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    job = context.client.batch_jobs.start(
+        team=team,
+        name=options.name,
+        model=model,
+        version=number,
+        cluster=options.cluster,
+        input=options.input,
+        output=options.output,
+        instance_type=options.instance_type,
+        **given,
+    )
+    if not options.no_wait:
+        job = context.client.batch_jobs.wait(
+            job.id, seconds=options.timeout, on_change=lambda now: context.note(_progress(now))
+        )
+    context.show(job, f"The {job} (id {job.id}) is {job.state}.", _progress(job))
+    return exit_codes.OK
+
+
+def list_jobs(context: Context, options: argparse.Namespace) -> None:
+    found = list(context.client.batch_jobs.list(team=options.team, state=options.state))
+    rows = [
+        (str(job.id), job.state, job.team, job.name, job.version, _rows(job), job.output)
+        for job in found
+    ]
+    context.table(found, ("id", "state", "team", "job", "version", "rows", "output"), rows)
+
+
+def cancel(context: Context, options: argparse.Namespace) -> None:
+    job = context.client.batch_jobs.cancel(options.id)
+    context.show(job, f"The {job} is {job.state}.")
+
+
+def resume(context: Context, options: argparse.Namespace) -> None:
+    job = context.client.batch_jobs.resume(options.id)
+    context.show(job, f"The {job} is {job.state}.")
+
+
+def _progress(job: BatchJobDetails) -> str:
+    spent = "cost not known" if job.spent is None else f"${job.spent:,.2f} so far"
+    return f"{_rows(job)} rows, {spent}. {job.detail or job.state_reason}".strip()
+
+
+def _rows(job: BatchJob) -> str:
+    total = "?" if job.total_rows is None else f"{job.total_rows:,}"
+    return f"{job.done_rows:,} of {total}"

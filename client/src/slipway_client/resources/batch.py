@@ -1,0 +1,62 @@
+"""Batch jobs: score files of rows with a model version, follow, cancel and resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from slipway_client import waiting
+from slipway_client.connection import Connection
+from slipway_client.decoding import decode
+from slipway_client.errors import Failed
+from slipway_client.types import BatchJob, BatchJobDetails
+
+_ENDED = ("succeeded", "failed", "canceled", "rejected")
+
+
+class BatchJobs:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def start(self, **fields: Any) -> BatchJobDetails:
+        """Fields of the request: team, name, model, version (its number), cluster, input, output and
+        instance_type; also gpu_resource, capacity, workers, requests, hours, error_limit, cpu and memory.
+        """
+        return decode(BatchJobDetails, self._connection.post("batch-jobs", fields))
+
+    def get(self, job: int) -> BatchJobDetails:
+        return decode(BatchJobDetails, self._connection.get(f"batch-jobs/{job}"))
+
+    def list(self, *, team: str = "", state: str = "") -> Iterator[BatchJob]:
+        """Newest first, of your teams."""
+        pages = self._connection.pages("batch-jobs", {"team": team, "state": state})
+        return (decode(BatchJob, row) for row in pages)
+
+    def cancel(self, job: int, *, reason: str = "") -> BatchJobDetails:
+        """Finished parts of the output stay."""
+        body = {"reason": reason}
+        return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/cancel", body))
+
+    def resume(self, job: int) -> BatchJobDetails:
+        """Start a failed one again, for the rows that are not done."""
+        return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/resume"))
+
+    def wait(
+        self,
+        job: int,
+        *,
+        seconds: float = 86_400,
+        on_change: Callable[[BatchJobDetails], None] | None = None,
+    ) -> BatchJobDetails:
+        """Until it has ended. Raises Failed with the reason unless it has succeeded."""
+        ended = waiting.wait_for(
+            lambda: self.get(job),
+            lambda current: current.state in _ENDED,
+            seconds=seconds,
+            describe=lambda current: f"the {current} is {current.state}. {current.detail}".strip(),
+            on_change=on_change,
+            sleep=self._connection.sleep,
+        )
+        if ended.state != "succeeded":
+            raise Failed(f"The {ended} is {ended.state}: {ended.state_reason}")
+        return ended

@@ -1,0 +1,171 @@
+"""The Kubernetes objects of a batch job: an Indexed Job whose indexes are its workers, and their links."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from deployments.batch.domain import worker_program
+from deployments.batch.domain.settings import BatchSettings
+from deployments.manifests.domain import namespace, network, pod_template, triton_args
+from deployments.manifests.domain.metadata import (
+    MANAGED_BY,
+    WORKLOAD_LABEL,
+    Manifest,
+    ManifestContext,
+    ServedRevision,
+    account_of,
+    resources_of,
+)
+from deployments.manifests.domain.model_files import download
+from deployments.spec.domain.engines import TRITON
+from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain.serving_spec import Network, Placement, ServingSpec
+
+API_VERSION: Final = "batch/v1"
+KIND: Final = "Job"
+CONTAINER: Final = "worker"
+PLAN: Final = "SLIPWAY_BATCH"
+LINKS: Final = "SLIPWAY_CHUNKS_"
+# Without the portal, the cluster removes the Job itself.
+TTL_SECONDS: Final = 3600
+# Of a worker's own failures; what a node or the links end does not count.
+BACKOFF_LIMIT: Final = 5
+# Within the two minutes' notice of a spot node, for the chunk at hand.
+GRACE_SECONDS: Final = 90
+_MESSAGE_PATH: Final = "/dev/termination-log"
+_PROGRAM: Final = Path(worker_program.__file__).read_text()
+
+
+def name_of(job_id: int, attempt: int) -> str:
+    """The same for each pass over one attempt, so that a Job is found again. Of its Secret too."""
+    return f"batch-{job_id}-{attempt}"
+
+
+def spec_of(settings: BatchSettings) -> ServingSpec:
+    """What the pods have in common with those of a deployment; nobody calls them."""
+    return ServingSpec(
+        engine=TRITON,
+        instance_type=settings.instance_type,
+        gpu_resource=settings.gpu_resource,
+        cpu=settings.cpu,
+        memory=settings.memory,
+        # Each worker starts where a node is free: none waits for another zone.
+        placement=Placement(capacity=settings.capacity, spread_zones=False),
+        network=Network(access=OPEN),
+    )
+
+
+def shared(context: ManifestContext) -> list[Manifest]:
+    """What the pods need in the namespace of the team, without Secrets and quota."""
+    return [
+        namespace.namespace(context),
+        network.default_deny(context),
+        network.batch(context),
+        namespace.service_account(context),
+    ]
+
+
+def links(context: ManifestContext, *, name: str, urls: Mapping[int, str]) -> Manifest:
+    """The address of each worker's list of chunks: who has it reads and writes these chunks."""
+    data = {f"{LINKS}{index}": _encode(url) for index, url in sorted(urls.items())}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": {
+            "name": name,
+            "namespace": context.namespace,
+            "labels": {**MANAGED_BY, "slipway.dev/team": context.team},
+        },
+        "data": data,
+    }
+
+
+def job(
+    context: ManifestContext,
+    served: ServedRevision,
+    settings: BatchSettings,
+    *,
+    name: str,
+    workers: int,
+) -> Manifest:
+    labels = {
+        **MANAGED_BY,
+        "slipway.dev/team": context.team,
+        network.BATCH_LABEL: name,
+        # Its GPUs and cost are the team's.
+        WORKLOAD_LABEL: name,
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name, "namespace": context.namespace, "labels": labels},
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": workers,
+            "parallelism": workers,
+            "backoffLimitPerIndex": BACKOFF_LIMIT,
+            "podFailurePolicy": {"rules": _failure_rules()},
+            "activeDeadlineSeconds": settings.hours * 3600,
+            "ttlSecondsAfterFinished": TTL_SECONDS,
+            "template": {
+                "metadata": {
+                    "labels": labels,
+                    "annotations": {"slipway.dev/version": served.version_label},
+                },
+                "spec": _pod(context, served, settings, name),
+            },
+        },
+    }
+
+
+def _failure_rules() -> list[dict[str, Any]]:
+    """The first that matches counts."""
+    codes = {"containerName": CONTAINER, "operator": "In"}
+    return [
+        {
+            # Reclaimed, drained, evicted, or its node is gone.
+            "action": "Ignore",
+            "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+        },
+        {"action": "Ignore", "onExitCodes": {**codes, "values": [worker_program.EXPIRED]}},
+        {"action": "FailJob", "onExitCodes": {**codes, "values": [worker_program.NEVER]}},
+    ]
+
+
+def _pod(
+    context: ManifestContext, served: ServedRevision, settings: BatchSettings, name: str
+) -> dict[str, Any]:
+    scratch_volume, scratch_mount, home = pod_template.scratch()
+    shm_volume, shm_mount = pod_template.shared_memory(served.spec)
+    plan = json.dumps({"model": served.model_name, "requests": settings.requests})
+    container = {
+        "name": CONTAINER,
+        "image": context.triton_image,
+        "command": ["python3", "-c", _PROGRAM],
+        "args": [_MESSAGE_PATH, *triton_args.command(), *triton_args.settings_of(served)],
+        "env": [{"name": PLAN, "value": plan}, home],
+        "envFrom": [{"secretRef": {"name": name}}],
+        "resources": resources_of(served.spec),
+        "securityContext": pod_template.security(is_read_only=True),
+        "terminationMessagePath": _MESSAGE_PATH,
+        "volumeMounts": [download.server_mount(served), shm_mount, scratch_mount],
+    }
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": account_of(served),
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        **pod_template.sealed(served.spec),
+        **pod_template.placement_of(context, served),
+        "initContainers": download.containers(context, served),
+        "containers": [container],
+        "volumes": [download.volume(served), shm_volume, scratch_volume],
+    }
+
+
+def _encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,96 @@
+"""What a batch job is run with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
+
+from deployments.spec.domain.pod_settings import Cpu, Memory
+from portal.core.definitions import Definition, setting
+
+MAX_WORKERS: Final = 64
+MAX_HOURS: Final = 72
+_EXAMPLE: Final = "nvidia.com/gpu, nvidia.com/gpu.shared or nvidia.com/mig-1g.10gb"
+
+
+class BatchSettings(Definition):
+    """The pods of a batch job. Each has one GPU resource, a server and a worker beside it."""
+
+    instance_type: Annotated[
+        str,
+        setting(
+            "Instance type",
+            "Of the nodes that run it.",
+            pattern=r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?",
+            max_length=40,
+            fix="Enter an instance type of the cluster, for example g5.xlarge.",
+        ),
+    ]
+    gpu_resource: Annotated[
+        str,
+        setting(
+            "GPU resource",
+            "Each worker requests one of it.",
+            pattern=r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)",
+            max_length=60,
+            fix=f"Use {_EXAMPLE}.",
+        ),
+    ] = "nvidia.com/gpu"
+    capacity: Annotated[
+        Literal["on-demand", "spot", "any"],
+        setting(
+            "Nodes",
+            "Spot is cheaper. A reclaimed worker continues at its last finished chunk.",
+            choices={"spot": "spot (can be reclaimed)", "any": "either"},
+        ),
+    ] = "spot"
+    workers: Annotated[
+        int,
+        setting(
+            "Workers",
+            "Pods that score chunks in parallel.",
+            ge=1,
+            le=MAX_WORKERS,
+            fix=f"Use 1 to {MAX_WORKERS} workers.",
+        ),
+    ] = 1
+    requests: Annotated[
+        int,
+        setting(
+            "Requests in flight",
+            "Rows that each worker sends at the same time; Triton batches them.",
+            ge=1,
+            le=64,
+            fix="Use 1 to 64 requests.",
+        ),
+    ] = 16
+    hours: Annotated[
+        int,
+        setting(
+            "Deadline",
+            "After it the job fails and can be resumed.",
+            unit="h",
+            ge=1,
+            le=MAX_HOURS,
+            fix=f"Use 1 to {MAX_HOURS} hours.",
+        ),
+    ] = 6
+    error_limit: Annotated[
+        int,
+        setting(
+            "Error limit",
+            "Rows that may have no answer. One more fails the job.",
+            ge=0,
+            le=10**9,
+            fix="Use 0 to 1000000000 rows.",
+        ),
+    ] = 100
+    cpu: Cpu = "2"
+    memory: Memory = "8Gi"
+
+    @property
+    def time_limit(self) -> timedelta:
+        return timedelta(hours=self.hours)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True)

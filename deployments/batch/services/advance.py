@@ -1,0 +1,172 @@
+"""Carry batch jobs on. A worker may die at any line: each pass reads store and cluster again."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Final
+
+from deployments.batch.domain import places
+from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.domain.states import FINAL, BatchState
+from deployments.batch.gateways.batch_store import BatchStore
+from deployments.batch.selectors import jobs
+from deployments.batch.services import (
+    audit_actions,
+    checkpoints,
+    cluster_job,
+    decisions,
+    planning,
+    requests,
+    transitions,
+)
+from deployments.batch.services import links as work_links
+from deployments.models import BatchJob
+from deployments.registry.gateways.object_store import ArtifactError
+from fleet.kube.domain.errors import ClusterError, ObjectInvalid, Refused, Throttled
+from portal.accounts.policy import SYSTEM
+from portal.core import clock, leases
+from portal.core.errors import Conflict
+from portal.core.leases import Lease
+
+logger = logging.getLogger(__name__)
+_EVERY: Final = timedelta(seconds=5)
+_ENDED: Final = {
+    BatchState.SUCCEEDED: audit_actions.SUCCEEDED,
+    BatchState.FAILED: audit_actions.FAILED,
+    BatchState.CANCELED: audit_actions.CANCELED,
+}
+
+
+def sweep(*, limit: int = 50) -> int:
+    """One pass over each that is due; return their number."""
+    due = leases.due(BatchJob, limit=limit)
+    for job_id in due:
+        advance(job_id=job_id)
+    return len(due)
+
+
+def advance(*, job_id: int) -> None:
+    """Observe, make one effect, record. Nothing while another worker holds it."""
+    lease = leases.claim(BatchJob, job_id, seconds=planning.LEASE_SECONDS)
+    if lease is None:
+        return
+    job = jobs.get_job(job_id)
+    try:
+        next_check_at = _step(job, lease)
+    except planning.Lost:
+        return
+    except (ClusterError, ArtifactError) as error:
+        _note(job, lease, str(getattr(error, "message", error)))
+        least = error.retry_after_seconds if isinstance(error, Throttled) else 0.0
+        leases.back_off(BatchJob, lease, least_seconds=least)
+        return
+    except Conflict:
+        # Somebody moved it meanwhile, and the row says what is next.
+        next_check_at = clock.now()
+    leases.release(BatchJob, lease, next_check_at=next_check_at)
+
+
+def _step(job: BatchJob, lease: Lease) -> datetime | None:
+    at = clock.now()
+    is_late = job.deadline_at is not None and at >= job.deadline_at
+    match job.state:
+        case BatchState.PLANNING:
+            if is_late:
+                planning.fail(job, "Its input could not be read in time. " + job.detail)
+            else:
+                planning.plan(job, lease)
+        case BatchState.SUBMITTED:
+            if not is_late:
+                return job.deadline_at
+            decisions.expire(job)
+        case BatchState.RUNNING:
+            _run(job, lease, is_late=is_late)
+        case BatchState.STOPPING:
+            _end(job, is_late=is_late)
+    if job.state in FINAL:
+        return None
+    return at + _EVERY if job.state == BatchState.RUNNING else at
+
+
+def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
+    store = BatchStore()
+    if _is_over(job, store):
+        return
+    if is_late:
+        _stop(job, BatchState.FAILED, "It was not done by its deadline. Resume it to go on.")
+        return
+    try:
+        if _needs_links(job):
+            cluster_job.apply_links(job, work_links.write_lists(job, store))
+            job.signed_at = clock.now()
+            _write(job, lease, signed_at=job.signed_at)
+        observed = cluster_job.ensure(job)
+    except (Refused, ObjectInvalid) as error:
+        _stop(job, BatchState.FAILED, f"The cluster refuses it: {error.message}")
+        return
+    if observed.has_ended:
+        # The last chunks may have been marked since the store was read.
+        if not _is_over(job, store):
+            reason = observed.failure or "The Job ended before all chunks were done."
+            _stop(job, BatchState.FAILED, f"{reason} Resume it to go on.")
+        return
+    _write(job, lease, detail=observed.detail)
+
+
+def _is_over(job: BatchJob, store: BatchStore) -> bool:
+    """Whether what the store has ends it."""
+    if problem := checkpoints.collect(job, store):
+        _stop(job, BatchState.FAILED, problem)
+        return True
+    limit = BatchSettings.from_json(job.pods).error_limit
+    if job.failed_rows > limit:
+        reason = f"{job.failed_rows:,} rows have no answer, more than {limit:,}. First: {job.first_error}"
+        _stop(job, BatchState.FAILED, reason)
+        return True
+    if job.chunks.filter(done_at=None).exists():
+        return False
+    if missing := checkpoints.missing_parts(job, store):
+        _stop(job, BatchState.FAILED, f"Part {missing[0]} of the output is missing.")
+    else:
+        _stop(job, BatchState.SUCCEEDED, "")
+    return True
+
+
+def _needs_links(job: BatchJob) -> bool:
+    if job.signed_at is None:
+        return True
+    age = clock.now() - job.signed_at
+    if age >= work_links.RENEW_AFTER:
+        return True
+    workers = work_links.workers_of(job)
+    pending = job.chunks.filter(done_at=None).count()
+    return age >= work_links.USED_UP_AFTER and pending > workers * work_links.LISTED
+
+
+def _end(job: BatchJob, *, is_late: bool) -> None:
+    """Remove what ran. A cluster that stays away ends the Job itself."""
+    try:
+        cluster_job.remove(job)
+        BatchStore().delete_all(places.work_prefix(job.pk))
+    except (ClusterError, ArtifactError) as error:
+        if not is_late:
+            raise
+        logger.warning("%s: what it ran was not removed: %s", job, error)
+    end = BatchState(job.ends_as)
+    transitions.move(actor=SYSTEM, job=job, to=end, audited=_ENDED[end], reason=job.state_reason)
+
+
+def _stop(job: BatchJob, ends_as: BatchState, reason: str) -> None:
+    requests.stop(actor=SYSTEM, job=job, ends_as=ends_as, reason=reason)
+
+
+def _write(job: BatchJob, lease: Lease, **columns: object) -> None:
+    held = BatchJob.objects.filter(pk=job.pk, state=job.state, lease_token=lease.token)
+    if not held.update(**columns):
+        raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
+
+
+def _note(job: BatchJob, lease: Lease, message: str) -> None:
+    logger.warning("%s: %s", job, message)
+    BatchJob.objects.filter(pk=job.pk, lease_token=lease.token).update(detail=message[:600])

@@ -1,0 +1,104 @@
+"""The forms of batch jobs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from django import forms
+
+from deployments.batch.domain import places
+from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.services.requests import BatchDraft
+from deployments.models import ModelVersion
+from fleet.capacity.selectors import capacity
+from fleet.clusters.selectors import clusters
+from portal.core import definitions
+from portal.ui.service_form import CommentForm, ServiceForm
+
+_FIELDS: Final = definitions.fields_of(BatchSettings)
+_OF_SHARE: Final = ("instance_type", "gpu_resource")
+_OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)
+
+
+class BatchForm(ServiceForm):
+    """`gpus` is one choice of what clusters offer: cluster, instance type and GPU resource."""
+
+    renamed: ClassVar = {
+        "version": "model_version",
+        "cluster": "gpus",
+        "instance_type": "gpus",
+        "gpu_resource": "gpus",
+    }
+
+    name = forms.CharField(max_length=40, help_text="Lower-case letters, digits and hyphens.")
+    model_version = forms.ChoiceField(label="Model version")
+    input = forms.CharField(
+        max_length=places.MAX_LENGTH,
+        help_text="A file of JSON lines, or a prefix that ends with /. Each line is one inference request.",
+    )
+    output = forms.CharField(
+        max_length=places.MAX_LENGTH,
+        help_text="An empty prefix. Parts of the output are written here.",
+    )
+    gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
+
+    def __init__(self, *args: Any, versions: list[ModelVersion], **options: Any) -> None:
+        super().__init__(*args, **options)
+        chosen: Any = self.fields["model_version"]
+        chosen.choices = [(f"{v.model.name}:{v.number}", v.label) for v in versions]
+        shares: Any = self.fields["gpus"]
+        shares.choices = _share_choices()
+        for name in _OTHERS:
+            self.fields[name] = _field(name)
+
+    @property
+    def draft(self) -> BatchDraft:
+        data = self.cleaned_data
+        model, _, number = data["model_version"].rpartition(":")
+        cluster, instance_type, gpu_resource = data["gpus"].split(" ")
+        pods = {name: data[name] for name in _OTHERS}
+        return BatchDraft(
+            name=data["name"],
+            model=model,
+            version=int(number),
+            cluster=cluster,
+            input=data["input"],
+            output=data["output"],
+            pods={**pods, "instance_type": instance_type, "gpu_resource": gpu_resource},
+        )
+
+
+class DecisionForm(CommentForm):
+    """One of the buttons of a job's page."""
+
+    ACTIONS: ClassVar = ("approve", "reject", "cancel", "resume")
+    renamed: ClassVar = {"reason": "comment"}
+
+    decision = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
+
+
+def _field(name: str) -> forms.Field:
+    definition = _FIELDS[name]
+    options = {
+        "label": definition.label,
+        "help_text": definition.help,
+        "initial": definition.default,
+    }
+    if definition.values:
+        return forms.ChoiceField(choices=list(definition.choices.items()), **options)
+    if definition.kind is int:
+        return forms.IntegerField(
+            min_value=definition.minimum, max_value=definition.maximum, **options
+        )
+    return forms.CharField(max_length=definition.max_length or 40, **options)
+
+
+def _share_choices() -> list[tuple[str, str]]:
+    choices = []
+    for cluster in clusters.list_clusters():
+        shares = capacity.list_shares(cluster_id=cluster.id)
+        sizes = dict.fromkeys(s.size for s in shares if s.gpus == 1)
+        for instance_type, resource, _ in sizes:
+            text = f"{cluster.name}: {instance_type}, {resource}"
+            choices.append((f"{cluster.name} {instance_type} {resource}", text))
+    return choices

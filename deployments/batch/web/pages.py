@@ -1,0 +1,138 @@
+"""The list of batch jobs, the form of a new one, and the page of one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from deployments.batch.domain import places
+from deployments.batch.domain.states import FINAL, BatchState
+from deployments.batch.selectors import jobs
+from deployments.batch.services import decisions, requests
+from deployments.batch.web.forms import BatchForm, DecisionForm
+from deployments.models import BatchJob, ModelVersion
+from deployments.registry.domain import loading
+from deployments.registry.selectors import versions
+from deployments.spec.domain.engines import TRITON
+from portal.accounts import policy
+from portal.accounts.models import Team, User
+from portal.accounts.policy import Action
+from portal.core.errors import NotFound
+from portal.ui import teams
+from portal.ui.access import keeps_input, people_only
+from portal.ui.htmx import respond
+
+_PER_PAGE: Final = 25
+_VERSIONS: Final = 200
+_DONE: Final = {
+    "approve": "Approved. It starts now.",
+    "reject": "Rejected.",
+    "cancel": "Canceled. Finished parts of the output stay.",
+    "resume": "Resumed. It goes on with the rows that are not done.",
+}
+
+
+@require_GET
+@people_only
+def list_page(request: HttpRequest, user: User) -> HttpResponse:
+    team = teams.current(request)
+    rows = jobs.list_visible_to(user, team_slug=team.slug if team else "")
+    page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "team": team,
+        "page": page,
+        "has_open": any(job.state not in FINAL for job in page),
+        "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
+    }
+    return respond(request, "batch/list.html", context, parts={"batch-jobs": "batch/_rows.html"})
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+@keeps_input
+def new_job(request: HttpRequest, user: User) -> HttpResponse:
+    team = teams.current(request)
+    if team is None:
+        raise NotFound("You are in no team. Ask a lead or a platform admin to add you to one.")
+    policy.require(user, Action.REQUEST_CHANGE, team)
+    form = BatchForm(
+        request.POST or None,
+        initial=_initial(team),
+        versions=_versions(user, team),
+    )
+    if request.method == "POST":
+        job = form.run(lambda: requests.request(actor=user, team_slug=team.slug, draft=form.draft))
+        if job is not None:
+            messages.success(request, "Requested. Its input is being read.")
+            return redirect("batch-job", team=team.slug, name=job.name)
+    status = form.status if form.is_bound else 200
+    return render(request, "batch/new.html", {"team": team, "form": form}, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@people_only
+@keeps_input
+def job_page(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
+    job = jobs.get_visible_by_name(actor=user, team_slug=team, name=name)
+    form = DecisionForm(request.POST or None)
+    if request.method == "POST":
+        if form.run(lambda: _decide(user, job, form)) is not None:
+            messages.success(request, _DONE[form.cleaned_data["decision"]])
+            return redirect("batch-job", team=team, name=name)
+        job = jobs.get_visible(actor=user, job_id=job.pk)
+    is_final = job.state in FINAL
+    return respond(
+        request,
+        "batch/job.html",
+        _context_of(user, job, form) | {"is_final": is_final},
+        parts={"batch-state": "batch/_state.html"},
+        is_final=is_final,
+        status=form.status if form.is_bound else 200,
+    )
+
+
+def _versions(user: User, team: Team) -> list[ModelVersion]:
+    """Those that Triton serves."""
+    rows = versions.list_ready_versions(actor=user, team_slug=team.slug)[:_VERSIONS]
+    return [row for row in rows if TRITON in loading.engines_for(row.source_uri, row.format)]
+
+
+def _decide(user: User, job: BatchJob, form: DecisionForm) -> BatchJob:
+    comment = form.cleaned_data["comment"]
+    match form.cleaned_data["decision"]:
+        case "approve":
+            return decisions.approve(actor=user, job_id=job.pk, comment=comment)
+        case "reject":
+            return decisions.reject(actor=user, job_id=job.pk, comment=comment)
+        case "resume":
+            return requests.resume(actor=user, job_id=job.pk)
+        case _:
+            return requests.cancel(actor=user, job_id=job.pk, reason=comment)
+
+
+def _context_of(user: User, job: BatchJob, form: DecisionForm) -> dict[str, Any]:
+    is_member = policy.is_allowed(user, Action.REQUEST_CHANGE, job.team)
+    is_submitted = job.state == BatchState.SUBMITTED
+    is_approver = policy.is_allowed(user, Action.APPROVE, job.team, requester_id=job.requester_id)
+    open_states = (BatchState.PLANNING, BatchState.SUBMITTED, BatchState.RUNNING)
+    percent = 100 * job.done_rows / job.total_rows if job.total_rows else 0
+    return {
+        "job": job,
+        "form": form,
+        "progress": jobs.progress_of(job),
+        "percent": percent,
+        "may_decide": is_submitted and is_approver,
+        "may_cancel": is_member and job.state in open_states,
+        "may_resume": is_member and job.state == BatchState.FAILED and job.total_rows is not None,
+    }
+
+
+def _initial(team: Team) -> dict[str, str]:
+    area = places.team_area(settings.SLIPWAY_S3_BUCKET, team.slug)
+    return {"input": f"{area}rows.jsonl", "output": f"{area}scores/"}

@@ -1,0 +1,118 @@
+"""The pages of batch jobs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from django.test import Client
+
+from deployments.models import BatchJob
+from fleet.costs.domain.results import GroupKey
+from fleet.costs.web import board
+from portal.accounts.models import Team
+from tests.deployments.batch.bench import IN, OUT, Bench
+from tests.page import page
+
+
+def signed_in(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_a_member_fills_in_the_form_and_sees_the_rows_go(bench: Bench) -> None:
+    bench.put_rows(500)
+    client = signed_in(bench.world.member)
+    form = client.get("/batch/new")
+    assert b"detector:1" in form.content
+    assert form.content.count(b'aria-current="page"') == client.get("/deployments").content.count(
+        b'aria-current="page"'
+    )
+
+    answer = client.post(
+        "/batch/new",
+        {
+            "name": "scores",
+            "model_version": "detector:1",
+            "input": f"s3://{bench.bucket}/{IN}rows.jsonl",
+            "output": f"s3://{bench.bucket}/{OUT}scores/",
+            "gpus": "eks-test g5.xlarge nvidia.com/gpu",
+            "capacity": "on-demand",
+            "workers": "1",
+            "requests": "4",
+            "hours": "2",
+            "error_limit": "0",
+            "cpu": "2",
+            "memory": "8Gi",
+        },
+    )
+    assert answer.headers["Location"] == "/batch/vision/scores"
+    assert b'hx-get="/batch" hx-trigger="every 10s"' in client.get("/batch").content
+    job = bench.tick(BatchJob.objects.get())
+    bench.tick(job)
+    bench.work()
+    bench.tick(job)
+    bench.tick(job)
+
+    text = page(client.get("/batch/vision/scores")).text
+    assert "500 of 500 rows" in text
+    assert "At most, until the deadline $2.01" in text
+    assert job.output in text
+    assert b'hx-trigger="every 10s"' not in client.get("/batch").content
+    listed = page(client.get("/batch")).text
+    assert "500 / 500" in listed
+
+
+def test_a_lead_sees_why_it_waits_and_approves(bench: Bench) -> None:
+    bench.put_rows(1)
+    Team.objects.filter(slug="vision").update(monthly_budget_amount=Decimal(1))
+    job = bench.tick(bench.request())
+    assert b"Approve" not in signed_in(bench.world.member).get("/batch/vision/scores").content
+    client = signed_in(bench.world.lead)
+    shown = client.get("/batch/vision/scores")
+    assert b"of $1.00" in shown.content
+
+    assert client.post("/batch/vision/scores", {"decision": "reject"}).status_code == 422
+    assert client.post("/batch/vision/scores", {"decision": "approve"}).status_code == 302
+    job.refresh_from_db()
+    assert job.state == "running"
+
+
+def test_a_refusal_stands_at_its_field_and_keeps_what_was_typed(bench: Bench) -> None:
+    client = signed_in(bench.world.member)
+    answer = client.post(
+        "/batch/new",
+        {
+            "name": "scores",
+            "model_version": "detector:1",
+            "input": f"s3://{bench.bucket}/batch/nlp/x",
+            "output": "s3://x",
+            "gpus": "eks-test g5.xlarge nvidia.com/gpu",
+            "capacity": "spot",
+            "workers": "1",
+            "requests": "4",
+            "hours": "2",
+            "error_limit": "0",
+            "cpu": "2",
+            "memory": "8Gi",
+        },
+    )
+    assert answer.status_code == 422
+    assert b"vision may not read s3://" in answer.content
+    assert b"batch/nlp/x" in answer.content
+    assert not BatchJob.objects.exists()
+
+
+def test_the_costs_page_leads_to_the_job() -> None:
+    query: Any = None
+    key = GroupKey(team_slug="vision", deployment="batch/scores")
+    assert board.name_url(query, key) == "/batch/vision/scores"
+    key = GroupKey(team_slug="vision", deployment="scores")
+    assert board.name_url(query, key) == "/deployments/vision/scores"
+
+
+def test_names_of_batch_jobs_are_escaped_and_unknown_ones_are_not_there(bench: Bench) -> None:
+    client = signed_in(bench.world.member)
+    assert client.get("/batch/vision/none").status_code == 404
+    assert client.get("/batch/nlp/scores").status_code == 404
