@@ -12,7 +12,7 @@ from deployments.changes.services import requests
 from deployments.models import ChangeRequest
 from portal.accounts.models import User
 from tests.client.terminal import run, sign_in
-from tests.deployments.environments.test_promotion import check_golden, protect, staged
+from tests.deployments.environments.promoting import check_golden, protect, staged
 from tests.deployments.world import World
 
 __all__ = ["sign_in"]
