@@ -81,7 +81,7 @@ def test_a_named_viewer_approves_what_the_rule_names_them_for(world: World) -> N
 
     change.refresh_from_db()
     assert change.state == ChangeState.APPROVED
-    assert list(change.approvals.values_list("user__username", "as_role")) == [
+    assert list(change.approvals.order_by("pk").values_list("user__username", "as_role")) == [
         ("viewer", "named"),
         ("lead", "lead"),
     ]
