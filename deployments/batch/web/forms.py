@@ -46,6 +46,10 @@ class BatchForm(ServiceForm):
         super().__init__(*args, **options)
         chosen: Any = self.fields["model_version"]
         chosen.choices = [(f"{v.model.name}:{v.number}", v.label) for v in versions]
+        if not versions:
+            chosen.help_text = (
+                "The team has no ready version that Triton serves. Upload a model first."
+            )
         shares: Any = self.fields["gpus"]
         shares.choices = _share_choices()
         for name in _OTHERS:

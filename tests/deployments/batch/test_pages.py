@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import Client
 
-from deployments.models import BatchJob
+from deployments.models import BatchJob, ModelVersion
 from fleet.costs.domain.results import GroupKey
 from fleet.costs.web import board
 from portal.accounts.models import Team
@@ -116,3 +116,11 @@ def test_names_of_batch_jobs_are_escaped_and_unknown_ones_are_not_there(bench: B
     client = signed_in(bench.world.member)
     assert client.get("/batch/vision/none").status_code == 404
     assert client.get("/batch/nlp/scores").status_code == 404
+
+
+def test_a_team_without_a_version_is_told_to_upload_one(bench: Bench) -> None:
+    ModelVersion.objects.update(state="archived")
+
+    form = signed_in(bench.world.member).get("/batch/new")
+
+    assert "The team has no ready version that Triton serves. Upload a model first." in page(form).text
