@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from fleet.actions.domain import outcomes
 from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind
@@ -29,6 +30,12 @@ _A_PATCH: Final = timedelta(minutes=15)
 _AN_UPDATE: Final = timedelta(hours=2)
 
 
+def _keep(action: FleetAction) -> Outcome:
+    """Nothing is taken back: nodes may have started or ended already."""
+    message = "What was applied stays. Request another change to restore it."
+    return outcomes.done(message, action.progress)
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """`observe` reads what the action would change and raises a DomainError where it cannot be done.
@@ -37,7 +44,7 @@ class Handler:
 
     observe: Callable[[FleetAction], Evidence]
     advance: Callable[[FleetAction], Outcome]
-    revert: Callable[[FleetAction], Outcome]
+    revert: Callable[[FleetAction], Outcome] = _keep
     time_limit: Callable[[FleetAction], timedelta] = lambda _: _A_PATCH
 
 
@@ -61,27 +68,22 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
     ActionKind.CHANGE_NODE_POOL: Handler(
         observe=node_pools.observe_change,
         advance=node_pools.advance_change,
-        revert=node_pools.revert,
     ),
     ActionKind.CREATE_NODE_POOL: Handler(
         observe=node_pools.observe_creation,
         advance=node_pools.advance_creation,
-        revert=node_pools.revert,
     ),
     ActionKind.CHANGE_NODE_CLASS: Handler(
         observe=node_classes.observe_change,
         advance=node_classes.advance_change,
-        revert=node_pools.revert,
     ),
     ActionKind.CREATE_NODE_CLASS: Handler(
         observe=node_classes.observe_creation,
         advance=node_classes.advance_creation,
-        revert=node_pools.revert,
     ),
     ActionKind.SCALE_NODE_GROUP: Handler(
         observe=node_groups.observe,
         advance=node_groups.advance,
-        revert=node_pools.revert,
         time_limit=lambda _: _AN_UPDATE,
     ),
     ActionKind.SET_OFFICE_HOURS: Handler(

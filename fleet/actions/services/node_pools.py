@@ -85,12 +85,6 @@ def advance_creation(action: FleetAction) -> Outcome:
     return outcomes.goes_on("Created the node pool.", action.progress, after_seconds=0)
 
 
-def revert(action: FleetAction) -> Outcome:
-    """Nothing is taken back: nodes may have started or ended already."""
-    message = "What was applied stays. Request another change to restore it."
-    return outcomes.done(message, action.progress)
-
-
 def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
     """What the cluster has now, for who may request a change."""
     fleet_policy.require_requester(actor)

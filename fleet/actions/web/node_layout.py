@@ -55,6 +55,8 @@ def request_mig(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
     strategy = str(node.labels.get(mig_layouts.STRATEGY_LABEL, ""))
     context = {
         "node": node,
+        "title": f"MIG layout of {node.name}",
+        "choice": "layout",
         "preview": drain.preview,
         "rows": [PodRow.of(moved) for moved in drain.preview.pods],
         "why_not": mig.why_not(node),
@@ -95,6 +97,8 @@ def request_gpu_sharing(request: HttpRequest, user: User, node_id: int) -> HttpR
             return show_request(request, action)
     context = {
         "node": node,
+        "title": f"Sharing of GPUs on {node.name}",
+        "choice": "configuration",
         "preview": drain.preview,
         "rows": [PodRow.of(moved) for moved in drain.preview.pods],
         "why_not": read.problem,
