@@ -123,4 +123,6 @@ def test_a_team_without_a_version_is_told_to_upload_one(bench: Bench) -> None:
 
     form = signed_in(bench.world.member).get("/batch/new")
 
-    assert "The team has no ready version that Triton serves. Upload a model first." in page(form).text
+    assert (
+        "The team has no ready version that Triton serves. Upload a model first." in page(form).text
+    )
