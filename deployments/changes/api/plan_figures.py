@@ -44,6 +44,18 @@ class StepFigureSerializer(Serializer):
     )
 
 
+class LatencyDetectionSerializer(Serializer):
+    block_seconds = serializers.FloatField(
+        help_text="how long a block is in which latency is compared, by what stable's last hour asks for"
+    )
+    seconds = serializers.IntegerField(
+        help_text="how long the candidate must be slower before it is found; a gross rise is found sooner"
+    )
+    is_from_history = serializers.BooleanField(
+        help_text="false: too little of stable's last hour was read, so this is the default"
+    )
+
+
 class PlanFiguresSerializer(Serializer):
     steps = StepFigureSerializer(many=True)
     soak_seconds = serializers.IntegerField(help_text="minimum duration of the steps")
@@ -66,6 +78,9 @@ class PlanFiguresSerializer(Serializer):
         help_text="dollars of the baseline at its largest, part of per_hour_amount; null without one",
     )
     requests_per_second = serializers.FloatField(allow_null=True, help_text="now")
+    latency = LatencyDetectionSerializer(
+        allow_null=True, help_text="null: no guard compares a time with stable's"
+    )
     watch_seconds = serializers.IntegerField(help_text="both revisions run after promotion")
     watch_amount = serializers.DecimalField(
         max_digits=14, decimal_places=6, allow_null=True, help_text="part of total_amount"

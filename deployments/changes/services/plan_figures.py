@@ -9,11 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 from deployments import rejections
-from deployments.guards.domain.betting import blocks
+from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.manifests.selectors import baselines, rendering
 from deployments.models import Deployment
 from deployments.plans.domain import candidate_replicas, descriptions, detection, rollout_plan
-from deployments.plans.domain.detection import Detection, ExpectedTraffic
+from deployments.plans.domain.detection import Detection, ExpectedTraffic, LatencyDetection
 from deployments.plans.domain.rollout_plan import PlanSettings, RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.preflight.services import cost
@@ -75,6 +75,25 @@ class PlanFigures:
     baseline_per_hour_amount: Decimal | None = None
     # Whether there was traffic in the last day by which `detection` is known.
     is_detection_known: bool = False
+    # None: no guard compares a time with stable's.
+    latency: LatencyDetection | None = None
+
+    @property
+    def latency_block(self) -> str:
+        return (
+            descriptions.format_duration(round(self.latency.block_seconds)) if self.latency else ""
+        )
+
+    @property
+    def latency_found_after(self) -> str:
+        return descriptions.format_duration(self.latency.seconds) if self.latency else ""
+
+    @property
+    def is_latency_too_slow(self) -> bool:
+        """Whether the steps end before any but a gross rise in latency shows."""
+        return self.latency is not None and self.latency.seconds > (
+            self.seconds or self.soak_seconds
+        )
 
     @property
     def watch_duration(self) -> str:
@@ -124,12 +143,12 @@ def of(
     """
     rate = _rate_of(deployment)
     traffic = _last_day(deployment) if settings and detection.has_error_guard(settings) else None
-    block_seconds = _block_seconds(deployment) if traffic else blocks.DEFAULT_SECONDS
+    lengths = _block_lengths(deployment) if settings else BlockLengths()
     figures = tuple(
         replace(
             _step(step, rate),
             replicas=_replicas(deployment, step, settings),
-            detection=_detection(step, settings, traffic, block_seconds),
+            detection=_detection(step, settings, traffic, lengths.errors),
         )
         for step in steps
     )
@@ -154,6 +173,7 @@ def of(
         watch_amount=while_watched,
         baseline_per_hour_amount=of_baseline,
         is_detection_known=traffic is not None,
+        latency=detection.of_latency(settings, lengths) if settings else None,
     )
 
 
@@ -214,12 +234,10 @@ def _detection(
     )
 
 
-def _block_seconds(deployment: Deployment) -> float:
+def _block_lengths(deployment: Deployment) -> BlockLengths:
     """What a rollout that begins now would take."""
     stable = deployment.stable_revision
-    if stable is None:
-        return blocks.DEFAULT_SECONDS
-    return block_lengths.before(stable, clock.now()).errors
+    return BlockLengths() if stable is None else block_lengths.before(stable, clock.now())
 
 
 def _last_day(deployment: Deployment) -> ExpectedTraffic | None:

@@ -1,4 +1,6 @@
-"""The smallest rise in errors that a step of a plan finds, by the traffic that it will have."""
+"""What a plan finds, before it is requested: the smallest rise in errors of each step by the traffic that it
+will have, and how long a rise in latency takes to show by the blocks that stable's last hour asks for.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from deployments.guards.domain import counter_verdicts, sequential_tests
-from deployments.guards.domain.betting import blocks, power
+from deployments.guards.domain.betting import blocks, e_process, power
+from deployments.guards.domain.betting.blocks import BlockLengths
+from deployments.guards.domain.betting.lanes import Trial
+from deployments.guards.domain.betting.slots import SLOT_SECONDS
 from deployments.guards.domain.kinds import error_rate
 from deployments.plans.domain.rollout_plan import PlanSettings
 
 # A rate of which nothing was seen to fail may still be as high as one more request failing.
 _MOST_ERRORS: Final = 0.5
+# A block in which the candidate is slower: its mean, or so many of its requests that no block pays more.
+_SLOWER_MEAN: Final = Trial(1, 1, e_process.SIGN_CHANCE)
+_SLOWER_PERCENTILE: Final = Trial(1000, 1000, e_process.SIGN_CHANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,34 @@ class Detection:
 
     times: float
     seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyDetection:
+    """A candidate that is slower in each block of `block_seconds` is found after `seconds` at the earliest,
+    unless it is so much slower that the fast lane finds it.
+    """
+
+    block_seconds: float
+    blocks: int
+    is_from_history: bool
+
+    @property
+    def seconds(self) -> int:
+        return round(self.block_seconds * self.blocks)
+
+
+def of_latency(settings: PlanSettings, lengths: BlockLengths) -> LatencyDetection | None:
+    """Of the guard on times that takes longest; None without one that is compared with stable."""
+    guards = settings.guards
+    is_mean = any(limit.kind.is_timed and limit.max_ratio for limit in guards.limits)
+    if not is_mean and not any(guard.max_ratio for guard in guards.percentiles):
+        return None
+    level = counter_verdicts.alpha_of_one_test(settings.analysis.alpha, tests=guards.tests)
+    count = power.fewest_blocks(
+        _SLOWER_MEAN if is_mean else _SLOWER_PERCENTILE, level, settings.analysis.payoff
+    )
+    return LatencyDetection(max(lengths.means, SLOT_SECONDS), count, lengths.is_from_history)
 
 
 def has_error_guard(settings: PlanSettings) -> bool:

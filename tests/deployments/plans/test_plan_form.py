@@ -28,7 +28,7 @@ SIDE: dict[str, Any] = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"
 API_STEPS = [{"weight": 10, "soak_seconds": 60, "min_requests": 50}]
 
 
-def _plan(world: World, **typed: Any) -> dict[str, Any]:
+def plan_rows(world: World, **typed: Any) -> dict[str, Any]:
     return {
         "version": str(world.version2.pk),
         "comment": "",
@@ -52,7 +52,7 @@ def _plan(world: World, **typed: Any) -> dict[str, Any]:
 def test_a_whole_plan_is_requested(world: World, signed_in: SignIn) -> None:
     world.serving()
 
-    answer = signed_in(world.member).post(URL, _plan(world))
+    answer = signed_in(world.member).post(URL, plan_rows(world))
 
     change = ChangeRequest.objects.get(kind="canary")
     assert answer["Location"] == f"/approvals/{change.pk}"
@@ -77,7 +77,7 @@ def test_floors_and_the_robust_payoff_are_set_by_the_form(world: World, signed_i
         "latency_mean-ignore_below": "",
     }
 
-    kept = client.post(URL, _plan(world, keep="1", keep_as="careful", **typed))
+    kept = client.post(URL, plan_rows(world, keep="1", keep_as="careful", **typed))
     page = " ".join(client.get(kept["Location"]).content.decode().split())
 
     plan = RolloutTemplate.objects.get().plan
@@ -92,7 +92,7 @@ def test_floors_and_the_robust_payoff_are_set_by_the_form(world: World, signed_i
 def test_blue_green_needs_no_steps(world: World, signed_in: SignIn) -> None:
     world.serving()
 
-    signed_in(world.member).post(URL, _plan(world, kind="blue-green"))
+    signed_in(world.member).post(URL, plan_rows(world, kind="blue-green"))
 
     change = ChangeRequest.objects.get(kind="canary")
     assert change.plan["kind"] == "blue-green"
@@ -107,7 +107,9 @@ def test_time_and_dollars_show_before_anything_is_requested(
 
     page = client.get(URL).content.decode()
     side = client.post(
-        URL, _plan(world, **{"steps-0-soak_seconds": "7200", "steps-0-min_requests": "0"}), **SIDE
+        URL,
+        plan_rows(world, **{"steps-0-soak_seconds": "7200", "steps-0-min_requests": "0"}),
+        **SIDE,
     )
 
     assert "Earliest finish" in page
@@ -122,7 +124,7 @@ def test_a_plan_that_cannot_be_is_refused_at_its_place(world: World, signed_in: 
     world.serving()
     audited = AuditEvent.objects.count()
 
-    answer = signed_in(world.member).post(URL, _plan(world, **{"steps-0-min_requests": "3"}))
+    answer = signed_in(world.member).post(URL, plan_rows(world, **{"steps-0-min_requests": "3"}))
 
     assert answer.status_code == 422
     assert "is promoted automatically and needs min_requests" in answer.content.decode()
@@ -134,7 +136,7 @@ def test_a_plan_is_kept_and_started_from(world: World, signed_in: SignIn) -> Non
     world.serving()
     client = signed_in(world.member)
 
-    kept = client.post(URL, _plan(world, keep="1", keep_as="careful"))
+    kept = client.post(URL, plan_rows(world, keep="1", keep_as="careful"))
     template = RolloutTemplate.objects.get()
     page = client.get(kept["Location"]).content.decode()
 
@@ -151,7 +153,7 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
     client = signed_in(world.member)
     assert "No templates yet" in client.get(TEMPLATES).content.decode()
 
-    plan = _plan(
+    plan = plan_rows(
         world, keep_as="careful", **{"quality-label_drift": "", "quality-output_length": "0.2"}
     )
     made = client.post(f"{TEMPLATES}/edit", plan)
@@ -169,7 +171,7 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
 
 
 def test_a_refused_template_keeps_what_was_typed(world: World, signed_in: SignIn) -> None:
-    typed = _plan(
+    typed = plan_rows(
         world, keep_as="careful", **{"steps-0-min_requests": "3", "quality-label_drift": "7"}
     )
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from deployments.guards.domain.betting import e_process, rates
 from deployments.guards.domain.betting.e_process import Payoff
+from deployments.guards.domain.betting.lanes import Claim, Trial
 from deployments.guards.domain.betting.rates import RateLimit
 from deployments.guards.domain.betting.slots import SLOT_SECONDS
 
@@ -91,6 +92,14 @@ def smallest_slowdown(
         if block_count * max(gains) >= needed:
             return ratio * math.exp(_NORMAL.inv_cdf(min(part, 0.99)) * spread * math.sqrt(2))
     return None
+
+
+def fewest_blocks(sign: Trial, level: float, payoff: Payoff) -> int:
+    """How many blocks that all look like `sign` bring the slow lane to the level."""
+    claim, count = Claim(), 0
+    while claim.evidence * level < 1:
+        claim, count = claim.bet_block(sign, payoff), count + 1
+    return count
 
 
 @dataclass(frozen=True, slots=True)
