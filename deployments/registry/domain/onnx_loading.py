@@ -69,8 +69,8 @@ def load(argument: dict[str, Any]) -> dict[str, Any]:
 def _fix(message: str) -> str:
     if "Failed to construct locale" in message:
         return (
-            "Its StringNormalizer names no locale, or one that images of servers lack. Name C.UTF-8, with skl2onnx: "
-            "options={TfidfVectorizer: {'locale': 'C.UTF-8'}}, or the vectorizer that the model has."
+            "Its StringNormalizer names no locale, or one that images of servers lack. Name C.UTF-8; with skl2onnx: "
+            "options={'STEP__locale': 'C.UTF-8'}, where STEP is the vectorizer in the pipeline."
         )
     return "Export it again with standard operators; run onnx.checker.check_model(path, full_check=True) for details."
 

@@ -114,7 +114,7 @@ def test_folder_is_listed_and_sent_without_what_is_no_model(
     expect(page.locator("#file-name")).to_have_text("detector/")
     expect(page.locator("#file-note")).to_contain_text("ONNX in a folder · 3 files · 19 MiB")
     expect(page.locator("#file-note")).to_contain_text(
-        "skipped ._model.onnx, .DS_Store, .git, __pycache__"
+        "skipped .DS_Store, ._model.onnx, .git, __pycache__"
     )
     expect(page.locator("#files li [data-path]")).to_have_text(sorted(FOLDER))
     expect(page.locator("[name=model]")).to_have_value("detector")
