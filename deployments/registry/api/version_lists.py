@@ -88,8 +88,8 @@ class VersionsView(GenericAPIView[Any]):
             None if kind == "metric" else found_versions.find(actor=actor, filters=filters)
         )
         if by_age is not None:
-            page = pages.paginate_queryset(by_age, request, view=self) or []
-            return pages.get_paginated_response(ListedVersionSerializer(page, many=True).data)
+            found: Any = pages.paginate_queryset(by_age, request, view=self)
+            return pages.get_paginated_response(ListedVersionSerializer(found, many=True).data)
         rows = version_search.search(actor=actor, filters=filters)
         if kind == "metric":
             rows = version_search.with_metric(rows, metric)

@@ -248,10 +248,8 @@ def test_all_teams_are_a_choice(people: People, client: Client) -> None:
 def test_pages_of_a_search_have_what_the_orm_finds(
     people: People, client: Client, query: dict[str, str], sort: str
 ) -> None:
-    filters = VersionFilter(
-        query=search_query.parse(query.get("search", "")),
-        **{name: value for name, value in query.items() if name != "search"},
-    )
+    facts: dict[str, Any] = {name: value for name, value in query.items() if name != "search"}
+    filters = VersionFilter(query=search_query.parse(query.get("search", "")), **facts)
     assert found_versions.find(actor=people.member, filters=filters) is not None
     rows = version_search.search(actor=people.member, filters=filters)
     expected = [
