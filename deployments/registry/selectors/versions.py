@@ -169,10 +169,10 @@ def is_used_by_a_revision(version: ModelVersion) -> bool:
 
 
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:
-    return _versions_in(policy.visible_teams(actor))
+    return versions_in(policy.visible_teams(actor))
 
 
-def _versions_in(teams: QuerySet[Team]) -> QuerySet[ModelVersion]:
+def versions_in(teams: QuerySet[Team]) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.select_related("model__team", "created_by").filter(
         model__team__in=teams, discarded_at__isnull=True
     )
@@ -189,7 +189,7 @@ _MODEL: Final = VisibleQuery(
 )
 _VERSION: Final = VisibleQuery(
     lambda teams: (
-        _versions_in(teams)
+        versions_in(teams)
         .select_related("source_import")
         .filter(pk=Parameter("version_id", BigIntegerField()))
         .order_by()
@@ -204,7 +204,7 @@ _ALIAS_NAMES: Final = CompiledQuery(
 )
 _NUMBERED: Final = VisibleQuery(
     lambda teams: (
-        _versions_in(teams)
+        versions_in(teams)
         .select_related("source_import")
         .filter(
             model__team__slug=_TEAM_SLUG,
