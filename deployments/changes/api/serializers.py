@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -176,3 +176,12 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "deadline_at",
             "finished_at",
         ]
+
+
+class ListedChangeSerializer(ChangeSerializer):
+    """A change request in a list, without what was shown when it was decided, which is large."""
+
+    decided: Any = None
+
+    class Meta(ChangeSerializer.Meta):
+        fields: ClassVar = [name for name in ChangeSerializer.Meta.fields if name != "decided"]

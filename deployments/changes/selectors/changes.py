@@ -53,8 +53,9 @@ def list_visible_to(
     team_slug: str | None = None,
     state: str = "",
     about: type[Deployment | Pipeline] | None = None,
+    with_decided: bool = True,
 ) -> QuerySet[ChangeRequest]:
-    """Newest first."""
+    """Newest first. `with_decided`: with what was shown when it was decided, which is most of a row."""
     rows = ChangeRequest.objects.filter(team__in=policy.visible_teams(actor))
     if team_slug:
         rows = rows.filter(team__slug=team_slug)
@@ -62,7 +63,8 @@ def list_visible_to(
         rows = rows.filter(state=state)
     if about is not None:
         rows = rows.filter(pipeline__isnull=about is Deployment)
-    return _with_related(rows)
+    rows = _with_related(rows)
+    return rows if with_decided else rows.defer("decided")
 
 
 def waiting_for(actor: User) -> list[int]:

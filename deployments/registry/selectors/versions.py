@@ -124,8 +124,8 @@ def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployme
     multi-model serving.
     """
     teams = ModelVersion.objects.filter(pk__in=version_ids).values("model__team")
-    serves_several = Q(stable_revision__spec__has_key="additional_models") | Q(
-        candidate_revision__spec__has_key="additional_models"
+    serves_several = Q(stable_revision__spec__additional_models__0__isnull=False) | Q(
+        candidate_revision__spec__additional_models__0__isnull=False
     )
     rows = list(
         live_deployments().filter(
