@@ -88,7 +88,7 @@ def _pods(full: FullWorld, scale: float, node: Node) -> None:
         start_seconds={"schedule": 2, "image": 30, "start": 5, "load": 20},
         created_at=clock.now(),
     )
-    copies(pod, 100 * scale, name=lambda n: f"{workload.name}-{n}", uid=lambda n: f"pod-{n}-detector")
+    copies(pod, 50 * scale, name=lambda n: f"{workload.name}-{n}", uid=lambda n: f"pod-{n}-detector")
 
 
 _OBJECTS = {
