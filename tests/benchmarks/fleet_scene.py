@@ -212,17 +212,22 @@ def _deployments(
         engine="kserve-triton", instance_type="g5.48xlarge", network=Network(access=OPEN)
     ).to_json()
     any_version = next(iter(versions.values()))
+    served = [
+        (deployment, own[number % len(own)])
+        for number, deployment in enumerate(deployments)
+        for own in (versions.get(deployment.team_id, any_version),)
+    ]
     revisions = Revision.objects.bulk_create(
         (
             Revision(
                 deployment=deployment,
                 number=1,
-                version=versions.get(deployment.team_id, any_version)[0],
+                version=version,
                 spec=spec,
                 created_by=lead,
                 created_at=deployment.created_at,
             )
-            for deployment in deployments
+            for deployment, version in served
         ),
         batch_size=1000,
     )
@@ -240,11 +245,11 @@ def _deployments(
                 labels={
                     "deployment": deployment.name,
                     "revision": "1",
-                    "model": f"{deployment.namespace}/{versions.get(deployment.team_id, any_version)[0].model.name}",
+                    "model": f"{deployment.namespace}/{version.model.name}",
                 },
                 created_at=deployment.created_at,
             )
-            for deployment in deployments
+            for deployment, version in served
         ),
         batch_size=1000,
     )
