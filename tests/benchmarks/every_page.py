@@ -50,7 +50,12 @@ _MORE = (
     *("fleet?show=idle", "audit?q=approved", "alerts?page=3", "advice?page=3"),
 )
 _MORE_OF_API = (
-    *("costs?group_by=deployment", "versions?search=l1", "deployments?limit=100", "changes?limit=100"),
+    *(
+        "costs?group_by=deployment",
+        "versions?search=l1",
+        "deployments?limit=100",
+        "changes?limit=100",
+    ),
     *("nodes?limit=100", "models?limit=100", "pods?limit=100"),
 )
 
@@ -73,11 +78,15 @@ def addresses(full: FullWorld) -> list[Address]:
     client.force_login(full.world.admin)
     there = matrix.pages(client) | matrix.operations()
     reads = {key for key in there if key.lower().startswith("get ")}
-    assert not reads - rows.keys(), f"write a row in tests/portal/permissions for {reads - rows.keys()}"
+    assert not reads - rows.keys(), (
+        f"write a row in tests/portal/permissions for {reads - rows.keys()}"
+    )
     assert not NOT_MEASURED.keys() - reads, f"gone: {NOT_MEASURED.keys() - reads}"
     named = _names(full)
     found = [
-        Address(key, role, _path(rows[key], {**full.names, **rows[key].named, **named.get(key, {})}))
+        Address(
+            key, role, _path(rows[key], {**full.names, **rows[key].named, **named.get(key, {})})
+        )
         for key in sorted(reads - NOT_MEASURED.keys())
         for role in _roles(rows[key])
     ]

@@ -160,9 +160,7 @@ class ChangeAddresses:
     def _list(self) -> Any:
         rows = {200: self.listed(many=True), 422: PROBLEM}
         schema = self._schema("list_{}s", rows, parameters=[self.filters])
-        return self._view(
-            _Changes, get=schema, filters=self.filters, serializer_class=self.listed
-        )
+        return self._view(_Changes, get=schema, filters=self.filters, serializer_class=self.listed)
 
     def _decision(self, decision: _Decision) -> Any:
         schema = self._schema(

@@ -45,9 +45,7 @@ def list_shares(*, cluster_id: int, instance_type: str = "") -> list[GpuShare]:
         return _shares_of(cluster_id, spaces, _kinds_of(spaces))
     # What could be started depends on all types that exist.
     existing = node_spaces.kinds_of(cluster_id)
-    spaces = node_spaces.list_spaces(
-        cluster_id, with_state=False, instance_types=[instance_type]
-    )
+    spaces = node_spaces.list_spaces(cluster_id, with_state=False, instance_types=[instance_type])
     found = _shares_of(cluster_id, spaces, existing)
     return [share for share in found if share.instance_type == instance_type]
 

@@ -57,8 +57,8 @@ def test_totals_are_of_all_items_and_pages_show_the_rest(world: World, signed_in
     assert "node-045" in first.text
     assert "node-026" in first.text
     assert "node-025" not in first.text
-    assert "1–20 of 46" in first.text
-    assert "41–46 of 46" in last.text
+    assert "1\N{EN DASH}20 of 46" in first.text
+    assert "41\N{EN DASH}46 of 46" in last.text
     assert "node-001" in last.text
     assert items.totals(world.lead) == items.Totals(0, 0, 0, Decimal(0))
 
@@ -83,7 +83,7 @@ def test_answered_items_are_listed_alone_when_they_are_many(
     assert "node-026" in shown.text
     assert "node-025" not in shown.text
     assert "Show all 25" in shown.text
-    assert "21–25 of 25" in alone.text
+    assert "21\N{EN DASH}25 of 25" in alone.text
     assert "node-015" in alone.text
     assert "node-016" not in alone.text
     assert "node-001" not in alone.text

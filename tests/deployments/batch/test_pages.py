@@ -130,15 +130,20 @@ def test_a_team_without_a_version_is_told_to_upload_one(bench: Bench) -> None:
 
 
 def test_of_many_versions_each_can_be_typed(bench: Bench) -> None:
-    copies(bench.world.version1, 101, number=lambda n: 10 + n, sha256=lambda n: digest(n))
+    copies(bench.world.version1, 101, number=lambda n: 10 + n, sha256=digest)
     client = signed_in(bench.world.member)
     typed = {
         "name": "scores",
         "input": f"s3://{bench.bucket}/{IN}rows.jsonl",
         "output": f"s3://{bench.bucket}/{OUT}scores/",
         "gpus": "eks-test g5.xlarge nvidia.com/gpu",
-        **{"capacity": "spot", "workers": "1", "requests": "4", "hours": "2"},
-        **{"error_limit": "0", "cpu": "2", "memory": "8Gi"},
+        "capacity": "spot",
+        "workers": "1",
+        "requests": "4",
+        "hours": "2",
+        "error_limit": "0",
+        "cpu": "2",
+        "memory": "8Gi",
     }
 
     form = client.get("/batch/new").content.decode()

@@ -110,7 +110,7 @@ def test_of_many_versions_the_newest_and_the_named_one_are_offered(
     world: World, signed_in: SignIn
 ) -> None:
     world.serving()
-    many = copies(world.version2, 110, number=lambda n: 10 + n, sha256=lambda n: digest(n))
+    many = copies(world.version2, 110, number=lambda n: 10 + n, sha256=digest)
     old = world.version2
     client = signed_in(world.member)
 

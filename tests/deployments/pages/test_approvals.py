@@ -162,10 +162,10 @@ def test_what_waits_is_counted_as_a_whole_and_shown_by_pages(
     first, second = (page(client.get(f"/approvals?page={number}")) for number in (1, 2))
 
     assert "Waiting for you 26" in first.text
-    assert "1–20 of 26" in first.text
+    assert "1\N{EN DASH}20 of 26" in first.text
     assert "as more19" in first.text
     assert "as more20" not in first.text
-    assert "21–26 of 26" in second.text
+    assert "21\N{EN DASH}26 of 26" in second.text
     assert "as more20" in second.text
     assert "as more25" in second.text
     # The poll of a page asks for that page.

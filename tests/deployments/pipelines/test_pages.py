@@ -205,7 +205,9 @@ def test_what_a_pipeline_can_call_is_by_cluster_and_environment(world: World) ->
     for name, values in changed.items():
         copies(detector, 1, name=lambda _, n=name: n)
         Deployment.objects.filter(name=name).update(**values)
-    with_key = copies(row, 1, number=lambda _: 9, spec=lambda _: {**row.spec, "network": {"access": "keys"}})
+    with_key = copies(
+        row, 1, number=lambda _: 9, spec=lambda _: {**row.spec, "network": {"access": "keys"}}
+    )
     copies(detector, 1, name=lambda _: "closed", stable_revision_id=lambda _: with_key[0].pk)
 
     places = pipelines.callable_names(team=world.team)

@@ -128,7 +128,9 @@ def test_shares_of_one_type_are_those_of_all_types(cluster: Cluster) -> None:
         pod("p", node_name="a"),
     )
     any_instance = NodePool("any", (Requirement("karpenter.sh/capacity-type", "In", ("spot",)),))
-    offered = Capabilities(features={"karpenter": Feature(is_there=True)}, node_pools=(any_instance,))
+    offered = Capabilities(
+        features={"karpenter": Feature(is_there=True)}, node_pools=(any_instance,)
+    )
     Cluster.objects.filter(pk=cluster.pk).update(capabilities=offered.to_json())
 
     shares = capacity.list_shares(cluster_id=cluster.pk)

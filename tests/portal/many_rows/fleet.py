@@ -12,7 +12,11 @@ from portal.core import clock
 from tests.portal.api.conftest import FullWorld
 from tests.portal.many_rows.copies import copies
 
-_HOURS = {"timezone": "UTC", "days": dict.fromkeys(DAYS[:5], ["08:00", "18:00"]), "closed_size": 0}
+_HOURS = {
+    "timezone": "UTC",
+    "days": {key: ["08:00", "18:00"] for key in DAYS[:5]},
+    "closed_size": 0,
+}
 
 
 def fill(full: FullWorld, scale: float) -> None:
@@ -47,7 +51,9 @@ def fill(full: FullWorld, scale: float) -> None:
     )
     _pools(full, scale)
     _pods(full, scale, node)
-    price = InstancePrice.objects.filter(instance_type="g5.xlarge", region="us-east-1").order_by("pk")[0]
+    price = InstancePrice.objects.filter(instance_type="g5.xlarge", region="us-east-1").order_by(
+        "pk"
+    )[0]
     copies(price, 100 * scale, valid_from=lambda n: price.valid_from - timedelta(days=n))
 
 
@@ -70,7 +76,9 @@ def _pools(full: FullWorld, scale: float) -> None:
 
 
 def _pods(full: FullWorld, scale: float, node: Node) -> None:
-    workload = Workload.objects.filter(team=full.world.team, name=f"{full.deployment.name}-r1").get()
+    workload = Workload.objects.filter(
+        team=full.world.team, name=f"{full.deployment.name}-r1"
+    ).get()
     pod = Pod.objects.create(
         cluster_id=full.world.cluster_id,
         workload=workload,
@@ -88,7 +96,9 @@ def _pods(full: FullWorld, scale: float, node: Node) -> None:
         start_seconds={"schedule": 2, "image": 30, "start": 5, "load": 20},
         created_at=clock.now(),
     )
-    copies(pod, 50 * scale, name=lambda n: f"{workload.name}-{n}", uid=lambda n: f"pod-{n}-detector")
+    copies(
+        pod, 50 * scale, name=lambda n: f"{workload.name}-{n}", uid=lambda n: f"pod-{n}-detector"
+    )
 
 
 _OBJECTS = {
@@ -100,7 +110,11 @@ _OBJECTS = {
             "template": {
                 "metadata": {"labels": {"slipway.dev/pool": "gpu"}},
                 "spec": {
-                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"},
+                    "nodeClassRef": {
+                        "group": "karpenter.k8s.aws",
+                        "kind": "EC2NodeClass",
+                        "name": "gpu",
+                    },
                     "requirements": [
                         {
                             "key": "node.kubernetes.io/instance-type",
@@ -116,9 +130,15 @@ _OBJECTS = {
                 },
             },
             "limits": {"nvidia.com/gpu": "64"},
-            "disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "5m"},
+            "disruption": {
+                "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                "consolidateAfter": "5m",
+            },
         },
-        "status": {"resources": {"nvidia.com/gpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "resources": {"nvidia.com/gpu": "8"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     },
     "EC2NodeClass": {
         "apiVersion": "karpenter.k8s.aws/v1",

@@ -105,7 +105,12 @@ def _quarantine(full: FullWorld, scale: float, version: ModelVersion) -> None:
 
 def _files(full: FullWorld, scale: float, version: ModelVersion) -> None:
     file = ArtifactFile(
-        version=version, path="detector.onnx", size_bytes=10, part_size_bytes=10, sha256=digest("file"), s3_version_id="1"
+        version=version,
+        path="detector.onnx",
+        size_bytes=10,
+        part_size_bytes=10,
+        sha256=digest("file"),
+        s3_version_id="1",
     )
     file.save()
     copies(file, 200 * scale, path=lambda n: f"weights/part-{n:05}.bin")

@@ -154,7 +154,13 @@ def _others(full: FullWorld, scale: float) -> None:
     )
     BatchChunk.objects.bulk_create(
         BatchChunk(
-            job=job, number=n, file=0, start=100 * n, end=100 * n + 100, rows=10, first_row=10 * n + 1
+            job=job,
+            number=n,
+            file=0,
+            start=100 * n,
+            end=100 * n + 100,
+            rows=10,
+            first_row=10 * n + 1,
         )
         for n in range(round(5000 * scale))
     )
