@@ -32,6 +32,8 @@ def fill(full: FullWorld, scale: float) -> None:
     stable = deployment.stable_revision
     assert stable is not None
     copies(stable, 100 * scale, number=lambda n: 100 + n)
+    if not Deployment.objects.exclude(pk=deployment.pk).exists():
+        copies(deployment, 100 * scale, name=lambda n: f"d-{n}")
     # What others serve was observed as this one was.
     Deployment.objects.exclude(pk=deployment.pk).filter(observed={}).update(
         observed=deployment.observed,

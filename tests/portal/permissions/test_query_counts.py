@@ -19,7 +19,7 @@ from tests.portal import many_rows
 from tests.portal.api.conftest import FullWorld
 
 pytestmark = [pytest.mark.django_db]
-FEW, MANY = 0.02, 0.08
+FEW, MANY = 0.04, 0.12
 
 
 def test_no_address_needs_more_queries_for_more_rows(full_world: FullWorld) -> None:
