@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -184,4 +184,4 @@ class ListedChangeSerializer(ChangeSerializer):
     decided: Any = None
 
     class Meta(ChangeSerializer.Meta):
-        fields: ClassVar = [name for name in ChangeSerializer.Meta.fields if name != "decided"]
+        fields = [name for name in ChangeSerializer.Meta.fields if name != "decided"]

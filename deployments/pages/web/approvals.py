@@ -67,7 +67,7 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "page": page,
-        "waiting": items.items_of(changes.of_ids(page.object_list)),
+        "waiting": items.items_of(changes.of_ids(list(page))),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())

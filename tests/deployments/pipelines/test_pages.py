@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -196,14 +197,15 @@ def test_what_a_pipeline_can_call_is_by_cluster_and_environment(world: World) ->
     detector = Deployment.objects.get(name="detector")
     row = detector.stable_revision
     assert row is not None
-    changed = {
+    changed: dict[str, dict[str, Any]] = {
         "stopped": {"is_stopped": True},
         "retiring": {"is_retiring": True},
         "waiting": {"stable_revision_id": None},
         "staged": {"environment": "staging"},
     }
+    names = list(changed)
+    copies(detector, len(names), name=lambda n: names[n - 1])
     for name, values in changed.items():
-        copies(detector, 1, name=lambda _, n=name: n)
         Deployment.objects.filter(name=name).update(**values)
     with_key = copies(
         row, 1, number=lambda _: 9, spec=lambda _: {**row.spec, "network": {"access": "keys"}}

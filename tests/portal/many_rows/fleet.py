@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from datetime import timedelta
+from typing import Any
 
 from fleet.actions.domain.states import ActionState
 from fleet.models import FleetAction, InstancePrice, Node, Pod, PoolOfficeHours, Workload
@@ -101,7 +102,7 @@ def _pods(full: FullWorld, scale: float, node: Node) -> None:
     )
 
 
-_OBJECTS = {
+_OBJECTS: dict[str, dict[str, Any]] = {
     "NodePool": {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",

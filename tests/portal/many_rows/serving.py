@@ -84,8 +84,10 @@ def _callers(full: FullWorld, scale: float) -> None:
 def _targets(full: FullWorld, scale: float) -> None:
     target = ServiceTarget.objects.get(deployment=full.deployment)
     targets = [target]
-    for metric in ("p95", "first_token"):
-        targets += copies(target, 1, metric=lambda _, m=metric: m, threshold_ms=lambda _: 200)
+    metrics = ("p95", "first_token")
+    targets += copies(
+        target, len(metrics), metric=lambda n: metrics[n - 1], threshold_ms=lambda _: 200
+    )
     now = clock.now().replace(second=0, microsecond=0)
     for row in targets:
         for seconds, number in ((60, 420), (3600, 7 * 24)):
