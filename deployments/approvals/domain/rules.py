@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Final
 
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
@@ -122,13 +123,29 @@ class Progress:
 
 
 def requirement_from_json(data: Mapping[str, Any]) -> Requirement:
+    people = tuple((person_id, name) for person_id, name in data["people"])
+    return _requirement(
+        data["rule_id"], data["rule"], data["role"], people, data["needed"], data["why"]
+    )
+
+
+# Every page reads those of all open requests, most of which are the same few.
+@lru_cache(maxsize=1024)
+def _requirement(
+    rule_id: int | None,
+    rule: str,
+    role: str,
+    people: tuple[tuple[int, str], ...],
+    needed: int,
+    why: str,
+) -> Requirement:
     return Requirement(
-        rule_id=data["rule_id"],
-        rule=data["rule"],
-        role=RequiredRole(data["role"]),
-        people=tuple(Person(person_id, name) for person_id, name in data["people"]),
-        needed=data["needed"],
-        why=data["why"],
+        rule_id=rule_id,
+        rule=rule,
+        role=RequiredRole(role),
+        people=tuple(Person(person_id, name) for person_id, name in people),
+        needed=needed,
+        why=why,
     )
 
 

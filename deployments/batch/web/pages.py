@@ -23,13 +23,13 @@ from deployments.spec.domain.engines import TRITON
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
-from portal.core.errors import NotFound
+from portal.core.errors import Invalid, NotFound
 from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import respond
 
 _PER_PAGE: Final = 25
-_VERSIONS: Final = 200
+_VERSIONS: Final = 100
 _DONE: Final = {
     "approve": "Approved. It starts now.",
     "reject": "Rejected.",
@@ -65,9 +65,10 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
         request.POST or None,
         initial=_initial(team),
         versions=_versions(user, team),
+        most_versions=_VERSIONS,
     )
     if request.method == "POST":
-        job = form.run(lambda: requests.request(actor=user, team_slug=team.slug, draft=form.draft))
+        job = form.run(lambda: _request(user, team, form))
         if job is not None:
             messages.success(request, "Requested. Its input is being read.")
             return redirect("batch-job", team=team.slug, name=job.name)
@@ -97,9 +98,21 @@ def job_page(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
     )
 
 
+def _request(user: User, team: Team, form: BatchForm) -> BatchJob:
+    try:
+        return requests.request(actor=user, team_slug=team.slug, draft=form.draft)
+    except NotFound as error:
+        # Of a version that was typed.
+        raise Invalid(error.message, fields={"version": error.message}) from error
+
+
 def _versions(user: User, team: Team) -> list[ModelVersion]:
-    """Those that Triton serves."""
-    rows = versions.list_ready_versions(actor=user, team_slug=team.slug)[:_VERSIONS]
+    """Those that Triton serves, the newest of each model first; of more than can be listed, the newest."""
+    ready = versions.list_ready_versions(actor=user, team_slug=team.slug)
+    ready = ready.defer("config_pbtxt", "readme", "signature", "scan", "checks", "laid_out")
+    rows = list(ready[: _VERSIONS + 1])
+    if len(rows) > _VERSIONS:
+        rows = list(ready.order_by("-pk")[: _VERSIONS + 1])
     return [row for row in rows if TRITON in loading.engines_for(row.source_uri, row.format)]
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_http_methods
@@ -58,19 +59,22 @@ class ReviewRow:
 @require_GET
 @people_only
 def inbox(request: HttpRequest, user: User) -> HttpResponse:
-    waiting = list(changes.inbox(user))
+    waiting = changes.waiting_for(user)
+    page = Paginator(waiting, _MAX_ROWS).get_page(request.GET.get("page"))
     visible = changes.list_visible_to(user)
-    still_open = visible.filter(state__in=changes.OPEN_STATES)
-    others = still_open.exclude(pk__in=[change.pk for change in waiting])
+    others = visible.filter(state__in=changes.OPEN_STATES).exclude(pk__in=waiting)
+    shown = list(others[:_MAX_ROWS])
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
-        "waiting": items.items_of(waiting),
+        "page": page,
+        "waiting": items.items_of(changes.of_ids(list(page))),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
             for review in emergency_reviews.list_visible_to(user, is_open=True)[:_MAX_ROWS]
         ],
-        "open": items.items_of(others[:_MAX_ROWS]),
+        "open": items.items_of(shown),
+        "open_count": len(shown) if len(shown) < _MAX_ROWS else others.count(),
         "decided": items.items_of(closed[:_MAX_ROWS]),
     }
     parts = {"inbox": "pages/_inbox.html"}
