@@ -7,6 +7,7 @@ from typing import Any
 
 from deployments.changes.selectors import address_access
 from deployments.changes.selectors.subjects import Description, deployment_of
+from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest
 from deployments.plans.domain import descriptions
 from deployments.plans.selectors import plans
@@ -49,7 +50,8 @@ def _detail_of(change: ChangeRequest) -> str:
     if change.revision is not None:
         spec = {**change.revision.spec, **change.scale}
         unit = "GPU" if spec["gpus"] == 1 else "GPUs"
-        parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
+        types = " or ".join(rendering.spec_of(change.revision).instance_types)
+        parts.append(f"{spec['gpus']} {unit} of {types}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if address_access.is_opening(change):
         parts.append("open to everyone who reaches the gateway")

@@ -178,5 +178,4 @@ def _gpu_name(deployment: Deployment, revision: Revision | None) -> str:
     if revision is None:
         return ""
     shares = capacity.list_shares(cluster_id=deployment.cluster_id)
-    share = cost.find_gpu_share(shares, rendering.spec_of(revision))
-    return share.gpu_name if share else ""
+    return cost.gpu_names(cost.find_gpu_shares(shares, rendering.spec_of(revision)))

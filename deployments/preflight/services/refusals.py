@@ -42,6 +42,8 @@ _FIELDS = {
     team_address_checks.NAME: "network.team_address",
     scaling_checks.KNATIVE_PODS: "scaling",
     capacity_checks.INSTANCE_TYPE: "instance_type",
+    capacity_checks.OTHER_TYPES: "placement.other_instance_types",
+    revision_checks.OTHER_MEMORY: "placement.other_instance_types",
     capacity_checks.CAPACITY: "instance_type",
     compiled_models.NAME: "instance_type",
     "Server dry-run": "name",

@@ -37,6 +37,7 @@ _WHOLE_GPU: Final = "nvidia.com/gpu"
 def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _engine(spec)
     yield from _replicas_and_gpus(spec)
+    yield from _instance_types(spec)
     yield from scaling_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
@@ -65,6 +66,19 @@ def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:
         "gpus",
         spec.gpu_resource == _WHOLE_GPU or spec.gpus == 1,
         f"Use 1 {spec.gpu_resource} per replica.",
+    )
+
+
+def _instance_types(spec: ServingSpec) -> Iterator[Rule]:
+    yield (
+        "placement.other_instance_types",
+        spec.instance_type not in spec.instance_types[1:],
+        f"{spec.instance_type} is the instance type already. Remove it here.",
+    )
+    yield (
+        "placement.other_instance_types",
+        spec.nodes == 1 or len(spec.instance_types) == 1,
+        "The pods of one replica over several nodes run on one instance type. Leave it empty.",
     )
 
 
