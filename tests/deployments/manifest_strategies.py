@@ -184,6 +184,9 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
             capacity=draw(st.sampled_from(["on-demand", "spot", "any"])),
             priority_class=draw(st.sampled_from(["", "serving-high"])),
             other_instance_types=draw(_OTHER_TYPES) if llm is None or llm.nodes == 1 else "",
+            queue=draw(st.sampled_from(["", "serving"]))
+            if scaling.kind != serving_spec.KNATIVE and _has_named_image(engine, llm)
+            else "",
             node_labels=draw(st.sampled_from(["", "pool=serving, topology.kubernetes.io/zone=a"])),
             tolerations=draw(
                 st.sampled_from(["", "dedicated:NoExecute, reserved=batch:NoSchedule"])

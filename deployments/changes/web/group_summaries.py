@@ -53,7 +53,9 @@ def placement(data: Mapping[str, str]) -> str:
     zones = ", spread across zones" if data.get("placement_spread_zones") == ON else ""
     others = data.get("placement_other_instance_types", "").strip()
     also = f", also on {others}" if others else ""
-    return f"{data.get('placement_capacity', '')}{also}{zones}"
+    queue = data.get("placement_queue", "").strip()
+    queued = f", queue {queue}" if queue else ""
+    return f"{data.get('placement_capacity', '')}{also}{queued}{zones}"
 
 
 def additional_models(data: Mapping[str, str]) -> str:

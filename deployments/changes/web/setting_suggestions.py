@@ -11,10 +11,25 @@ from deployments.spec.domain.node_selection import MOST_OTHER_TYPES
 from portal.ui import formats
 
 _OTHER_TYPES = "placement_other_instance_types"
+_QUEUE = "placement_queue"
 
 
 def added_to(settings: dict[str, SettingView], draft: Draft) -> dict[str, SettingView]:
-    return settings | {_OTHER_TYPES: _of_types(settings[_OTHER_TYPES], draft)}
+    added = {
+        _OTHER_TYPES: _of_types(settings[_OTHER_TYPES], draft),
+        _QUEUE: _of_queues(settings[_QUEUE], draft),
+    }
+    return settings | added
+
+
+def _of_queues(view: SettingView, draft: Draft) -> SettingView:
+    """The LocalQueues of the team's namespace, when the cluster was last checked."""
+    kueue = draft.cluster.capabilities.kueue if draft.cluster else None
+    if kueue is None or kueue.queues is None:
+        return view
+    names = kueue.names_in(draft.team.slug)
+    note = f"There: {', '.join(names)}." if names else f"{draft.team.slug} has none yet."
+    return replace(view, suggestions=names, note=note)
 
 
 def _of_types(view: SettingView, draft: Draft) -> SettingView:

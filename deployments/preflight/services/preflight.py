@@ -22,6 +22,7 @@ from deployments.preflight.services import (
     limits,
     monitor_checks,
     multi_model_checks,
+    queue_checks,
     quota_checks,
     revision_checks,
     scaling_checks,
@@ -253,6 +254,7 @@ def _check_cluster(subject: Subject) -> list[Check]:
             cluster_id=subject.cluster.id,
             deployment_id=subject.context.deployment_id,
         ),
+        *queue_checks.check_queue(subject.context, subject.spec, subject.cluster),
         *volume_checks.check_volume(subject.context, subject.spec, cluster_id=subject.cluster.id),
         *revision_checks.check_tuning(subject.version, subject.spec),
     ]

@@ -11,6 +11,7 @@ from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
 from deployments.plans.domain import baseline
 from deployments.plans.selectors import plans
 from deployments.serving.domain.observed_revision import ObservedRevision
+from deployments.serving.domain.queue_state import QueueState
 from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
@@ -127,6 +128,23 @@ def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
         for revision, role, weight in weighted
         if revision is not None
     ]
+
+
+def waiting_in_queues(deployment: Deployment) -> list[tuple[str, QueueState]]:
+    """The workloads that are not ready because pods wait in a queue, and where they stand."""
+    if deployment.is_stopped or deployment.is_retired:
+        return []
+    revisions = (
+        deployment.stable_revision,
+        deployment.candidate_revision,
+        deployment.baseline_revision,
+    )
+    named = [
+        (revision.workload_name, ObservedRevision.of(deployment.observed, revision.number).queue)
+        for revision in revisions
+        if revision is not None
+    ]
+    return [(name, queue) for name, queue in named if queue is not None and queue.is_waiting]
 
 
 def status_of(deployment: Deployment, revision: Revision, role: str, weight: int) -> RevisionStatus:

@@ -126,6 +126,17 @@ class Placement(Definition):
             fix="Write them as key=value:NoSchedule or key:NoSchedule, up to 10.",
         ),
     ] = ""
+    queue: Annotated[
+        str,
+        setting(
+            "Queue",
+            "A LocalQueue of Kueue in the team's namespace: pods start once its quota admits them. Empty: none.",
+            pattern=_OBJECT_NAME,
+            max_length=63,
+            fix="Enter a LocalQueue of the team's namespace, or leave it empty.",
+        ),
+        needs({True: "kueue"}),  # any name
+    ] = ""
     spread_zones: Annotated[
         bool, setting("Spread over zones", "Best effort. Never blocks scheduling.")
     ] = True

@@ -38,6 +38,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _engine(spec)
     yield from _replicas_and_gpus(spec)
     yield from _instance_types(spec)
+    yield from _queue(spec)
     yield from scaling_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
@@ -79,6 +80,21 @@ def _instance_types(spec: ServingSpec) -> Iterator[Rule]:
         "placement.other_instance_types",
         spec.nodes == 1 or len(spec.instance_types) == 1,
         "The pods of one replica over several nodes run on one instance type. Leave it empty.",
+    )
+
+
+def _queue(spec: ServingSpec) -> Iterator[Rule]:
+    is_queued = bool(spec.placement.queue)
+    yield (
+        "placement.queue",
+        not is_queued or spec.scaling.kind != KNATIVE,
+        "Knative gives up on a revision that waits. Use another autoscaler, or leave it empty.",
+    )
+    yield (
+        "placement.queue",
+        not is_queued or spec.split_nodes == 1,
+        "Kueue admits the pods of KServe's server over several nodes one by one, so that some may hold GPUs "
+        f"and never serve. Use {LLM_SERVICE}, or leave it empty.",
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from fleet.clusters.domain import queues
 from fleet.gpus.domain import capacity_types, shares
 from fleet.observation.domain import node_health, pod_requests, pod_start
 
@@ -132,7 +133,10 @@ def pod(item: Json) -> ObservedPod:
         ready_at=ready_at,
         start_seconds=pod_start.seconds_of(
             status, created_at=created_at, scheduled_at=scheduled_at, ready_at=ready_at
-        ),
+        )
+        # How long it waited in a queue is no time of a start, and its status does not say.
+        if queues.QUEUE_LABEL not in (metadata.get("labels") or {})
+        else {},
         is_finished=is_finished,
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
     )
@@ -207,8 +211,8 @@ def _reason_not_ready(item: Json) -> tuple[str, str]:
     ready, scheduled = _condition(status, "Ready"), _condition(status, "PodScheduled")
     if ready.get("status") == "True":
         return "", ""
-    if scheduled.get("status") == "False":
-        return str(scheduled.get("reason", "")), str(scheduled.get("message", ""))
+    if scheduled.get("status") == "False" or queues.is_gated(item):
+        return _why_without_node(item, scheduled)
     for container in _statuses(status):
         problem = _container_problem(container)
         if problem:
@@ -216,6 +220,12 @@ def _reason_not_ready(item: Json) -> tuple[str, str]:
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message", ""))
     return str(ready.get("reason", "")), str(ready.get("message", ""))
+
+
+def _why_without_node(item: Json, scheduled: Json) -> tuple[str, str]:
+    if queues.is_gated(item):
+        return "Queued", "Waits for admission by Kueue."
+    return str(scheduled.get("reason", "")), str(scheduled.get("message", ""))
 
 
 def _container_problem(container: Json) -> tuple[str, str] | None:

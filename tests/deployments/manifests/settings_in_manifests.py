@@ -162,6 +162,12 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         ["g5.xlarge", "g6.xlarge"],
     ),
     (
+        "placement_queue",
+        {"placement_queue": "serving"},
+        "InferenceService.spec.predictor.labels.kueue$x-k8s$io/queue-name",
+        "serving",
+    ),
+    (
         "placement_priority_class",
         {"placement_priority_class": "high"},
         f"{_KSERVE}.priorityClassName",
