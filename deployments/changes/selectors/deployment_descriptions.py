@@ -7,11 +7,11 @@ from typing import Any
 
 from deployments.changes.selectors import address_access
 from deployments.changes.selectors.subjects import Description, deployment_of
-from deployments.manifests.selectors import rendering
 from deployments.models import ChangeRequest
 from deployments.plans.domain import descriptions
 from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Cost
+from deployments.spec.domain import serving_spec
 from deployments.states import ChangeKind
 
 
@@ -50,7 +50,7 @@ def _detail_of(change: ChangeRequest) -> str:
     if change.revision is not None:
         spec = {**change.revision.spec, **change.scale}
         unit = "GPU" if spec["gpus"] == 1 else "GPUs"
-        types = " or ".join(rendering.spec_of(change.revision).instance_types)
+        types = " or ".join(serving_spec.stored(change.revision.spec).instance_types)
         parts.append(f"{spec['gpus']} {unit} of {types}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if address_access.is_opening(change):

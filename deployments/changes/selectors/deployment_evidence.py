@@ -10,13 +10,13 @@ from deployments.changes.selectors import address_access
 from deployments.changes.selectors.subjects import DiffLine, deployment_of
 from deployments.environments.domain import environment_rules as domain_rules
 from deployments.environments.selectors import environment_rules, promotion
-from deployments.manifests.selectors import rendered, rendering
+from deployments.manifests.selectors import rendered
 from deployments.manifests.selectors.rendered import RenderedRevision, identity_of
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.preflight.domain.checks import Cost
 from deployments.quality.selectors import quality
 from deployments.registry.domain.metadata import version_metadata
-from deployments.spec.domain import field_values
+from deployments.spec.domain import field_values, serving_spec
 from deployments.states import ChangeKind
 
 _FIRST: Final = (
@@ -45,7 +45,7 @@ def facts(change: ChangeRequest) -> ChangeFacts:
         team_id=deployment.team_id,
         environment=deployment.environment,
         kind=change.kind,
-        instance_types=rendering.spec_of(revision).instance_types if revision else (),
+        instance_types=serving_spec.stored(revision.spec).instance_types if revision else (),
         gpu_names=tuple(filter(None, change.gpu_name.split(", "))),
         has_cost=change.revision is not None,
         month_amount=Cost.from_json(change.cost).month_max,

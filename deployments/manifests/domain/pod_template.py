@@ -44,10 +44,9 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """Node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
-    fields: dict[str, Any] = {
-        "nodeSelector": node_affinity.selector_of(spec),
-        "tolerations": _tolerations(spec),
-    }
+    fields: dict[str, Any] = {"tolerations": _tolerations(spec)}
+    if selector := node_affinity.selector_of(spec):
+        fields["nodeSelector"] = selector
     if affinity := node_affinity.affinity_of(spec):
         fields["affinity"] = {"nodeAffinity": affinity}
     if spec.placement.priority_class:

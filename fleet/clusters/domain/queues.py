@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from fleet.kube.domain.resource_types import ResourceType
@@ -50,6 +50,12 @@ class Kueue:
             return None
         plural = f"localqueues/{queue}/pendingworkloads"
         return ResourceType(self.visibility_api, "PendingWorkload", plural)
+
+    def limited_to(self, namespaces: Collection[str]) -> Kueue:
+        """Without queues of other namespaces, whose names are those of teams."""
+        if self.queues is None:
+            return self
+        return replace(self, queues=tuple(q for q in self.queues if q.namespace in namespaces))
 
     def names_in(self, namespace: str) -> list[str]:
         return [queue.name for queue in self.queues or () if queue.namespace == namespace]

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.clusters.domain import queues
 from fleet.gpus.domain import capacity_types, shares
-from fleet.observation.domain import node_health, pod_requests, pod_start
+from fleet.observation.domain import node_health, pod_nodes, pod_requests, pod_start
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 Json = Mapping[str, Any]
@@ -61,6 +61,7 @@ class ObservedPod:
     start_seconds: dict[str, int]
     is_finished: bool
     ended_at: datetime | None
+    instance_types: list[str]
 
 
 def parse_time(text: str | None) -> datetime | None:
@@ -139,6 +140,7 @@ def pod(item: Json) -> ObservedPod:
         else {},
         is_finished=is_finished,
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
+        instance_types=pod_nodes.instance_types_of(spec),
     )
 
 

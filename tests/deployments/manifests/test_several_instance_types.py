@@ -32,7 +32,7 @@ def _pods(value: Any) -> Any:
         for item in value:
             yield from _pods(item)
     elif isinstance(value, dict):
-        if "tolerations" in value and "nodeSelector" in value:
+        if "tolerations" in value and "affinity" in value:
             yield value
         for item in value.values():
             yield from _pods(item)
@@ -59,6 +59,7 @@ def test_any_capacity_still_requires_the_instance_types() -> None:
     (pod,) = pods_of("triton", Placement(other_instance_types=OTHERS, capacity="any"))
 
     required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert "nodeSelector" not in pod
     assert required == {"nodeSelectorTerms": [{"matchExpressions": [TYPES]}]}
 
 
