@@ -102,6 +102,13 @@ def admit(world: World, deployment: Deployment, name: str) -> None:
     for key in [key for key in world.cluster.objects if key[0] in ("Workload", "PendingWorkload")]:
         del world.cluster.objects[key]
     world.cluster.make_ready(name)
+    manage(world, name)
+
+
+def manage(world: World, name: str) -> None:
+    """As Kueue's webhook marks a pod."""
+    pod = world.cluster.objects["Pod", NAMESPACE, f"{name}-0"]
+    pod["metadata"]["labels"]["kueue.x-k8s.io/managed"] = "true"
 
 
 def evict(world: World, name: str, why: str) -> None:

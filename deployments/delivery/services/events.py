@@ -58,7 +58,7 @@ def queue_lines(deployment: Deployment, snapshot: RevisionSnapshot) -> list[Depl
     now, before = snapshot.queue, snapshot.before.queue
     if now is None or (before is not None and now.state == before.state):
         return []
-    if before is None and not now.is_waiting:
+    if before is None and not (now.is_waiting or now.is_ignored):
         return []  # It never waited.
     return [
         timeline.line(

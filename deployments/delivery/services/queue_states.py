@@ -47,7 +47,8 @@ def explain(deployment: Deployment, observation: Observation) -> Observation:
     }
     lists = _read(deployment, sorted(waiting)) if waiting else _Lists((), {})
     states = {number: _state(queue, pods[number], lists) for number, queue in named.items()}
-    return observation.with_queues(states)
+    known = {number: state for number, state in states.items() if state is not None}
+    return observation.with_queues(known)
 
 
 def _queues_of(deployment: Deployment) -> dict[int, str]:
@@ -65,9 +66,9 @@ def _queues_of(deployment: Deployment) -> dict[int, str]:
     return {number: queue for number, queue in named.items() if queue}
 
 
-def _state(queue: str, pods: Sequence[Json], lists: _Lists) -> QueueState:
+def _state(queue: str, pods: Sequence[Json], lists: _Lists) -> QueueState | None:
     state = queue_state.of_pods(queue, pods, lists.workloads, lists.positions.get(queue))
-    if state.is_waiting and lists.problem and not state.why:
+    if state is not None and state.is_waiting and lists.problem and not state.why:
         return replace(state, why=lists.problem)
     return state
 

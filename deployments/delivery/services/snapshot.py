@@ -78,7 +78,8 @@ def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> Revi
     service = snapshot.rendered.service_of(revision)
     before = ObservedRevision.of(deployment.observed, revision.number)
     queue = observation.queues.get(revision.number)
-    queue = None if queue is None else queue.after(before.queue)
+    # Between the end of its pods and their replacement nothing new is known.
+    queue = before.queue if queue is None else queue.after(before.queue)
     if queue is not None and progress.reason == QUEUED:
         progress = replace(progress, message=queue.message)
     return RevisionSnapshot(

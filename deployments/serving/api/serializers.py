@@ -50,7 +50,7 @@ class ObservedSerializer(Serializer):
     revisions = serializers.DictField(
         source="observed",
         help_text="by revision: stage, ready, reason, message, weight, since, and queue, of one that names a "
-        "queue of Kueue: queue, state (pending, admitted, evicted), waiting (pods), position (of the first one "
+        "queue of Kueue: queue, state (pending, admitted, evicted, ignored), waiting (pods), position (of the first one "
         "in the LocalQueue; null: not known), why, eviction",
     )
 

@@ -11,8 +11,12 @@ from fleet.clusters.domain import queues
 PENDING: Final = "pending"
 ADMITTED: Final = "admitted"
 EVICTED: Final = "evicted"
+IGNORED: Final = "ignored"
 # How the reason of a pod that waits for Kueue reads.
 QUEUED: Final = "queued"
+# Kueue marks the pods that it manages; where its integration is off, a queue is a label like any other.
+_MANAGED: Final = "kueue.x-k8s.io/managed"
+_PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"
 _PREBUILT: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 # Kueue sets it on a pod before it deletes it.
 _TERMINATION: Final = "TerminationTarget"
@@ -21,7 +25,8 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """`state` is pending, admitted or evicted: an evicted one waits again. `position` is that of the first of
+    """`state` is pending, admitted, evicted (it waits again) or ignored: pods run, and Kueue does not manage
+    them. `position` is that of the first of
     its `waiting` pods (of a group of pods: the group) in the LocalQueue, from 1; None is not known. `why` is
     what Kueue says of the one that waits, `eviction` why pods that ran were ended.
     """
@@ -42,7 +47,11 @@ class QueueState:
 
     @property
     def is_waiting(self) -> bool:
-        return self.state != ADMITTED
+        return self.state in (PENDING, EVICTED)
+
+    @property
+    def is_ignored(self) -> bool:
+        return self.state == IGNORED
 
     def after(self, before: QueueState | None) -> QueueState:
         """With the eviction that was observed before, while its pods wait again."""
@@ -52,6 +61,8 @@ class QueueState:
 
     @property
     def message(self) -> str:
+        if self.is_ignored:
+            return f"Kueue does not manage its pods, so queue {self.queue} has no effect"
         if not self.is_waiting:
             return f"admitted by queue {self.queue}"
         pods = "1 pod waits" if self.waiting == 1 else f"{self.waiting} pods wait"
@@ -64,14 +75,17 @@ class QueueState:
 
 def of_pods(
     queue: str, pods: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
-) -> QueueState:
-    """`workloads` are all of the namespace, `positions` from 0 by the name of a Workload; None: not known."""
+) -> QueueState | None:
+    """`workloads` are all of the namespace, `positions` from 0 by the name of a Workload; None: not known.
+    None as well without pods, which say nothing.
+    """
     live = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     gated = [pod for pod in live if queues.is_gated(pod)]
     eviction = next((text for pod in pods if (text := _eviction(pod))), "")
+    if not live:
+        return QueueState(queue, EVICTED, eviction=eviction) if eviction else None
     if not gated:
-        state = EVICTED if eviction and not live else ADMITTED
-        return QueueState(queue, state, eviction=eviction if state == EVICTED else "")
+        return QueueState(queue, ADMITTED if all(map(_is_managed, live)) else IGNORED)
     own = [workload for workload in workloads if _is_of(workload, gated)]
     eviction = eviction or next((text for one in own if (text := _evicted(one))), "")
     known = (
@@ -87,6 +101,12 @@ def of_pods(
         why=next((text for one in own if (text := _why(one))), ""),
         eviction=eviction,
     )
+
+
+def _is_managed(pod: Json) -> bool:
+    metadata = pod["metadata"]
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    return labels.get(_MANAGED) == "true" or _PARENT in annotations
 
 
 def _is_of(workload: Json, pods: Sequence[Json]) -> bool:

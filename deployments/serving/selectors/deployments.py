@@ -130,8 +130,8 @@ def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
     ]
 
 
-def waiting_in_queues(deployment: Deployment) -> list[tuple[str, QueueState]]:
-    """The workloads that are not ready because pods wait in a queue, and where they stand."""
+def queues_to_mention(deployment: Deployment) -> list[tuple[str, QueueState]]:
+    """The workloads whose pods wait in a queue, or whose queue has no effect."""
     if deployment.is_stopped or deployment.is_retired:
         return []
     revisions = (
@@ -144,7 +144,11 @@ def waiting_in_queues(deployment: Deployment) -> list[tuple[str, QueueState]]:
         for revision in revisions
         if revision is not None
     ]
-    return [(name, queue) for name, queue in named if queue is not None and queue.is_waiting]
+    return [
+        (name, queue)
+        for name, queue in named
+        if queue is not None and (queue.is_waiting or queue.is_ignored)
+    ]
 
 
 def status_of(deployment: Deployment, revision: Revision, role: str, weight: int) -> RevisionStatus:

@@ -103,11 +103,14 @@ def test_an_eviction_is_told_until_its_pods_are_admitted_again(kueue: World) -> 
     kueue.reconcile_now(deployment)
     queues.evict(kueue, "detector-r1", "Preempted to accommodate a higher priority workload")
     ended = of_stable(kueue.reconcile_now(deployment)).queue
+    del kueue.cluster.objects["Pod", queues.NAMESPACE, "detector-r1-0"]
+    between = of_stable(kueue.reconcile_now(deployment)).queue
     queues.gate(kueue, deployment, "detector-r1")
     waiting = kueue.reconcile_now(deployment)
 
     assert ended is not None
     assert ended.state == "evicted"
+    assert between == ended
     queue = of_stable(waiting).queue
     assert queue is not None
     assert (queue.state, queue.position) == ("evicted", 1)
@@ -120,6 +123,22 @@ def test_an_eviction_is_told_until_its_pods_are_admitted_again(kueue: World) -> 
     queue = of_stable(again).queue
     assert queue is not None
     assert (again.state, queue.state, queue.eviction) == ("ready", "admitted", "")
+
+
+def test_a_queue_that_kueue_ignores_is_said(
+    kueue: World, signed_in: Callable[[User], Client]
+) -> None:
+    deployment = kueue.serving(placement=Placement(queue=QUEUE))
+
+    queue = of_stable(deployment).queue
+    assert queue is not None
+    assert (deployment.state, queue.state) == ("ready", "ignored")
+    assert queue_lines() == [
+        f"detector-r1: Kueue does not manage its pods, so queue {QUEUE} has no effect"
+    ]
+    address = reverse("deployment", args=("vision", "detector"))
+    page = signed_in(kueue.viewer).get(address).content.decode()
+    assert "Queue serving has no effect on detector-r1" in page
 
 
 def test_without_permission_the_position_is_not_known_and_the_reason_says_so(
