@@ -12,9 +12,9 @@ GATE = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
 MANAGED = {"kueue.x-k8s.io/managed": "true"}
 
 
-def pod(name: str, *, gated: bool = True, **labels: str) -> dict[str, Any]:
+def pod(name: str, labels: dict[str, str] | None = None, *, gated: bool = True) -> dict[str, Any]:
     return {
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": {**MANAGED, **labels}},
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": {**MANAGED, **(labels or {})}},
         "spec": GATE if gated else {},
     }
 
@@ -49,7 +49,7 @@ def test_pods_of_a_group_name_their_workload() -> None:
     full = condition("QuotaReserved", "False", "Pending", FULL)
 
     state = of_pods(
-        [pod("a-0", **group), pod("a-0-1", **group)],
+        [pod("a-0", group), pod("a-0-1", group)],
         [workload("leaderworkerset-a-0", "", full)],
         {"leaderworkerset-a-0": 1},
     )
