@@ -152,6 +152,10 @@ class Pod(models.Model):
     # Seconds of each step of the first start (fleet.observation.domain.pod_start.STEPS); empty
     # until then, and when a container was restarted before.
     start_seconds = models.JSONField(default=dict)
+    # On which it may run, in its order; empty: any, or observed before this was recorded.
+    instance_types = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
+    )
     created_at = models.DateTimeField()
     # When it released its GPUs: its containers ended, or it was deleted.
     ended_at = models.DateTimeField(null=True, blank=True)

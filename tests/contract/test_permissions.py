@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 
 from deployments.delivery.domain import owned_kinds
 from deployments.load_tests.domain import job
+from fleet.clusters.domain.queues import Kueue
 from fleet.clusters.domain.rbac import FLEET_ACTIONS, PERMISSIONS
 from fleet.clusters.services import api_server_probe, capabilities, gateway_probe
 from fleet.kube.domain.errors import ClusterError
@@ -132,6 +133,15 @@ def what_fleet_actions_do(cluster_id: int, namespace: str) -> None:
     quietly(node_classes.patch, body={}, **of_pool)
 
 
+def what_queues_need(client: KubeClient, namespace: str) -> None:
+    kueue = Kueue("kueue.x-k8s.io/v1beta2", "visibility.kueue.x-k8s.io/v1beta2")
+    pending = kueue.pending_type("requested")
+    assert pending is not None
+    quietly(client.get, kueue.local_queue_type, namespace, "requested")
+    quietly(client.list_all, kueue.workload_type, namespace=namespace)
+    quietly(client.list_all, pending, namespace=namespace)
+
+
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     client = clients.client_for(cluster_id)
     assert isinstance(client, HttpKubeClient)
@@ -161,6 +171,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
             )
     what_load_tests_do(cluster_id, namespace)
     what_fleet_actions_do(cluster_id, namespace)
+    what_queues_need(client, namespace)
     secret = {"apiVersion": "v1", "kind": "Secret"}
     secret["metadata"] = {"name": "requested", "namespace": namespace}  # type: ignore[assignment]
     quietly(objects.apply, cluster_id=cluster_id, manifests=[secret])
@@ -190,6 +201,7 @@ def test_the_listed_permissions_are_those_the_portal_uses(
         "serving.knative.dev": ["v1"],
         "gateway.networking.k8s.io": ["v1"],
         "keda.sh": ["v1alpha1"],
+        "kueue.x-k8s.io": ["v1beta2"],
     }
     monkeypatch.setattr(HttpKubeClient, "groups", lambda _self: everything)
     requested.clear()

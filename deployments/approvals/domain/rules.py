@@ -59,8 +59,9 @@ class ChangeFacts:
     team_id: int
     environment: str
     kind: str
-    instance_type: str
-    gpu_name: str
+    # Of all nodes that may run it; a rule that names one of them matches.
+    instance_types: tuple[str, ...]
+    gpu_names: tuple[str, ...]
     has_cost: bool
     # At full scale-out; None: not known.
     month_amount: Decimal | None
@@ -250,7 +251,7 @@ def _why(rule: Rule, facts: ChangeFacts) -> str:
     if rule.environments:
         parts.append(f"in {facts.environment}")
     if rule.gpus:
-        parts.append(f"on {facts.gpu_name or facts.instance_type}")
+        parts.append(f"on {' or '.join(facts.gpu_names or facts.instance_types)}")
     if rule.only_opening:
         parts.append("that opens an address to everyone")
     if rule.above_month_amount is not None:
@@ -275,10 +276,11 @@ def _is_above(rule: Rule, facts: ChangeFacts) -> bool:
 
 def _names_gpu(pattern: str, facts: ChangeFacts) -> bool:
     lowered = pattern.lower()
-    gpu = facts.gpu_name.lower()
+    gpus = [name.lower() for name in facts.gpu_names]
     # "h100" names NVIDIA-H100-80GB-HBM3 too; an instance type is written out or has a *.
-    is_gpu = bool(gpu) and (fnmatchcase(gpu, lowered) or lowered in gpu)
-    return is_gpu or fnmatchcase(facts.instance_type.lower(), lowered)
+    if any(fnmatchcase(gpu, lowered) or lowered in gpu for gpu in gpus):
+        return True
+    return any(fnmatchcase(name.lower(), lowered) for name in facts.instance_types)
 
 
 def _is_named(requirement: Requirement, approver: Approver) -> bool:

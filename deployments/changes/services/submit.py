@@ -179,7 +179,6 @@ def _gpu_name(deployment: Deployment, revision: Revision | None) -> str:
         return ""
     spec = rendering.spec_of(revision)
     shares = capacity.list_shares(
-        cluster_id=deployment.cluster_id, instance_type=spec.instance_type
+        cluster_id=deployment.cluster_id, instance_types=spec.instance_types
     )
-    share = cost.find_gpu_share(shares, spec)
-    return share.gpu_name if share else ""
+    return cost.gpu_names(cost.find_gpu_shares(shares, spec))

@@ -14,6 +14,7 @@ from deployments.delivery.domain.progress import Progress
 from deployments.manifests.domain import caller_keys, http_route, route_paths
 from deployments.manifests.domain import metadata as manifest_metadata
 from deployments.models import Deployment, Revision
+from deployments.serving.domain.queue_state import QueueState
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.services import objects
 
@@ -48,6 +49,8 @@ class Observation:
     route: Json | None
     # Deployments that a workload's controller made, by revision number.
     controlled: Mapping[int, list[Json]] = field(default_factory=dict)
+    # By revision number, for those that name a queue.
+    queues: Mapping[int, QueueState] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> dict[str, int] | None:
@@ -82,6 +85,9 @@ class Observation:
 
     def with_pods(self, pods: Mapping[int, list[Json]]) -> Observation:
         return replace(self, pods=pods)
+
+    def with_queues(self, queues: Mapping[int, QueueState]) -> Observation:
+        return replace(self, queues=queues)
 
     def weight_of(self, service: str) -> int | None:
         """The percent of requests sent to it; None while the gateway does not follow the route."""

@@ -62,6 +62,8 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
         for (path, value), option in _NEEDS.items()
         if definitions.value_at(spec, path) == value
     ]
+    if spec.placement.queue:
+        needed.append(("placement.queue", "kueue"))
     if spec.nodes > 1:
         needed.append(("llm.nodes", MULTI_NODE if spec.split_nodes > 1 else LEADER_WORKER_SET))
     if spec.scaling.kind == HPA and spec.scaling.metric == "queue":

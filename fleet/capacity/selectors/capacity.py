@@ -34,20 +34,20 @@ def read(*, cluster_id: int) -> ClusterCapacity:
     return ClusterCapacity(spaces, _shares_of(cluster_id, spaces, _kinds_of(spaces)))
 
 
-def list_shares(*, cluster_id: int, instance_type: str = "") -> list[GpuShare]:
+def list_shares(*, cluster_id: int, instance_types: Collection[str] = ()) -> list[GpuShare]:
     """Shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the
     same instance types with a known price. Cheapest first; shares of unknown price last.
 
-    `instance_type`: those of this type only, without reading the nodes of others.
+    `instance_types`: those of these types only, without reading the nodes of others.
     """
-    if not instance_type:
+    if not instance_types:
         spaces = node_spaces.list_spaces(cluster_id, with_state=False)
         return _shares_of(cluster_id, spaces, _kinds_of(spaces))
     # What could be started depends on all types that exist.
     existing = node_spaces.kinds_of(cluster_id)
-    spaces = node_spaces.list_spaces(cluster_id, with_state=False, instance_types=[instance_type])
+    spaces = node_spaces.list_spaces(cluster_id, with_state=False, instance_types=instance_types)
     found = _shares_of(cluster_id, spaces, existing)
-    return [share for share in found if share.instance_type == instance_type]
+    return [share for share in found if share.instance_type in instance_types]
 
 
 def _kinds_of(spaces: Sequence[NodeSpace]) -> set[tuple[str, str]]:

@@ -14,6 +14,7 @@ from fleet.clusters.domain.capability_descriptions import (
 )
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
+from fleet.clusters.domain.queues import Kueue
 
 FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
 NOT_CHECKED = "The capabilities of the cluster have not been checked yet."
@@ -66,6 +67,8 @@ class Capabilities:
     prometheuses: tuple[PrometheusSelection, ...] | None = None
     # Knative's flags for pods that are set; None without Knative or permission to read them.
     knative_flags: Mapping[str, str] | None = None
+    # None without Kueue.
+    kueue: Kueue | None = None
     probed_at: str = ""
     # Engines that this cluster can never run, with the reason.
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
@@ -164,6 +167,7 @@ class Capabilities:
             if self.prometheuses is None
             else [selection.to_json() for selection in self.prometheuses],
             "knative_flags": None if self.knative_flags is None else dict(self.knative_flags),
+            "kueue": None if self.kueue is None else self.kueue.to_json(),
             "engines": self.engines,
             "notes": self.notes,
             "probed_at": self.probed_at,
@@ -186,6 +190,7 @@ class Capabilities:
             if prometheuses is None
             else tuple(map(PrometheusSelection.from_json, prometheuses)),
             knative_flags=raw.get("knative_flags"),
+            kueue=Kueue.from_json(raw["kueue"]) if raw.get("kueue") else None,
             probed_at=raw.get("probed_at", ""),
             excluded_engines=raw.get("excluded_engines") or {},
             engine_notes=raw.get("engine_notes") or {},

@@ -133,6 +133,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Install the Gateway API inference extension 1.0 or newer (inference.networking.k8s.io/v1), and "
         "a gateway that implements it.",
     ),
+    "kueue": FeatureDescription(
+        "Kueue",
+        "queues that admit pods by quota",
+        "Install Kueue 0.16 or newer and create a LocalQueue in the namespaces of teams.",
+    ),
     "daemon-sets": FeatureDescription(
         "DaemonSets", "keeping images on nodes", "Use a cluster whose nodes run DaemonSets."
     ),

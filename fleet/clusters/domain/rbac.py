@@ -51,7 +51,7 @@ def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Per
 
 
 _KSERVE, _APPS = "serving.kserve.io", "apps"
-_GATEWAY = "gateway.networking.k8s.io"
+_GATEWAY, _KUEUE = "gateway.networking.k8s.io", "kueue.x-k8s.io"
 
 # Namespace and name of the controllers of features, by default: their image tags give the versions.
 CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -61,6 +61,7 @@ CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "karpenter": (("kube-system", "karpenter"), ("karpenter", "karpenter")),
     "istio": (("istio-system", "istiod"),),
     "leader-worker-set": (("lws-system", "lws-controller-manager"),),
+    "kueue": (("kueue-system", "kueue-controller-manager"),),
     "hpa-metrics": (("kube-system", "metrics-server"),),
 }
 _CONTROLLER_NAMES = tuple(sorted({name for all_ in CONTROLLERS.values() for _, name in all_}))
@@ -83,6 +84,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "checking priority classes"),
     _cluster("monitoring.coreos.com", "prometheuses", ("list",), "labelling ServiceMonitors"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
+    _cluster(_KUEUE, "localqueues", ("get", "list"), "offering the queues of teams"),
     Permission(
         "",
         "configmaps",
@@ -149,6 +151,10 @@ _IN_TEAMS: tuple[Permission, ...] = (
     Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
     Permission("batch", "jobs", ("get", *_APPLY, "delete"), "load tests and batch jobs"),
     Permission("", "events", ("list",), "reading why pods do not start"),
+    Permission(_KUEUE, "workloads", ("list",), "reading which pods wait in a queue"),
+    Permission(
+        f"visibility.{_KUEUE}", "localqueues/pendingworkloads", ("get",), "showing positions"
+    ),
     Permission("", "resourcequotas", ("get", *_APPLY), "enforcing the team's GPU quota"),
     Permission("", "limitranges", ("get", *_APPLY), "setting default container limits"),
     Permission("", "pods/log", ("get",), "reading pod logs"),

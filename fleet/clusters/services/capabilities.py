@@ -8,14 +8,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from fleet.clusters.domain import kserve_releases, monitor_selection, node_pools
+from fleet.clusters.domain import kserve_releases, monitor_selection, node_pools, queues
 from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
-from fleet.clusters.services import api_server_probe, gateway_probe, kserve_probe, prometheus
+from fleet.clusters.services import (
+    api_server_probe,
+    gateway_probe,
+    kserve_probe,
+    prometheus,
+    queue_probe,
+)
 from fleet.clusters.services.installed_versions import read_version
 from fleet.gpus.domain import shares
 from fleet.kube.domain import resource_types
@@ -49,6 +55,7 @@ _GROUPS: Mapping[str, str] = {
     "istio": "security.istio.io",
     "leader-worker-set": "leaderworkerset.x-k8s.io",
     "inference-pool": "inference.networking.k8s.io",
+    "kueue": queues.GROUP,
     "hpa-metrics": "metrics.k8s.io",
     "external-metrics": "external.metrics.k8s.io",
 }
@@ -130,6 +137,7 @@ def read_capabilities(
         gpus_why=why,
         node_pools=_node_pools(client, features["karpenter"]),
         knative_flags=flags,
+        kueue=queue_probe.read_kueue(client, groups),
         prometheuses=_prometheuses(client, features["prometheus"]),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if is_local else {},

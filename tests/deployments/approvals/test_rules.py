@@ -19,8 +19,8 @@ SUBJECT = ChangeFacts(
     team_id=7,
     environment="production",
     kind="deploy",
-    instance_type="p5.48xlarge",
-    gpu_name="NVIDIA-H100-80GB-HBM3",
+    instance_types=("p5.48xlarge",),
+    gpu_names=("NVIDIA-H100-80GB-HBM3",),
     has_cost=True,
     month_amount=Decimal("2938.00"),
 )

@@ -139,7 +139,7 @@ def test_shares_of_one_type_are_those_of_all_types(cluster: Cluster) -> None:
     assert {"g5.xlarge", "p4de.24xlarge", "g4dn.12xlarge"} < types
     for name in types | {"x1.mystery"}:
         of_type = [share for share in shares if share.instance_type == name]
-        assert capacity.list_shares(cluster_id=cluster.pk, instance_type=name) == of_type, name
+        assert capacity.list_shares(cluster_id=cluster.pk, instance_types=[name]) == of_type, name
 
 
 def holder(name: str, ppm: int) -> Holder:

@@ -9,7 +9,7 @@ from slipway_client import settings
 from slipway_client.cli import exit_codes, formatting
 from slipway_client.cli.context import Context
 from slipway_client.resources.deployments import DEFAULT_STEPS
-from slipway_client.types import Change, ChangePreflight, Preflight, Promotion, Version
+from slipway_client.types import Change, ChangePreflight, Cost, Preflight, Promotion, Version
 
 _SET_HELP = "a setting of the spec, for example --set memory=8Gi --set scaling.kind=hpa"
 
@@ -144,11 +144,18 @@ def _spec(options: argparse.Namespace) -> dict[str, Any]:
 
 def _show_preflight(context: Context, preflight: Preflight | ChangePreflight) -> int:
     lines = formatting.preflight(preflight.checks)
-    cost = preflight.cost.per_hour if preflight.cost else None
-    lines.append(f"Cost per hour: {f'${cost}' if cost is not None else 'unknown'}")
+    lines.append(f"Cost per hour: {_per_hour(preflight.cost)}")
     lines.append("Can be requested." if preflight.can_submit else "Cannot be requested yet.")
     context.show(preflight, *lines)
     return exit_codes.OK if preflight.can_submit else exit_codes.FAILED
+
+
+def _per_hour(cost: Cost | None) -> str:
+    """With several instance types: of the cheapest and of the dearest."""
+    if cost is None or cost.per_hour is None:
+        return "unknown"
+    least = cost.cheapest_per_hour
+    return f"${cost.per_hour}" if least is None else f"${least} to ${cost.per_hour}"
 
 
 def _show_promotion(context: Context, found: Promotion) -> int:

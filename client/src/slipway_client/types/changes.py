@@ -27,6 +27,8 @@ class Cost(Answer):
     """US dollars as text; None: unknown."""
 
     per_hour: str | None
+    # With several instance types; the other amounts are those of the dearest.
+    cheapest_per_hour: str | None = None
     month_min: str | None
     month_max: str | None
 
