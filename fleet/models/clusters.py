@@ -108,6 +108,8 @@ class Workload(models.Model):
     metrics_path = models.CharField(max_length=100, default="/metrics")
     # The highest memory use of a GPU that one of its pods had to itself; null: not measured.
     gpu_memory_peak_mib = models.PositiveIntegerField(null=True)
+    # When it ends by itself, as a batch job at its deadline; null: it runs until it is retired.
+    ends_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True, blank=True)
 

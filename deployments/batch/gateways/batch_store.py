@@ -88,6 +88,10 @@ class BatchStore:
         params = {"Bucket": self.bucket, "Key": key, "IfNoneMatch": "*"}
         return self._presign("put_object", params, seconds)
 
+    def url_to_download(self, key: str, *, filename: str, seconds: int) -> str:
+        """For people: at the address of the store that browsers reach."""
+        return self._store.presign_download(key, filename=filename, seconds=seconds)
+
     def _presign(self, operation: str, params: dict[str, str], seconds: int) -> str:
         with translated(params["Key"]):
             url = self._client.generate_presigned_url(operation, Params=params, ExpiresIn=seconds)

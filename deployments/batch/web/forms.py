@@ -56,11 +56,25 @@ class BatchForm(ServiceForm):
             self.fields[name] = _field(name)
 
     @property
+    def workers(self) -> tuple[str, dict[str, Any]] | None:
+        """The cluster and the settings of the pods as typed so far, or None where one of them is not valid."""
+        if not self.is_bound:
+            values = {name: self.fields[name].initial for name in _OTHERS}
+            values["gpus"] = next((value for value, _ in self.fields["gpus"].choices), "")  # type: ignore[attr-defined]
+        else:
+            self.is_valid()
+            values = self.cleaned_data
+        if not values.get("gpus") or any(values.get(name) is None for name in _OTHERS):
+            return None
+        cluster, instance_type, gpu_resource = values["gpus"].split(" ")
+        pods = {name: values[name] for name in _OTHERS}
+        return cluster, {**pods, "instance_type": instance_type, "gpu_resource": gpu_resource}
+
+    @property
     def draft(self) -> BatchDraft:
         data = self.cleaned_data
         model, _, number = data["model_version"].rpartition(":")
-        cluster, instance_type, gpu_resource = data["gpus"].split(" ")
-        pods = {name: data[name] for name in _OTHERS}
+        cluster, pods = self.workers or ("", {})
         return BatchDraft(
             name=data["name"],
             model=model,
@@ -68,7 +82,7 @@ class BatchForm(ServiceForm):
             cluster=cluster,
             input=data["input"],
             output=data["output"],
-            pods={**pods, "instance_type": instance_type, "gpu_resource": gpu_resource},
+            pods=pods,
         )
 
 

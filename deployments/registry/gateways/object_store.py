@@ -84,6 +84,21 @@ class S3Store:
                 )
             )
 
+    def presign_download(self, key: str, *, filename: str, seconds: int) -> str:
+        """A URL for GET in a browser, which saves the newest version under this name."""
+        params = {
+            "Bucket": self.bucket,
+            "Key": key,
+            "ResponseContentDisposition": f'attachment; filename="{filename}"',
+            "ResponseContentType": "application/octet-stream",
+        }
+        with translated(key):
+            return str(
+                self._browser_client.generate_presigned_url(
+                    "get_object", Params=params, ExpiresIn=seconds
+                )
+            )
+
     def list_parts(self, key: str, upload_id: str) -> list[StoredPart]:
         """The stored parts. Raises UploadMissing for a completed, aborted or unknown upload."""
         pages = self.client.get_paginator("list_parts").paginate(

@@ -16,7 +16,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-INBOX_QUERIES = 21
+INBOX_QUERIES = 25
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from slipway_client import waiting
 from slipway_client.connection import Connection
 from slipway_client.decoding import decode
 from slipway_client.errors import Failed
-from slipway_client.types import BatchJob, BatchJobDetails
+from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails
 
 _ENDED = ("succeeded", "failed", "canceled", "rejected")
 
@@ -23,6 +23,10 @@ class BatchJobs:
         instance_type; also gpu_resource, capacity, workers, requests, hours, error_limit, cpu and memory.
         """
         return decode(BatchJobDetails, self._connection.post("batch-jobs", fields))
+
+    def check(self, **fields: Any) -> BatchEstimate:
+        """A dry run with the fields of `start`: raises what it would raise, and stores nothing."""
+        return decode(BatchEstimate, self._connection.post("batch-jobs/check", fields))
 
     def get(self, job: int) -> BatchJobDetails:
         return decode(BatchJobDetails, self._connection.get(f"batch-jobs/{job}"))
@@ -40,6 +44,15 @@ class BatchJobs:
     def resume(self, job: int) -> BatchJobDetails:
         """Start a failed one again, for the rows that are not done."""
         return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/resume"))
+
+    def approve(self, job: int, *, comment: str = "") -> BatchJobDetails:
+        """Of somebody else, where the budget has no room for it."""
+        body = {"comment": comment}
+        return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/approve", body))
+
+    def reject(self, job: int, *, comment: str) -> BatchJobDetails:
+        body = {"comment": comment}
+        return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/reject", body))
 
     def wait(
         self,

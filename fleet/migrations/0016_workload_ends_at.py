@@ -1,0 +1,10 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("fleet", "0013_energy")]
+    operations = [
+        migrations.AddField(
+            model_name="workload", name="ends_at", field=models.DateTimeField(null=True)
+        )
+    ]
