@@ -34,7 +34,7 @@ class BatchForm(ServiceForm):
     model_version = forms.ChoiceField(label="Model version")
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="A file of JSON lines, or a prefix that ends with /. Each line is one inference request.",
+        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /. Each row is one request.",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,

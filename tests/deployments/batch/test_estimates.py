@@ -121,8 +121,8 @@ def test_deployments_find_the_gpus_of_jobs_taken(bench: Bench) -> None:
     # 8 workers at $1.006 until the deadline of 6 hours.
     assert before.cost.forecast is not None
     more = after.cost.forecast - before.cost.forecast
-    # Ten seconds later, street itself would cost a cent less.
-    assert more == Decimal("48.28")
+    # Ten seconds later, street itself costs less than a cent less.
+    assert more in (Decimal("48.28"), Decimal("48.29"))
 
     requests.cancel(actor=world.member, job_id=job.pk)
     bench.tick(job)

@@ -1,4 +1,4 @@
-"""batch, batch-jobs, cancel-batch, resume-batch, approve-batch, reject-batch."""
+"""batch, batch-jobs, batch-download, cancel-batch, resume-batch, approve-batch, reject-batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from slipway_client.cli import exit_codes
 from slipway_client.cli.context import Context
+from slipway_client.cli.push import Bars
 from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails, BatchPrice
 
 _NUMBERS = ("workers", "requests", "hours", "error-limit")
@@ -19,7 +20,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Score each row of a file in S3 with a model version, on spot nodes, and wait.",
     )
     command.add_argument("version", help="team/model:number")
-    command.add_argument("input", help="s3://bucket/rows.jsonl, or a prefix that ends with /")
+    command.add_argument(
+        "input",
+        help="a .jsonl or .csv file of yours, s3://bucket/rows.jsonl, or a prefix that ends with /",
+    )
     command.add_argument("output", help="an empty prefix: s3://bucket/batch/TEAM/NAME/")
     command.add_argument("--name", required=True, help="of the job, unique in the team")
     command.add_argument("--cluster", required=True)
@@ -42,6 +46,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = commands.add_parser("resume-batch", help="go on with a failed batch job")
     command.add_argument("id", type=int)
     command.set_defaults(run=resume)
+    command = commands.add_parser("batch-download", help="the output of a batch job in one file")
+    command.add_argument("id", type=int)
+    command.add_argument("target", help="a new file, for example scores.jsonl")
+    command.set_defaults(run=download)
     _decide(commands)
 
 
@@ -73,6 +81,8 @@ def start(context: Context, options: argparse.Namespace) -> int:
         "instance_type": options.instance_type,
         **given,
     }
+    if not options.input.startswith("s3://"):
+        fields["input"] = _upload(context, options.input, team)
     if options.check:
         return _show_estimate(context, context.client.batch_jobs.check(**fields))
     job = context.client.batch_jobs.start(**fields)
@@ -81,6 +91,22 @@ def start(context: Context, options: argparse.Namespace) -> int:
             job.id, seconds=options.timeout, on_change=lambda now: context.note(_progress(now))
         )
     context.show(job, f"The {job} (id {job.id}) is {job.state}.", _progress(job))
+    return exit_codes.OK
+
+
+def _upload(context: Context, path: str, team: str) -> str:
+    with Bars(context) as bars:
+        upload = context.client.batch_jobs.upload(path, team, progress=bars)
+    context.note(f"{path} is uploaded as {upload.input}.")
+    return upload.input
+
+
+def download(context: Context, options: argparse.Namespace) -> int:
+    job = context.client.batch_jobs.get(options.id)
+    count = context.client.batch_jobs.download(options.id, options.target)
+    if count < job.chunks:
+        context.note(f"{count} of {job.chunks} parts are finished; the {job} is {job.state}.")
+    context.show(job, f"{count} {'part is' if count == 1 else 'parts are'} in {options.target}.")
     return exit_codes.OK
 
 

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from slipway_client import waiting
-from slipway_client.connection import Connection
+import httpx
+
+from slipway_client import downloads, waiting
+from slipway_client.connection import Connection, RetryPolicy
 from slipway_client.decoding import decode
 from slipway_client.errors import Failed
-from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails
+from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails, BatchPart, BatchUpload
+from slipway_client.uploads.progress import Progress, Silent
+from slipway_client.uploads.push import PATIENT
+from slipway_client.uploads.rows import RowsUpload
 
 _ENDED = ("succeeded", "failed", "canceled", "rejected")
 
 
 class BatchJobs:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        retry: RetryPolicy | None = None,
+        store_transport: httpx.BaseTransport | None = None,
+    ) -> None:
         self._connection = connection
+        self._retry = retry
+        self._store_transport = store_transport
 
     def start(self, **fields: Any) -> BatchJobDetails:
         """Fields of the request: team, name, model, version (its number), cluster, input, output and
@@ -44,6 +58,28 @@ class BatchJobs:
     def resume(self, job: int) -> BatchJobDetails:
         """Start a failed one again, for the rows that are not done."""
         return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/resume"))
+
+    def parts(self, job: int) -> Iterator[BatchPart]:
+        """Finished ones, in the order of the rows."""
+        return (decode(BatchPart, row) for row in self._connection.pages(f"batch-jobs/{job}/parts"))
+
+    def download(self, job: int, target: str | Path) -> int:
+        """The finished parts in one new file, in the order of the rows; return their number."""
+        return downloads.save(
+            self.parts(job),
+            Path(target),
+            lambda number: next(part for part in self.parts(job) if part.number == number),
+            transport=self._store_transport,
+        )
+
+    def upload(
+        self, path: str | Path, team: str, *, progress: Progress | None = None
+    ) -> BatchUpload:
+        """Send a file of JSON lines or CSV to the team's area; its `input` is the input of a job."""
+        retry = self._retry or PATIENT
+        upload = RowsUpload(self._connection, progress or Silent(), retry, self._store_transport)
+        with self._connection.with_retry(retry):
+            return upload.run(Path(path), team)
 
     def approve(self, job: int, *, comment: str = "") -> BatchJobDetails:
         """Of somebody else, where the budget has no room for it."""

@@ -8,7 +8,14 @@ whole answer, with fields that this client does not name.
 
 from slipway_client.types.account import Cluster, Grant, Me, MyTeam
 from slipway_client.types.alerts import Alert
-from slipway_client.types.batch import BatchEstimate, BatchJob, BatchJobDetails, BatchPrice
+from slipway_client.types.batch import (
+    BatchEstimate,
+    BatchJob,
+    BatchJobDetails,
+    BatchPart,
+    BatchPrice,
+    BatchUpload,
+)
 from slipway_client.types.changes import (
     Change,
     ChangePreflight,
@@ -71,7 +78,9 @@ __all__ = [
     "BatchEstimate",
     "BatchJob",
     "BatchJobDetails",
+    "BatchPart",
     "BatchPrice",
+    "BatchUpload",
     "Change",
     "ChangePreflight",
     "Check",

@@ -70,3 +70,26 @@ class BatchEstimate(BatchPrice):
     fits_now: bool | None
     capacity: str
     why_approval: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchUpload(Answer):
+    """`input` is the input of a job, once it is complete."""
+
+    id: int
+    team: str
+    path: str
+    size_bytes: int
+    input: str
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPart(Answer):
+    """A finished part of the output; `url` is for GET, without a token, and ends after 15 minutes."""
+
+    number: int
+    first_row: int
+    rows: int
+    failed_rows: int
+    url: str
