@@ -49,6 +49,14 @@ class Command(BaseCommand):
         )
 
         parser.add_argument(
+            "--gpu-metrics-namespaces",
+            nargs="*",
+            default=[],
+            metavar="NAMESPACE",
+            help="read the metrics of dcgm-exporter in these, for clusters whose Prometheus does not have them",
+        )
+
+        parser.add_argument(
             "--fleet-actions",
             action="store_true",
             help="also cordon and drain nodes, and write node pools, when two people agree on it",
@@ -72,6 +80,7 @@ class Command(BaseCommand):
             name=options["name"],
             team_namespaces=namespaces,
             gateway_namespaces=self._gateways(options["gateway_namespaces"]),
+            exporter_namespaces=options["gpu_metrics_namespaces"],
             has_fleet_actions=options["fleet_actions"],
             device_plugin_config=self._device_plugin_config(options),
         )

@@ -6,5 +6,11 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="workload", name="ends_at", field=models.DateTimeField(null=True)
-        )
+        ),
+        migrations.AddField(
+            model_name="node", name="xids", field=models.JSONField(default=list)
+        ),
+        migrations.AddField(
+            model_name="node", name="xids_read_at", field=models.DateTimeField(null=True)
+        ),
     ]
