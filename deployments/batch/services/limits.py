@@ -89,7 +89,7 @@ def require_quota(team: Team, settings: BatchSettings, *, without: BatchJob | No
     running, job_id = quotas.list_running(team), without.pk if without else None
     committed = quotas.committed_gpus(team, running, without_job_id=job_id)
     waiting = _waiting(team, without).values_list("pods", flat=True)
-    committed += sum(int(pods["workers"]) for pods in waiting)
+    committed += sum(int(pods.get("workers", 1)) for pods in waiting)
     left = max(0, team.quota_gpus - committed)
     if settings.workers > left:
         problem = (

@@ -77,11 +77,11 @@ def start(
 
 
 def get(*, actor: User, upload_id: int) -> BatchUpload:
-    """To send: only who started it does."""
-    rows = BatchUpload.objects.select_related("team").filter(pk=upload_id, created_by=actor)
+    """Anyone who may request a job of the team goes on with it."""
+    rows = BatchUpload.objects.select_related("team").filter(pk=upload_id)
     upload = rows.filter(team__in=policy.visible_teams(actor), expires_at__gt=clock.now()).first()
     if upload is None:
-        raise NotFound(f"There is no upload {upload_id} of yours, or it has expired.")
+        raise NotFound(f"There is no upload {upload_id} of your teams, or it has expired.")
     policy.require(actor, Action.REQUEST_CHANGE, upload.team)
     return upload
 

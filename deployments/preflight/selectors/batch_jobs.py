@@ -29,7 +29,7 @@ def held(team: Team, *, at: datetime, without_job_id: int | None = None) -> Held
     for state, pods, limit, deadline in rows.order_by().values_list(
         "state", "pods", "cost_limit_amount", "deadline_at"
     ):
-        gpus += int(pods["workers"])
+        gpus += int(pods.get("workers", 1))
         if limit is None:
             is_known = False
         elif state == BatchJob.STOPPING:
@@ -38,5 +38,5 @@ def held(team: Team, *, at: datetime, without_job_id: int | None = None) -> Held
         elif state == BatchJob.PLANNING:
             left += limit
         elif deadline is not None:
-            left += min(limit, limit / int(pods["hours"]) * hours_until(deadline, at))
+            left += min(limit, limit / int(pods.get("hours", 1)) * hours_until(deadline, at))
     return HeldByJobs(gpus, left.quantize(_CENT) if is_known else None)

@@ -90,13 +90,14 @@ def test_what_cannot_be_rows_is_refused_by_name(bench: Bench) -> None:
     assert name.count("/") == 4
 
 
-def test_only_who_started_it_sends_it(bench: Bench) -> None:
+def test_who_may_request_a_job_of_the_team_sends_its_rows(bench: Bench) -> None:
     people = bench.world
     upload = uploads.start(actor=people.member, team_slug="vision", filename="a.csv", size_bytes=1)
-    for actor in (people.lead, people.viewer, people.stranger):
+    for actor, error in ((people.viewer, Forbidden), (people.stranger, NotFound)):
         for run in (uploads.get, uploads.stored_parts, uploads.complete):
-            with pytest.raises(NotFound):
+            with pytest.raises(error):
                 run(actor=actor, upload_id=upload.pk)
+    assert uploads.get(actor=people.lead, upload_id=upload.pk) == upload
     with pytest.raises(Forbidden):
         uploads.start(actor=people.viewer, team_slug="vision", filename="a.csv", size_bytes=1)
     with pytest.raises(NotFound):

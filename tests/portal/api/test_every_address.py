@@ -85,6 +85,8 @@ ADMINS = {
 }
 # Reading these is part of changing something.
 UPLOADERS = {
+    "get batch-uploads/{upload_id}/files",
+    "get batch-uploads/{upload_id}/parts",
     "get versions/{version_id}/parts",
     "get mlflow-servers/{server}/models",
     "get mlflow-servers/{server}/versions",
@@ -226,6 +228,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "post signing-rules": {"name": "two", "environments": ["staging"]},
     "post batch-jobs": _BATCH_JOB,
     "post batch-jobs/check": _BATCH_JOB,
+    "post batch-uploads": {"team": "vision", "filename": "more.csv", "size_bytes": 10},
+    "post batch-uploads/{upload_id}/parts": {"numbers": [1]},
     "put teams/{slug}/load-tests": {"cluster": ""},
     "put teams/{slug}/rollout-limit": {"percent": 25},
     "post deployments/{deployment_id}/rollout-figures": {"steps": STEPS},

@@ -188,7 +188,7 @@ def test_the_names_that_rules_and_dashboards_are_held_against(offered: Any, worl
 
 
 def test_jobs_actions_and_office_hours_are_counted_and_the_oldest_request_has_its_age(
-    world: World,
+    world: World, offered: Any
 ) -> None:
     at = clock.now()
     version, member = world.version1, world.member
