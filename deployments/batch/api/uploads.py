@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django.urls import URLPattern, path
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,12 +14,12 @@ from rest_framework.views import APIView
 from deployments.batch.services import uploads
 from deployments.models import BatchUpload
 from deployments.registry.api.upload_serializers import (
-    ArtifactFileSerializer,
     PartsSerializer,
     PartUrlSerializer,
     SignPartsSerializer,
 )
 from deployments.registry.api.uploads import REFUSALS
+from deployments.registry.services import file_uploads
 from portal.api.actions import action
 from portal.api.base_serializer import Serializer
 from portal.api.requests import actor_of, read_body
@@ -55,13 +55,22 @@ class BatchUploadSerializer(Serializer):
         return bool(upload.s3_version_id)
 
 
-class BatchFileSerializer(ArtifactFileSerializer):
-    """As a file of a version, without its digest."""
+class BatchFileSerializer(Serializer):
+    """What the browser reads of a file of a version too."""
 
-    sha256 = None
-    s3_version_id = None
+    path = serializers.CharField()
+    size_bytes = serializers.IntegerField()
+    part_size = serializers.IntegerField(
+        source="part_size_bytes", help_text="bytes of every part except the last"
+    )
+    part_count = serializers.SerializerMethodField()
+    state = serializers.SerializerMethodField()
 
-    def get_state(self, file: Any) -> str:
+    def get_part_count(self, file: BatchUpload) -> int:
+        return file_uploads.plan_of(file).count
+
+    @extend_schema_field(serializers.ChoiceField(choices=("waiting", "sending", "stored")))
+    def get_state(self, file: BatchUpload) -> str:
         if file.s3_version_id:
             return "stored"
         return "sending" if file.upload_id else "waiting"

@@ -23,7 +23,9 @@ class HeldByJobs:
 
 def held(team: Team, *, at: datetime, without_job_id: int | None = None) -> HeldByJobs:
     """By jobs that run, or start without a further decision. A job that waits for approval holds nothing."""
-    rows = BatchJob.objects.filter(team=team, state__in=BatchJob.HOLDING).exclude(pk=without_job_id)
+    rows = BatchJob.objects.filter(team=team, state__in=BatchJob.HOLDING)
+    if without_job_id is not None:
+        rows = rows.exclude(pk=without_job_id)
     gpus, left = 0, Decimal(0)
     is_known = True
     for state, pods, limit, deadline in rows.order_by().values_list(

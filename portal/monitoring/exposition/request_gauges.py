@@ -32,8 +32,8 @@ def collect() -> Iterator[Metric]:
     fleet = GaugeMetricFamily(
         "slipway_fleet_actions", "Fleet actions that have not ended.", labels=["state"]
     )
-    for state, count in actions.count_open().items():
-        fleet.add_metric([state], count)
+    for name, count in actions.count_open().items():
+        fleet.add_metric([name], count)
     yield fleet
     hours = GaugeMetricFamily(
         "slipway_scheduled_pools", "Node pools and groups with office hours.", labels=["state"]

@@ -155,5 +155,7 @@ def test_its_workload_ends_at_the_deadline(bench: Bench) -> None:
     bench.put_rows(1)
     job = bench.running(hours=2)
     workload = Workload.objects.get()
+    assert workload.ends_at is not None
+    assert job.started_at is not None
     assert workload.ends_at == job.deadline_at
     assert workload.ends_at - job.started_at == timedelta(hours=2, minutes=10)
