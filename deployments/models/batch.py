@@ -93,7 +93,7 @@ class BatchChunk(models.Model):
     # The number of its first row among all rows, from 1.
     first_row = models.BigIntegerField()
     # Of a CSV file: the line in which it starts, from 1; 0: JSON lines.
-    first_line = models.BigIntegerField(default=0)
+    first_line = models.BigIntegerField(default=0, db_default=0)
     done_at = models.DateTimeField(null=True)
     failed_rows = models.PositiveIntegerField(default=0)
 

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
             model_name="workload", name="ends_at", field=models.DateTimeField(null=True)
         ),
         migrations.AddField(
-            model_name="node", name="xids", field=models.JSONField(default=list)
+            model_name="node", name="xids", field=models.JSONField(null=True)
         ),
         migrations.AddField(
             model_name="node", name="xids_read_at", field=models.DateTimeField(null=True)

@@ -74,8 +74,9 @@ class Node(models.Model):
     # fleet.observation.domain.node_health: Condition and Taint, lists.
     conditions = models.JSONField(default=list)
     taints = models.JSONField(default=list)
-    # fleet.observation.domain.gpu_errors: the last XID of each GPU that had one, and when dcgm-exporter was last read.
-    xids = models.JSONField(default=list)
+    # fleet.observation.domain.gpu_errors: the last XID of each GPU that had one, and when dcgm-exporter was last read;
+    # null: never.
+    xids = models.JSONField(null=True)
     xids_read_at = models.DateTimeField(null=True)
     is_ready = models.BooleanField(default=False)
     is_schedulable = models.BooleanField(default=True)

@@ -60,7 +60,8 @@ class BatchForm(ServiceForm):
         """The cluster and the settings of the pods as typed so far, or None where one of them is not valid."""
         if not self.is_bound:
             values = {name: self.fields[name].initial for name in _OTHERS}
-            values["gpus"] = next((value for value, _ in self.fields["gpus"].choices), "")  # type: ignore[attr-defined]
+            gpus: Any = self.fields["gpus"]
+            values["gpus"] = next((value for value, _ in gpus.choices), "")
         else:
             self.is_valid()
             values = self.cleaned_data

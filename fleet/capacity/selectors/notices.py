@@ -73,7 +73,7 @@ def list_nodes(*, cluster_id: int | None = None) -> list[NoticedNode]:
         may_have |= Q(taints__icontains=f'"{key}"')
     for mark in node_notices.CONDITION_MARKS:
         may_have |= Q(conditions__icontains=mark)
-    may_have |= ~Q(xids=[])
+    may_have |= Q(xids__isnull=False) & ~Q(xids=[])
     rows = Node.objects.filter(may_have, gone_at=None, gpu_count__gt=0)
     if cluster_id is not None:
         rows = rows.filter(cluster_id=cluster_id)

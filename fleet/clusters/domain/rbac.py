@@ -161,13 +161,9 @@ _IN_TEAMS: tuple[Permission, ...] = (
 )
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
 # In the namespaces of the gateway's proxies only. Without it lost requests are not counted there.
-_AT_GATEWAYS: tuple[Permission, ...] = (
-    Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
-)
+_AT_GATEWAYS = Permission("", "pods/proxy", ("get",), "counting requests that never come back")
 # In the namespaces of dcgm-exporter only, where no Prometheus has its metrics.
-_AT_EXPORTERS: tuple[Permission, ...] = (
-    Permission("", "pods/proxy", ("get",), "reading errors of GPUs"),
-)
+_AT_EXPORTERS = Permission("", "pods/proxy", ("get",), "reading errors of GPUs")
 # Only where people may change nodes by request (`manage.py cluster_rbac --fleet-actions`).
 FLEET_ACTIONS: tuple[Permission, ...] = (
     _cluster("", "nodes", ("get", "patch"), "cordoning and uncordoning nodes"),
@@ -212,12 +208,12 @@ def manifests(
     made = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
     for namespace in team_namespaces:
         made += [_role(name, namespace, per_team), _binding(name, namespace, account)]
-    for suffix, namespaces, permissions in (
+    for suffix, namespaces, permission in (
         ("gateway", gateway_namespaces, _AT_GATEWAYS),
         ("gpu-metrics", exporter_namespaces, _AT_EXPORTERS),
     ):
         for namespace in namespaces:
-            made += [_role(f"{name}-{suffix}", namespace, permissions)]
+            made += [_role(f"{name}-{suffix}", namespace, [permission])]
             made += [_binding(f"{name}-{suffix}", namespace, account)]
     return [*made, *fleet]
 

@@ -41,6 +41,20 @@ class Command(BaseCommand):
             action="store_true",
             help="grant write access in every namespace, including system namespaces",
         )
+        self._add_metrics(parser)
+        parser.add_argument(
+            "--fleet-actions",
+            action="store_true",
+            help="also cordon and drain nodes, and write node pools, when two people agree on it",
+        )
+
+        parser.add_argument(
+            "--device-plugin-config",
+            metavar="NAMESPACE/NAME",
+            help="with --fleet-actions: also read this ConfigMap of NVIDIA's device plugin",
+        )
+
+    def _add_metrics(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--gateway-namespaces",
             nargs="*",
@@ -54,18 +68,6 @@ class Command(BaseCommand):
             default=[],
             metavar="NAMESPACE",
             help="read the metrics of dcgm-exporter in these, for clusters whose Prometheus does not have them",
-        )
-
-        parser.add_argument(
-            "--fleet-actions",
-            action="store_true",
-            help="also cordon and drain nodes, and write node pools, when two people agree on it",
-        )
-
-        parser.add_argument(
-            "--device-plugin-config",
-            metavar="NAMESPACE/NAME",
-            help="with --fleet-actions: also read this ConfigMap of NVIDIA's device plugin",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

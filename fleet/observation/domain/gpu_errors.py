@@ -48,9 +48,9 @@ class GpuError:
         return {"gpu": self.gpu, "uuid": self.uuid, "xid": self.xid, "since": self.since}
 
 
-def read(rows: Iterable[Mapping[str, Any]]) -> tuple[GpuError, ...]:
+def read(rows: Iterable[Mapping[str, Any]] | None) -> tuple[GpuError, ...]:
     """Of the column `xids` of a node."""
-    return tuple(GpuError(**row) for row in rows)
+    return tuple(GpuError(**row) for row in rows or ())
 
 
 def with_since(
