@@ -152,6 +152,7 @@ _batch: list[URLPattern] = [
     path("batch", batch.list_page, name="batch-jobs"),
     path("batch/new", batch.new_job, name="new-batch-job"),
     path("batch/<slug:team>/<slug:name>", batch.job_page, name="batch-job"),
+    path("batch/<slug:team>/<slug:name>/parts/<int:number>", batch.part, name="batch-part"),
 ]
 
 urlpatterns = [*_registry, *_deployments, *_advice, *_batch]

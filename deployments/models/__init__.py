@@ -3,7 +3,7 @@ from deployments.models.alerts import Alert
 from deployments.models.approvals import ApprovalRule
 from deployments.models.attestations import Attestation, SigningRule, TrustedSigner
 from deployments.models.auto_promotion import RolloutLimit
-from deployments.models.batch import BatchChunk, BatchJob
+from deployments.models.batch import BatchChunk, BatchJob, BatchUpload
 from deployments.models.callers import CallerKey, Consumer
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
@@ -39,6 +39,7 @@ __all__ = [
     "Attestation",
     "BatchChunk",
     "BatchJob",
+    "BatchUpload",
     "CallerKey",
     "ChangeRequest",
     "Consumer",

@@ -40,7 +40,7 @@ class BatchForm(ServiceForm):
     model_version = forms.ChoiceField(label="Model version")
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="A file of JSON lines, or a prefix that ends with /. Each line is one inference request.",
+        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /. Each row is one request.",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
@@ -77,11 +77,26 @@ class BatchForm(ServiceForm):
             self.fields[name] = _field(name)
 
     @property
+    def workers(self) -> tuple[str, dict[str, Any]] | None:
+        """The cluster and the settings of the pods as typed so far, or None where one of them is not valid."""
+        if not self.is_bound:
+            values = {name: self.fields[name].initial for name in _OTHERS}
+            gpus: Any = self.fields["gpus"]
+            values["gpus"] = next((value for value, _ in gpus.choices), "")
+        else:
+            self.is_valid()
+            values = self.cleaned_data
+        if not values.get("gpus") or any(values.get(name) is None for name in _OTHERS):
+            return None
+        cluster, instance_type, gpu_resource = values["gpus"].split(" ")
+        pods = {name: values[name] for name in _OTHERS}
+        return cluster, {**pods, "instance_type": instance_type, "gpu_resource": gpu_resource}
+
+    @property
     def draft(self) -> BatchDraft:
         data = self.cleaned_data
         model, _, number = data["model_version"].rpartition(":")
-        cluster, instance_type, gpu_resource = data["gpus"].split(" ")
-        pods = {name: data[name] for name in _OTHERS}
+        cluster, pods = self.workers or ("", {})
         return BatchDraft(
             name=data["name"],
             model=model,
@@ -89,7 +104,7 @@ class BatchForm(ServiceForm):
             cluster=cluster,
             input=data["input"],
             output=data["output"],
-            pods={**pods, "instance_type": instance_type, "gpu_resource": gpu_resource},
+            pods=pods,
         )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from deployments.preflight.domain.checks import Check, Cost
+from deployments.preflight.selectors import batch_jobs
 from deployments.preflight.selectors.quotas import RunningRevision
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
@@ -62,6 +63,7 @@ def estimate_cost(
     share = find_gpu_share(offered, spec)
     each = share.usd_per_hour_amount if share else None
     at, spend = clock.now(), costs.spent_this_month(team_slug=team.slug)
+    of_jobs = batch_jobs.held(team, at=at).left_amount
     spent = spend.total_amount.quantize(_CENT)
     replaced_id = replaces.deployment_id if replaces else None
     own = [revision for revision in running if revision.deployment_id == replaced_id]
@@ -85,7 +87,7 @@ def estimate_cost(
         month_max=_per_month(maximum),
         budget=team.monthly_budget_amount or None,
         spent=spent,
-        forecast=_forecast(spent, _add(others, minimum), overlap, replaces, at),
+        forecast=_add(_forecast(spent, _add(others, minimum), overlap, replaces, at), of_jobs),
         price_source=_price_source(share),
         team_month_min=_per_month(_add(others, minimum)),
         team_month_max=_per_month(_add(others, maximum)),

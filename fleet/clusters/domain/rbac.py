@@ -167,9 +167,9 @@ _IN_TEAMS: tuple[Permission, ...] = (
 )
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
 # In the namespaces of the gateway's proxies only. Without it lost requests are not counted there.
-_AT_GATEWAYS: tuple[Permission, ...] = (
-    Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
-)
+_AT_GATEWAYS = Permission("", "pods/proxy", ("get",), "counting requests that never come back")
+# In the namespaces of dcgm-exporter only, where no Prometheus has its metrics.
+_AT_EXPORTERS = Permission("", "pods/proxy", ("get",), "reading errors of GPUs")
 # Only where people may change nodes by request (`manage.py cluster_rbac --fleet-actions`).
 FLEET_ACTIONS: tuple[Permission, ...] = (
     _cluster("", "nodes", ("get", "patch"), "cordoning and uncordoning nodes"),
@@ -190,11 +190,12 @@ def manifests(
     name: str = "slipway",
     team_namespaces: Sequence[str] = (),
     gateway_namespaces: Sequence[str] = (),
+    exporter_namespaces: Sequence[str] = (),
     has_fleet_actions: bool = False,
     device_plugin_config: tuple[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """ClusterRole and binding; with `team_namespaces`, write access is granted only in those, and the
-    gateway's proxies are read in `gateway_namespaces`. Fleet actions have a role of their own; with
+    gateway's proxies are read in `gateway_namespaces`, dcgm-exporter in `exporter_namespaces`. Fleet actions have a role of their own; with
     `device_plugin_config`, a namespace and a name, they may read that ConfigMap.
 
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
@@ -213,10 +214,13 @@ def manifests(
     made = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
     for namespace in team_namespaces:
         made += [_role(name, namespace, per_team), _binding(name, namespace, account)]
-    for namespace in gateway_namespaces:
-        at_gateway = f"{name}-gateway"
-        made += [_role(at_gateway, namespace, _AT_GATEWAYS)]
-        made += [_binding(at_gateway, namespace, account)]
+    for suffix, namespaces, permission in (
+        ("gateway", gateway_namespaces, _AT_GATEWAYS),
+        ("gpu-metrics", exporter_namespaces, _AT_EXPORTERS),
+    ):
+        for namespace in namespaces:
+            made += [_role(f"{name}-{suffix}", namespace, [permission])]
+            made += [_binding(f"{name}-{suffix}", namespace, account)]
     return [*made, *fleet]
 
 

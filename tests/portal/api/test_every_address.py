@@ -85,6 +85,8 @@ ADMINS = {
 }
 # Reading these is part of changing something.
 UPLOADERS = {
+    "get batch-uploads/{upload_id}/files",
+    "get batch-uploads/{upload_id}/parts",
     "get versions/{version_id}/parts",
     "get mlflow-servers/{server}/models",
     "get mlflow-servers/{server}/versions",
@@ -105,6 +107,17 @@ NODES = {
 }
 PIPELINE = {"team": "vision", "cluster_id": "cluster_id", "name": "other", **NODES}
 # What a member could send, so that a refusal is about the actor and not the body.
+_BATCH_JOB = {
+    "team": "vision",
+    "name": "another",
+    "model": "detector",
+    "version": 1,
+    "cluster": "eks-test",
+    "input": "batch_input",
+    "output": "batch_output",
+    "instance_type": "g5.xlarge",
+    "capacity": "on-demand",
+}
 BODIES: dict[str, dict[str, Any]] = {
     "post advice/{item_id}/snooze": {"days": 7},
     "post advice/{item_id}/dismiss": {"reason": "tried"},
@@ -213,17 +226,10 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "post trusted-signers": {"name": "two", "pem": _PEM},
     "post signing-rules": {"name": "two", "environments": ["staging"]},
-    "post batch-jobs": {
-        "team": "vision",
-        "name": "another",
-        "model": "detector",
-        "version": 1,
-        "cluster": "eks-test",
-        "input": "batch_input",
-        "output": "batch_output",
-        "instance_type": "g5.xlarge",
-        "capacity": "on-demand",
-    },
+    "post batch-jobs": _BATCH_JOB,
+    "post batch-jobs/check": _BATCH_JOB,
+    "post batch-uploads": {"team": "vision", "filename": "more.csv", "size_bytes": 10},
+    "post batch-uploads/{upload_id}/parts": {"numbers": [1]},
     "put teams/{slug}/load-tests": {"cluster": ""},
     "put teams/{slug}/rollout-limit": {"percent": 25},
     "post deployments/{deployment_id}/rollout-figures": {"steps": STEPS},

@@ -211,6 +211,7 @@ DEPLOYMENTS: Final = (
     Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
     Row("GET batch/new", f"stranger {MEMBERS}"),
     Row("POST batch/new", f"stranger {MEMBERS}", ok=422, body={"name": "x"}),
+    Row(f"GET {_BATCH}/parts/<int:number>", TEAM, ok=404, named={"number": 1}),
     Row(f"POST {_BATCH}", MEMBERS, ok=302, body={"decision": "cancel"}),
     # It serves in production, the last environment.
     Row(f"GET {_DEPLOYMENT}/promote", MEMBERS, ok=409),

@@ -1,4 +1,4 @@
-"""deploy, canary, promote-environment, approve."""
+"""deploy, canary, promote-environment, approvals, approve."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_deploy(commands)
     _add_canary(commands)
     _add_promote(commands)
+    command = commands.add_parser("approvals", help="list requests that wait for you")
+    command.add_argument("--team", default="", help="default: all of yours")
+    command.set_defaults(run=list_waiting)
     command = commands.add_parser("approve", help="approve a change request")
     command.add_argument("change", type=int, help="its number")
     command.add_argument("--comment", default="")
@@ -116,6 +119,12 @@ def promote(context: Context, options: argparse.Namespace) -> int:
         return _show_promotion(context, client.deployments.promotion(deployment.id))
     change = client.deployments.promote(deployment.id, name=options.name, comment=options.comment)
     return _finish(context, options, change)
+
+
+def list_waiting(context: Context, options: argparse.Namespace) -> None:
+    found = context.client.changes.waiting(team=options.team)
+    rows = [(row.kind, str(row.id), row.title, row.detail, row.requester) for row in found]
+    context.table(found, ("kind", "id", "request", "detail", "requester"), rows)
 
 
 def approve(context: Context, options: argparse.Namespace) -> None:
