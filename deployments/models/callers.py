@@ -31,6 +31,27 @@ class Consumer(models.Model):
         return f"{self.team.slug}/{self.name}"
 
 
+class SigningKey(models.Model):
+    """Signs the keys of callers where the gateway checks signatures. Its public half is published while a key
+    that it signed is open.
+    """
+
+    kid = models.CharField(max_length=43, unique=True)
+    # What the tokens name as their issuer, and the gateways expect.
+    issuer = models.CharField(max_length=200)
+    public_jwk = models.JSONField()
+    # The encrypted private half; erased when the next one takes over.
+    sealed = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.kid
+
+
 class CallerKey(models.Model):
     """A consumer's key for one deployment. It works until `ends_at`, or until `ended_at` if that came
     first.
@@ -38,11 +59,13 @@ class CallerKey(models.Model):
 
     consumer = models.ForeignKey(Consumer, on_delete=models.PROTECT, related_name="keys")
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="caller_keys")
-    # The first characters, by which people tell keys apart.
+    # What people tell keys apart by: the first characters, of a signed key the last.
     prefix = models.CharField(max_length=12)
     sha256 = models.CharField(max_length=64, unique=True)
     # Encrypted for the gateway, which needs the key itself; erased when the key ends.
     sealed = models.TextField(blank=True, default="")
+    # Null: a random text, which the gateway compares; else a signed token, which it verifies.
+    signing_key = models.ForeignKey(SigningKey, null=True, on_delete=models.PROTECT)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
     ends_at = models.DateTimeField()
@@ -63,7 +86,12 @@ class CallerKey(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.prefix}… of {self.consumer.name}"
+        return f"{self.hint} of {self.consumer.name}"
+
+    @property
+    def hint(self) -> str:
+        """`slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters are those of all."""
+        return self.prefix if self.prefix.startswith("…") else f"{self.prefix}…"
 
     @property
     def client(self) -> str:

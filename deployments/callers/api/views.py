@@ -13,7 +13,8 @@ from rest_framework.views import APIView
 
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.services import keys
-from deployments.callers.services.keys import KeyDraft, NewKey
+from deployments.callers.services.issuing import NewKey
+from deployments.callers.services.keys import KeyDraft
 from deployments.models import CallerKey
 from deployments.states import ConsumerKind
 from portal.api.base_serializer import Serializer, choice_of
@@ -29,7 +30,10 @@ class CallerKeySerializer(Serializer):
     caller = serializers.CharField(source="row.consumer.name")
     kind = choice_of(ConsumerKind, source="row.consumer.kind")
     contact = serializers.CharField(source="row.consumer.contact")
-    prefix = serializers.CharField(source="row.prefix", help_text="first characters of the key")
+    prefix = serializers.CharField(
+        source="row.prefix",
+        help_text="by which people tell keys apart: the first characters of the key, or of a signed one the last",
+    )
     state = serializers.ChoiceField(
         choices=["active", "ending", "expired", "revoked"],
         help_text="ending: replaced by another key, and still accepted until ends_at",

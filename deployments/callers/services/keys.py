@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -12,7 +10,8 @@ from typing import Any, Final
 from django.db import transaction
 
 from deployments import audit_actions
-from deployments.callers.selectors.keys import SEALED
+from deployments.callers.services import issuing
+from deployments.callers.services.issuing import NewKey
 from deployments.models import CallerKey, Consumer, Deployment
 from deployments.serving.selectors import deployments
 from deployments.serving.services import desired_state, timeline
@@ -22,7 +21,7 @@ from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Action, Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
-from portal.core import clock, sealing
+from portal.core import clock
 from portal.core.errors import Conflict, Invalid, NotFound
 
 DEFAULT_DAYS: Final = 90
@@ -32,7 +31,6 @@ MAX_OVERLAP_HOURS: Final = 30 * 24
 # A Secret holds a mebibyte at most; more callers than this are one service of many.
 MOST_KEYS: Final = 500
 MAX_REQUESTS_PER_MINUTE: Final = 1_000_000
-_PREFIX: Final = "slc_"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _BATCH: Final = 200
 
@@ -51,14 +49,6 @@ class KeyDraft:
     requests_per_minute: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """`plain` is shown once and stored nowhere in the clear."""
-
-    row: CallerKey
-    plain: str
-
-
 def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
     deployment = _changeable(actor, deployment_id)
     _check_days(draft.days)
@@ -71,7 +61,9 @@ def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
                 f"{deployment} has {MOST_KEYS} keys. Revoke one first.", code="too_many_keys"
             )
         consumer = _consumer(actor, deployment, draft)
-        made = _issue(actor, deployment, consumer, draft.days, draft.requests_per_minute)
+        made = issuing.issue(
+            actor, deployment, consumer, days=draft.days, limit=draft.requests_per_minute
+        )
         _record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
     return made
 
@@ -103,7 +95,9 @@ def rotate(
         )
         if not changed:
             raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
-        made = _issue(actor, deployment, old.consumer, days, old.requests_per_minute)
+        made = issuing.issue(
+            actor, deployment, old.consumer, days=days, limit=old.requests_per_minute
+        )
         before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
         _record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)
     return made
@@ -225,25 +219,6 @@ def _check_limit(requests_per_minute: int | None) -> None:
         )
 
 
-def _issue(
-    actor: User, deployment: Deployment, consumer: Consumer, days: int, limit: int | None
-) -> NewKey:
-    """256 random bits need no salt and no slow hash."""
-    plain, at = _PREFIX + secrets.token_urlsafe(32), clock.now()
-    row = CallerKey.objects.create(
-        consumer=consumer,
-        deployment=deployment,
-        prefix=plain[:10],
-        sha256=hashlib.sha256(plain.encode()).hexdigest(),
-        sealed=sealing.seal(SEALED, plain),
-        requests_per_minute=limit,
-        created_by=actor,
-        created_at=at,
-        ends_at=at + timedelta(days=days),
-    )
-    return NewKey(row, plain)
-
-
 def _record(
     actor: Actor,
     action: AuditAction,
@@ -270,7 +245,7 @@ def _record(
     timeline.note(
         deployment=deployment,
         kind="caller key",
-        message=f"key {row.prefix}… of {consumer.name} {verb}",
+        message=f"key {row.hint} of {consumer.name} {verb}",
         actor=actor,
     )
     if not deployment.is_retired:

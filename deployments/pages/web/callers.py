@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.selectors import usage as caller_usage
 from deployments.callers.services import keys
-from deployments.callers.services.keys import NewKey
+from deployments.callers.services.issuing import NewKey
 from deployments.callers.web.forms import KeyForm, NewKeyForm
 from deployments.delivery.services import live_objects
 from deployments.manifests.domain.caller_keys import Refusal
@@ -42,7 +42,7 @@ def callers(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
         changed = key_form.run(lambda: _change_key(user, deployment, key_form))
         if isinstance(changed, CallerKey):
             done = "revoked" if changed.is_revoked else _limit_of(changed)
-            messages.success(request, f"Key {changed.prefix}… of {changed.consumer.name}: {done}.")
+            messages.success(request, f"Key {changed.hint} of {changed.consumer.name}: {done}.")
             return redirect("callers", team, name)
         made = changed
     elif request.method == "POST":

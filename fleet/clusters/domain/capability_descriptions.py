@@ -75,9 +75,10 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Use a gateway that supports the Gateway API feature HTTPRouteRequestPercentageMirror.",
     ),
     "caller-keys": FeatureDescription(
-        "API keys at the gateway",
+        "Keys at the gateway",
         "serving only callers with a key",
-        "Use Envoy Gateway 1.5 or newer for the Gateway that the cluster is registered with.",
+        "Use Envoy Gateway 1.5 or newer, or Istio 1.22 or newer, for the Gateway that the cluster is "
+        "registered with.",
     ),
     "model-routing": FeatureDescription(
         "Routing by model",

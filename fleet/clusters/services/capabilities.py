@@ -15,7 +15,13 @@ from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
-from fleet.clusters.services import api_server_probe, gateway_probe, kserve_probe, prometheus
+from fleet.clusters.services import (
+    api_server_probe,
+    gateway_probe,
+    key_check_probe,
+    kserve_probe,
+    prometheus,
+)
 from fleet.clusters.services.installed_versions import read_version
 from fleet.gpus.domain import shares
 from fleet.kube.domain import resource_types
@@ -58,6 +64,7 @@ _KEDAS_OWN = Feature(
 )
 _NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
 _NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
+_PEER_AUTHENTICATION = ("security.istio.io/v1", "PeerAuthentication")
 NODE_POOL = resource_types.NODE_POOL
 PROMETHEUS = ResourceType("monitoring.coreos.com/v1", "Prometheus", "prometheuses")
 
@@ -72,7 +79,7 @@ def probe(*, cluster_id: int) -> Capabilities:
         policy=ServingPolicy.from_json(cluster.serving).with_defaults(default_policy()),
         at=clock.now(),
         promql=prometheus.probe(cluster),
-    )
+    ).keeping_key_check(Capabilities.from_json(cluster.capabilities))
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=capabilities.to_json(), is_reachable=True, last_error=""
     )
@@ -100,6 +107,9 @@ def read_capabilities(
     groups = client.groups()
     for name, group in _GROUPS.items():
         features[name] = _group_feature(client, name, group, groups)
+    if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
+        # Its policies of gateways alone encrypt nothing between pods.
+        features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
     if features["keda"].is_there and features["external-metrics"].is_there:
         features["external-metrics"] = _KEDAS_OWN
     flags = kserve_probe.read_knative_flags(client, groups)
@@ -111,9 +121,8 @@ def read_capabilities(
     )
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
-    features["caller-keys"] = gateway_probe.read_keys(
-        client, gateway, features["gateway-api"], groups
-    )
+    key_check = key_check_probe.read(client, gateway, features["gateway-api"], groups)
+    features["caller-keys"] = key_check.feature
     features["model-routing"] = gateway_probe.read_model_routing(
         client, gateway, features["gateway-api"]
     )
@@ -133,8 +142,17 @@ def read_capabilities(
         prometheuses=_prometheuses(client, features["prometheus"]),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if is_local else {},
+        key_check=key_check.kind,
         engine_notes=_LOCAL_NOTES if is_local else {},
     )
+
+
+def _serves(client: KubeClient, kind: tuple[str, str]) -> bool:
+    try:
+        client.resource_type(*kind)
+    except ObjectNotFound:
+        return False
+    return True
 
 
 def _pod_proxy(client: KubeClient, policy: ServingPolicy, version: str) -> Feature:

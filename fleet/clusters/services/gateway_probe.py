@@ -15,11 +15,6 @@ from fleet.kube.gateways.kube_client import KubeClient
 
 GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
-# Controllers whose Gateways check API keys of SecurityPolicies: Envoy Gateway's, the embedded cluster's.
-_ENVOY_GATEWAY = "gateway.envoyproxy.io"
-_CHECKS_KEYS = frozenset(
-    {"gateway.envoyproxy.io/gatewayclass-controller", "slipway.dev/local-envoy"}
-)
 # The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
 # No feature of the Gateway API: the embedded cluster's gateway reports it.
@@ -107,35 +102,6 @@ def _read_supported(
             return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
         why = "" if feature in supported else f"{name} {why_not}"
         return Feature(is_there=not why, why=why)
-
-    return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
-
-
-def read_keys(
-    client: KubeClient,
-    gateway: tuple[str, str],
-    api: Feature,
-    groups: Mapping[str, list[str]],
-) -> Feature:
-    """Whether the Gateway follows SecurityPolicies: a policy that another controller ignores would leave
-    the address open.
-    """
-    if not api.is_there:
-        return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
-    if _ENVOY_GATEWAY not in groups:
-        return Feature(is_there=False, why="Envoy Gateway is not installed")
-
-    def check() -> Feature:
-        name = client.get(GATEWAY, *gateway)["spec"]["gatewayClassName"]
-        try:
-            gateway_class = client.get(GATEWAY_CLASS, None, name)
-        except ObjectNotFound:
-            return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
-        controller = gateway_class["spec"].get("controllerName", "")
-        if controller in _CHECKS_KEYS:
-            return Feature(is_there=True, version=groups[_ENVOY_GATEWAY][0])
-        why = f"GatewayClass {name} is controlled by {controller}, not by Envoy Gateway"
-        return Feature(is_there=False, why=why)
 
     return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
 

@@ -8,6 +8,7 @@ from fleet.localcluster.controllers import (
     api_keys,
     caller_counts,
     envoy_stats,
+    istio_policies,
     rate_limits,
     team_routes,
 )
@@ -17,6 +18,8 @@ from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.errors import JsonObject
 
 ROUTES_NAME = "slipway"
+# The folder of filters that change with policies of the Gateway.
+FILTERS = "filters"
 _TYPES = "type.googleapis.com/envoy"
 _HTTP_OPTIONS = f"{_TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = "1s"
@@ -99,7 +102,7 @@ def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port:
         "dynamic_resources": {"cds_config": _watch(directory, "clusters", "clusters.json")},
         "static_resources": {
             "listeners": [
-                _listener("gateway", gateway_port, routed),
+                _listener("gateway", gateway_port, routed, _discovered(directory)),
                 _listener("stats", stats_port, {"route_config": envoy_stats.route()}),
             ],
             "clusters": [envoy_stats.cluster(_address("127.0.0.1", admin_port))],
@@ -107,15 +110,31 @@ def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port:
     }
 
 
-def _listener(name: str, port: int, routes: JsonObject) -> JsonObject:
+def _discovered(directory: str) -> list[JsonObject]:
+    """Filters whose whole configuration changes with policies of the Gateway."""
+    return [
+        {
+            "name": name,
+            "config_discovery": {
+                "config_source": _watch(directory, FILTERS, f"{name}.json"),
+                "type_urls": [type_url],
+            },
+        }
+        for name, type_url in istio_policies.FILTERS.items()
+    ]
+
+
+def _listener(
+    name: str, port: int, routes: JsonObject, discovered: Sequence[JsonObject] = ()
+) -> JsonObject:
     return {
         "name": name,
         "address": _address("127.0.0.1", port),
-        "filter_chains": [{"filters": [_http_manager(name, routes)]}],
+        "filter_chains": [{"filters": [_http_manager(name, routes, discovered)]}],
     }
 
 
-def _http_manager(name: str, routes: JsonObject) -> JsonObject:
+def _http_manager(name: str, routes: JsonObject, discovered: Sequence[JsonObject]) -> JsonObject:
     network = f"{_TYPES}.extensions.filters.network.http_connection_manager.v3"
     router = f"{_TYPES}.extensions.filters.http.router.v3.Router"
     return {
@@ -129,6 +148,7 @@ def _http_manager(name: str, routes: JsonObject) -> JsonObject:
                 # Before the keys: those of the route that the model chose are checked.
                 team_routes.model_filter(),
                 api_keys.disabled_filter(),
+                *discovered,
                 team_routes.answer_filter(),
                 # After the keys: it counts by the caller that they name.
                 rate_limits.empty_filter(),

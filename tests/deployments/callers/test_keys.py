@@ -11,7 +11,8 @@ import pytest
 
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.services import keys
-from deployments.callers.services.keys import KeyDraft, NewKey
+from deployments.callers.services.issuing import NewKey
+from deployments.callers.services.keys import KeyDraft
 from deployments.models import CallerKey, Consumer, Deployment, Revision
 from deployments.spec.domain.serving_spec import Network
 from fleet.clusters.domain.capabilities import Capabilities, Feature
