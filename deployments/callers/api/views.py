@@ -56,6 +56,15 @@ _LIMIT: dict[str, Any] = {
 }
 
 
+_DAYS: dict[str, Any] = {
+    "allow_null": True,
+    "min_value": 1,
+    "max_value": keys.MAX_DAYS,
+    "help_text": f"how long the key lives: {keys.DEFAULT_DAYS} unless stated; the platform may allow fewer "
+    "than the maximum (SLIPWAY_TOKEN_MAX_DAYS)",
+}
+
+
 class NewCallerKeySerializer(CallerKeySerializer):
     key = serializers.CharField(help_text="shown once")
 
@@ -66,7 +75,7 @@ class CallerKeyDraftSerializer(Serializer):
     )
     kind = choice_of(ConsumerKind, default=ConsumerKind.SERVICE.value)
     contact = serializers.CharField(max_length=200, default="", allow_blank=True)
-    days = serializers.IntegerField(default=keys.DEFAULT_DAYS, min_value=1, max_value=keys.MAX_DAYS)
+    days = serializers.IntegerField(default=None, **_DAYS)
     requests_per_minute = serializers.IntegerField(default=None, **_LIMIT)
 
 
@@ -81,7 +90,7 @@ class KeyRotationSerializer(Serializer):
         max_value=keys.MAX_OVERLAP_HOURS,
         help_text="how long the old key still works",
     )
-    days = serializers.IntegerField(default=keys.DEFAULT_DAYS, min_value=1, max_value=keys.MAX_DAYS)
+    days = serializers.IntegerField(default=None, **_DAYS)
 
 
 class CallerKeysView(APIView):

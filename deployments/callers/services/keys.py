@@ -16,7 +16,7 @@ from deployments.models import CallerKey, Consumer, Deployment
 from deployments.serving.selectors import deployments
 from deployments.serving.services import desired_state, timeline
 from deployments.states import ConsumerKind
-from portal.accounts import policy
+from portal.accounts import policy, tokens
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Action, Actor
 from portal.audit import trail
@@ -39,20 +39,21 @@ _BATCH: Final = 200
 class KeyDraft:
     """A name that the team already has means the same caller, whose kind and contact stay.
 
-    `requests_per_minute`: more are answered 429 by the gateway; None is no limit.
+    `days` None is the default lifetime. `requests_per_minute`: more are answered 429 by the gateway; None is no
+    limit.
     """
 
     name: str
     kind: ConsumerKind = ConsumerKind.SERVICE
     contact: str = ""
-    days: int = DEFAULT_DAYS
+    days: int | None = None
     requests_per_minute: int | None = None
 
 
 def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
     deployment = _changeable(actor, deployment_id)
-    _check_days(draft.days)
-    _check_limit(draft.requests_per_minute)
+    days = _days(draft.days)
+    _check_limit(deployment, draft.requests_per_minute)
     with transaction.atomic():
         Deployment.objects.select_for_update().get(pk=deployment.pk)
         open_keys = CallerKey.objects.filter(deployment=deployment, ended_at=None)
@@ -62,7 +63,7 @@ def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
             )
         consumer = _consumer(actor, deployment, draft)
         made = issuing.issue(
-            actor, deployment, consumer, days=draft.days, limit=draft.requests_per_minute
+            actor, deployment, consumer, days=days, limit=draft.requests_per_minute
         )
         _record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
     return made
@@ -74,13 +75,13 @@ def rotate(
     deployment_id: int,
     key_id: int,
     overlap_hours: int = DEFAULT_OVERLAP_HOURS,
-    days: int = DEFAULT_DAYS,
+    days: int | None = None,
 ) -> NewKey:
     """A new key of the same caller with the same limit; the old one ends after the overlap, or when it
     would have.
     """
     deployment = _changeable(actor, deployment_id)
-    _check_days(days)
+    lifetime = _days(days)
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise Invalid(
             f"The overlap must be 0 to {MAX_OVERLAP_HOURS} hours.",
@@ -96,7 +97,7 @@ def rotate(
         if not changed:
             raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
         made = issuing.issue(
-            actor, deployment, old.consumer, days=days, limit=old.requests_per_minute
+            actor, deployment, old.consumer, days=lifetime, limit=old.requests_per_minute
         )
         before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
         _record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)
@@ -108,7 +109,7 @@ def set_limit(
 ) -> CallerKey:
     """None lifts the limit."""
     deployment = _changeable(actor, deployment_id)
-    _check_limit(requests_per_minute)
+    _check_limit(deployment, requests_per_minute)
     with transaction.atomic():
         row = _open_key(deployment, key_id, clock.now())
         before = {"requests_per_minute": row.requests_per_minute}
@@ -158,6 +159,10 @@ def end_expired() -> int:
     return ended
 
 
+def enforces_limits(deployment: Deployment) -> bool:
+    return not issuing.is_signed(deployment)
+
+
 def _changeable(actor: User, deployment_id: int, *, may_be_retired: bool = False) -> Deployment:
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.MANAGE_CALLERS, deployment)
@@ -203,14 +208,29 @@ def _consumer(actor: User, deployment: Deployment, draft: KeyDraft) -> Consumer:
     return row
 
 
-def _check_days(days: int) -> None:
-    if not 1 <= days <= MAX_DAYS:
+def max_days() -> int:
+    """The platform's maximum for tokens holds for the keys of callers too."""
+    return min(MAX_DAYS, tokens.max_days())
+
+
+def default_days() -> int:
+    return min(DEFAULT_DAYS, max_days())
+
+
+def _days(days: int | None) -> int:
+    chosen, most = default_days() if days is None else days, max_days()
+    if not 1 <= chosen <= most:
+        raise Invalid(f"The lifetime must be 1 to {most} days.", fields={"days": f"1 to {most}"})
+    return chosen
+
+
+def _check_limit(deployment: Deployment, requests_per_minute: int | None) -> None:
+    if requests_per_minute is not None and not enforces_limits(deployment):
         raise Invalid(
-            f"The lifetime must be 1 to {MAX_DAYS} days.", fields={"days": f"1 to {MAX_DAYS}"}
+            f"The gateway of {deployment.cluster.name} enforces no limits of keys: Istio has none for a "
+            "caller. Leave the limit empty.",
+            fields={"requests_per_minute": "not enforced by this gateway"},
         )
-
-
-def _check_limit(requests_per_minute: int | None) -> None:
     if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_REQUESTS_PER_MINUTE:
         allowed = f"1 to {MAX_REQUESTS_PER_MINUTE}"
         raise Invalid(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 
 from deployments.callers.services import keys
@@ -9,11 +11,28 @@ from deployments.callers.services.keys import KeyDraft
 from deployments.states import ConsumerKind
 from portal.ui.service_form import ServiceForm
 
-_DAYS = [(str(days), f"{days} days") for days in (7, 30, 90, 180, keys.MAX_DAYS)]
-_OVERLAPS = [("0", "now"), ("1", "in 1 hour"), ("24", "in 24 hours"), ("168", "in 7 days")]
+_OVERLAPS = [
+    ("0", "now"),
+    ("1", "in 1 hour"),
+    ("24", "in 24 hours"),
+    ("168", "in 7 days"),
+    (str(keys.MAX_OVERLAP_HOURS), "in 30 days"),
+]
 
 
-class NewKeyForm(ServiceForm):
+class _WithLifetime(ServiceForm):
+    """The platform's maximum is a setting, so it is read for each form."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        days = self.fields["days"]
+        assert isinstance(days, forms.IntegerField)
+        days.max_value, days.initial = keys.max_days(), keys.default_days()
+        days.widget.attrs |= {"min": 1, "max": keys.max_days()}
+        days.help_text = f"1 to {keys.max_days()}. The key stops working then."
+
+
+class NewKeyForm(_WithLifetime):
     name = forms.CharField(
         max_length=40,
         label="Caller",
@@ -28,7 +47,7 @@ class NewKeyForm(ServiceForm):
         label="Contact",
         help_text="Whom to ask before the key ends. Needed for a new caller.",
     )
-    days = forms.ChoiceField(choices=_DAYS, initial=str(keys.DEFAULT_DAYS), label="Valid for")
+    days = forms.IntegerField(label="Valid for (days)")
 
     requests_per_minute = forms.IntegerField(
         required=False,
@@ -44,12 +63,12 @@ class NewKeyForm(ServiceForm):
             name=data["name"],
             kind=ConsumerKind(data["kind"]),
             contact=data["contact"],
-            days=int(data["days"]),
+            days=data["days"],
             requests_per_minute=data["requests_per_minute"],
         )
 
 
-class KeyForm(ServiceForm):
+class KeyForm(_WithLifetime):
     """What to do with one key."""
 
     action = forms.ChoiceField(
@@ -59,6 +78,8 @@ class KeyForm(ServiceForm):
     overlap_hours = forms.ChoiceField(
         choices=_OVERLAPS, initial=str(keys.DEFAULT_OVERLAP_HOURS), required=False
     )
+    # Of the new key.
+    days = forms.IntegerField(required=False)
 
     requests_per_minute = forms.IntegerField(
         required=False, min_value=1, max_value=keys.MAX_REQUESTS_PER_MINUTE, label="Limit"

@@ -68,7 +68,7 @@ def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey 
         return keys.revoke(**key)
     if data["action"] == "limit":
         return keys.set_limit(**key, requests_per_minute=data["requests_per_minute"])
-    return keys.rotate(**key, overlap_hours=form.overlap())
+    return keys.rotate(**key, overlap_hours=form.overlap(), days=data["days"])
 
 
 def _gateway_report(deployment: Deployment) -> tuple[list[Refusal], str]:
@@ -116,6 +116,7 @@ def _show(
         and policy.is_allowed(user, Action.MANAGE_CALLERS, deployment),
         "form": NewKeyForm() if made is not None else new_form,
         "key_form": KeyForm(),
+        "enforces_limits": keys.enforces_limits(deployment),
         "errors": [] if posted is new_form else [e for es in posted.errors.values() for e in es],
         "made": made,
         "usage": caller_usage.this_month(deployment),

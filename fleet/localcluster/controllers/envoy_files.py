@@ -6,7 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import envoy_config, istio_policies, processes
+from fleet.localcluster.controllers import (
+    envoy_bootstrap,
+    envoy_config,
+    istio_policies,
+    processes,
+)
 from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.controllers.istio_policies import OPEN_GATEWAY, GatewayAccess
 from fleet.localcluster.errors import JsonObject
@@ -26,7 +31,7 @@ class EnvoyFiles:
     def __init__(self, directory: Path, gateway_port: int) -> None:
         self._directory = directory
         self._live = directory / "live"
-        for folder in ("clusters", "routes", "endpoints", envoy_config.FILTERS):
+        for folder in ("clusters", "routes", "endpoints", envoy_bootstrap.FILTERS):
             (self._live / folder).mkdir(parents=True, exist_ok=True)
         self._needed_until: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
@@ -63,7 +68,7 @@ class EnvoyFiles:
             path.stem: monotonic() + _KEEP_SECONDS for path in self._endpoint_paths()
         }
         self._added_at = {name: monotonic() for name in self._needed_until}
-        started = envoy_config.bootstrap(
+        started = envoy_bootstrap.bootstrap(
             directory=str(self._live.resolve()),
             gateway_port=gateway_port,
             admin_port=self.admin_port,
@@ -77,7 +82,7 @@ class EnvoyFiles:
             _write(path, filters)
 
     def _filters(self, access: GatewayAccess) -> list[tuple[Path, JsonObject]]:
-        folder = self._live / envoy_config.FILTERS
+        folder = self._live / envoy_bootstrap.FILTERS
         return [
             (folder / f"{name}.json", content)
             for name, content in istio_policies.filters(access).items()

@@ -223,7 +223,7 @@ def test_the_ports_of_the_administration_differ_from_the_gateway_port(
 
 
 def test_only_metrics_of_the_administration_are_offered_to_pods_of_the_cluster() -> None:
-    started = envoy_config.bootstrap(
+    started = envoy_bootstrap.bootstrap(
         directory="/d", gateway_port=80, admin_port=9901, stats_port=19001
     )
 
