@@ -71,6 +71,11 @@ class CallerKey(models.Model):
     ends_at = models.DateTimeField()
     # Null: the gateway counts nothing for it.
     requests_per_minute = models.PositiveIntegerField(null=True)
+    # Null: no limit.
+    tokens_per_minute = models.PositiveIntegerField(null=True)
+    tokens_per_day = models.PositiveBigIntegerField(null=True)
+    # It used too many tokens: the gateway answers 429 until then.
+    paused_until = models.DateTimeField(null=True)
     rotated_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     is_revoked = models.BooleanField(default=False)
@@ -82,7 +87,12 @@ class CallerKey(models.Model):
                 fields=["ends_at"],
                 condition=models.Q(ended_at__isnull=True),
                 name="caller_keys_to_end",
-            )
+            ),
+            models.Index(
+                fields=["paused_until"],
+                condition=models.Q(paused_until__isnull=False),
+                name="caller_keys_to_resume",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -101,3 +111,17 @@ class CallerKey(models.Model):
     @property
     def team(self) -> Team:
         return self.deployment.team
+
+
+class KeyTokens(models.Model):
+    """Tokens that a key used in the minute and the day of its last reading."""
+
+    key = models.OneToOneField(CallerKey, on_delete=models.CASCADE, related_name="tokens")
+    minute = models.DateTimeField()
+    # With what earlier minutes used above the limit.
+    minute_tokens = models.PositiveBigIntegerField(default=0)
+    day = models.DateTimeField()
+    day_tokens = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.key_id}: {self.day_tokens}"

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.callers.selectors import keys as key_views
-from deployments.callers.services import keys
-from deployments.callers.services.issuing import NewKey
+from deployments.callers.services import keys, limits
+from deployments.callers.services.issuing import KeyLimits, NewKey
 from deployments.callers.services.keys import KeyDraft
 from deployments.models import CallerKey
 from deployments.states import ConsumerKind
@@ -23,6 +23,12 @@ from portal.api.responses import PROBLEM, REFUSALS
 from portal.core import clock
 
 TAGS = ["callers"]
+
+
+_TOKENS_HELP = (
+    "of a language model. Counted from its answers, so the key is paused some seconds after it used too many; "
+    "null is no limit"
+)
 
 
 class CallerKeySerializer(Serializer):
@@ -43,6 +49,22 @@ class CallerKeySerializer(Serializer):
         allow_null=True,
         help_text="the gateway answers 429 to more; null is no limit",
     )
+    tokens_per_minute = serializers.IntegerField(
+        source="row.tokens_per_minute", allow_null=True, help_text=_TOKENS_HELP
+    )
+    tokens_per_day = serializers.IntegerField(
+        source="row.tokens_per_day", allow_null=True, help_text=_TOKENS_HELP
+    )
+    tokens_this_minute = serializers.IntegerField(
+        source="use.minute_tokens",
+        help_text="counted so far, with what earlier minutes used above the limit",
+    )
+    tokens_today = serializers.IntegerField(source="use.day_tokens", help_text="UTC")
+    paused_until = serializers.DateTimeField(
+        source="row.paused_until",
+        allow_null=True,
+        help_text="it used too many tokens: the gateway answers 429 until then",
+    )
     created_by = serializers.CharField(source="row.created_by.username")
     created_at = serializers.DateTimeField(source="row.created_at")
     ends_at = serializers.DateTimeField(source="ended_at")
@@ -51,8 +73,15 @@ class CallerKeySerializer(Serializer):
 _LIMIT: dict[str, Any] = {
     "allow_null": True,
     "min_value": 1,
-    "max_value": keys.MAX_REQUESTS_PER_MINUTE,
+    "max_value": limits.MAX_REQUESTS_PER_MINUTE,
     "help_text": "the gateway answers 429 to more; null is no limit",
+}
+_TOKENS: dict[str, dict[str, Any]] = {
+    name: {"allow_null": True, "min_value": 1, "max_value": most, "help_text": _TOKENS_HELP}
+    for name, most in (
+        ("minute", limits.MAX_TOKENS_PER_MINUTE),
+        ("day", limits.MAX_TOKENS_PER_DAY),
+    )
 }
 
 
@@ -77,10 +106,14 @@ class CallerKeyDraftSerializer(Serializer):
     contact = serializers.CharField(max_length=200, default="", allow_blank=True)
     days = serializers.IntegerField(default=None, **_DAYS)
     requests_per_minute = serializers.IntegerField(default=None, **_LIMIT)
+    tokens_per_minute = serializers.IntegerField(default=None, **_TOKENS["minute"])
+    tokens_per_day = serializers.IntegerField(default=None, **_TOKENS["day"])
 
 
 class KeyLimitSerializer(Serializer):
     requests_per_minute = serializers.IntegerField(**_LIMIT)
+    tokens_per_minute = serializers.IntegerField(required=False, **_TOKENS["minute"])
+    tokens_per_day = serializers.IntegerField(required=False, **_TOKENS["day"])
 
 
 class KeyRotationSerializer(Serializer):
@@ -118,7 +151,9 @@ class CallerKeysView(APIView):
             kind=ConsumerKind(body["kind"]),
             contact=body["contact"],
             days=body["days"],
-            requests_per_minute=body["requests_per_minute"],
+            limits=KeyLimits(
+                body["requests_per_minute"], body["tokens_per_minute"], body["tokens_per_day"]
+            ),
         )
         made = keys.create(actor=actor_of(request), deployment_id=deployment_id, draft=draft)
         return _created(made)
@@ -146,12 +181,17 @@ class LimitKeyView(APIView):
         tags=TAGS,
         request=KeyLimitSerializer,
         responses={200: CallerKeySerializer, **REFUSALS},
-        description="The gateway follows within seconds. Each of its proxies counts for itself.",
+        description="The gateway follows within seconds. Each of its proxies counts requests for itself. "
+        "A limit of tokens that is not stated stays as it is.",
     )
     def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
         body: dict[str, Any] = read_body(KeyLimitSerializer, request)
-        row = keys.set_limit(
-            actor=actor_of(request), deployment_id=deployment_id, key_id=key_id, **body
+        row = limits.set_limits(
+            actor=actor_of(request),
+            deployment_id=deployment_id,
+            key_id=key_id,
+            limits=KeyLimits(**body),
+            only=body.keys(),
         )
         return _shown(row)
 
@@ -170,12 +210,12 @@ class RevokeKeyView(APIView):
 
 
 def _shown(row: CallerKey) -> Response:
-    view = key_views.KeyView(row, key_views.state_of(row, clock.now()))
+    view = key_views.view_of(row, clock.now())
     return Response(CallerKeySerializer(view).data)
 
 
 def _created(made: NewKey) -> Response:
-    view = key_views.KeyView(made.row, key_views.state_of(made.row, clock.now()))
+    view = key_views.view_of(made.row, clock.now())
     body = {**CallerKeySerializer(view).data, "key": made.plain}
     response = Response(body, status=status.HTTP_201_CREATED)
     response["Cache-Control"] = "no-store"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -25,6 +25,22 @@ _DEFAULT_ISSUER: Final = "slipway"
 
 
 @dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """Of one key at the gateway, which answers 429 to more; None is no limit."""
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    tokens_per_day: int | None = None
+
+    @classmethod
+    def of(cls, key: CallerKey) -> KeyLimits:
+        return cls(key.requests_per_minute, key.tokens_per_minute, key.tokens_per_day)
+
+
+NO_LIMITS: Final = KeyLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class NewKey:
     """`plain` is shown once and stored nowhere in the clear."""
 
@@ -37,7 +53,7 @@ def is_signed(deployment: Deployment) -> bool:
 
 
 def issue(
-    actor: User, deployment: Deployment, consumer: Consumer, *, days: int, limit: int | None
+    actor: User, deployment: Deployment, consumer: Consumer, *, days: int, limits: KeyLimits
 ) -> NewKey:
     """Call inside a transaction. 256 random bits need no salt and no slow hash."""
     at = clock.now()
@@ -48,7 +64,7 @@ def issue(
         prefix=plain[:10],
         sha256=_hash(plain),
         sealed=sealing.seal(SEALED, plain),
-        requests_per_minute=limit,
+        **asdict(limits),
         created_by=actor,
         created_at=at,
         ends_at=at + timedelta(days=days),

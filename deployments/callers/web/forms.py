@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
-from deployments.callers.services import keys
+from deployments.callers.services import keys, limits
+from deployments.callers.services.issuing import KeyLimits
 from deployments.callers.services.keys import KeyDraft
 from deployments.states import ConsumerKind
 from portal.ui.service_form import ServiceForm
@@ -26,8 +28,7 @@ class _WithLifetime(ServiceForm):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         days = self.fields["days"]
-        assert isinstance(days, forms.IntegerField)
-        days.max_value, days.initial = keys.max_days(), keys.default_days()
+        days.initial = keys.default_days()
         days.widget.attrs |= {"min": 1, "max": keys.max_days()}
         days.help_text = f"1 to {keys.max_days()}. The key stops working then."
 
@@ -52,9 +53,23 @@ class NewKeyForm(_WithLifetime):
     requests_per_minute = forms.IntegerField(
         required=False,
         min_value=1,
-        max_value=keys.MAX_REQUESTS_PER_MINUTE,
+        max_value=limits.MAX_REQUESTS_PER_MINUTE,
         label="Requests a minute",
         help_text="The gateway answers 429 to more. Empty: no limit.",
+    )
+    tokens_per_minute = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_TOKENS_PER_MINUTE,
+        label="Tokens a minute",
+        help_text="The key is paused seconds after it used more. Empty: no limit.",
+    )
+    tokens_per_day = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_TOKENS_PER_DAY,
+        label="Tokens a day",
+        help_text="Until midnight UTC. Empty: no limit.",
     )
 
     def draft(self) -> KeyDraft:
@@ -64,7 +79,7 @@ class NewKeyForm(_WithLifetime):
             kind=ConsumerKind(data["kind"]),
             contact=data["contact"],
             days=data["days"],
-            requests_per_minute=data["requests_per_minute"],
+            limits=limits_in(data),
         )
 
 
@@ -82,8 +97,24 @@ class KeyForm(_WithLifetime):
     days = forms.IntegerField(required=False)
 
     requests_per_minute = forms.IntegerField(
-        required=False, min_value=1, max_value=keys.MAX_REQUESTS_PER_MINUTE, label="Limit"
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_REQUESTS_PER_MINUTE,
+        label="Requests a minute",
+    )
+    tokens_per_minute = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_TOKENS_PER_MINUTE,
+        label="Tokens a minute",
+    )
+    tokens_per_day = forms.IntegerField(
+        required=False, min_value=1, max_value=limits.MAX_TOKENS_PER_DAY, label="Tokens a day"
     )
 
     def overlap(self) -> int:
         return int(self.cleaned_data["overlap_hours"] or keys.DEFAULT_OVERLAP_HOURS)
+
+
+def limits_in(data: Mapping[str, Any]) -> KeyLimits:
+    return KeyLimits(data["requests_per_minute"], data["tokens_per_minute"], data["tokens_per_day"])

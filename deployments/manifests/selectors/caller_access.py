@@ -7,20 +7,22 @@ from collections.abc import Mapping
 from django.db.models import Exists, OuterRef, Q
 
 from deployments.manifests.domain import istio_access
+from deployments.manifests.domain.caller_keys import ClientLimit
 from deployments.manifests.domain.istio_access import Issuer
 from deployments.models import CallerKey, Deployment, SigningKey
 from portal.core import clock
 
 
-def limits(deployment: Deployment) -> dict[str, int]:
-    """Requests a minute, by the name of the caller."""
+def limits(deployment: Deployment) -> dict[str, ClientLimit]:
+    """By the name of the caller."""
     limited = CallerKey.objects.filter(
-        deployment=deployment, ended_at=None, requests_per_minute__isnull=False
+        Q(requests_per_minute__isnull=False) | Q(paused_until__isnull=False),
+        deployment=deployment,
+        ended_at=None,
     )
     return {
-        row.client: row.requests_per_minute
+        row.client: ClientLimit(row.requests_per_minute, is_paused=row.paused_until is not None)
         for row in limited.select_related("consumer")
-        if row.requests_per_minute is not None
     }
 
 

@@ -64,6 +64,8 @@ _KEDAS_OWN = Feature(
 )
 _NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
 _NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
+# What platforms make of the gateway's access log (docs/callers.md).
+CALLER_TOKENS = "slipway_caller_tokens_total"
 _PEER_AUTHENTICATION = ("security.istio.io/v1", "PeerAuthentication")
 NODE_POOL = resource_types.NODE_POOL
 PROMETHEUS = ResourceType("monitoring.coreos.com/v1", "Prometheus", "prometheuses")
@@ -79,6 +81,7 @@ def probe(*, cluster_id: int) -> Capabilities:
         policy=ServingPolicy.from_json(cluster.serving).with_defaults(default_policy()),
         at=clock.now(),
         promql=prometheus.probe(cluster),
+        caller_tokens=prometheus.probe_metric(cluster, CALLER_TOKENS),
     ).keeping_key_check(Capabilities.from_json(cluster.capabilities))
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=capabilities.to_json(), is_reachable=True, last_error=""
@@ -101,6 +104,7 @@ def read_capabilities(
     policy: ServingPolicy,
     at: datetime,
     promql: Feature,
+    caller_tokens: Feature,
 ) -> Capabilities:
     version = client.version()
     features: dict[str, Feature] = {"kubernetes": Feature(is_there=True, version=version)}
@@ -125,6 +129,9 @@ def read_capabilities(
     features["caller-keys"] = key_check.feature
     features["model-routing"] = gateway_probe.read_model_routing(
         client, gateway, features["gateway-api"]
+    )
+    features["token-counts"] = gateway_probe.read_token_counts(
+        client, gateway, features["gateway-api"], caller_tokens
     )
     features["promql"] = promql
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)

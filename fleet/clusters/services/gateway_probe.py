@@ -17,8 +17,9 @@ GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
 # The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
-# No feature of the Gateway API: the embedded cluster's gateway reports it.
+# No features of the Gateway API: the embedded cluster's gateway reports them.
 _MODEL_ROUTING = "slipway.dev/ModelRouting"
+_COUNTS_TOKENS = "slipway.dev/TokenCounts"
 # Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
 _PROXY_LABELS = (
     "gateway.networking.k8s.io/gateway-name",
@@ -81,6 +82,16 @@ def read_model_routing(client: KubeClient, gateway: tuple[str, str], api: Featur
     """
     why_not = "does not route by the model in a body before it checks keys"
     return _read_supported(client, gateway, api, _MODEL_ROUTING, why_not)
+
+
+def read_token_counts(
+    client: KubeClient, gateway: tuple[str, str], api: Feature, metric: Feature
+) -> Feature:
+    """Whether tokens of callers are counted: by the gateway, as it reports, or else as a `metric`."""
+    if metric.is_there:
+        return metric
+    reported = _read_supported(client, gateway, api, _COUNTS_TOKENS, "does not count tokens")
+    return reported if reported.is_there else metric
 
 
 def _read_supported(

@@ -1,25 +1,17 @@
-"""A cluster whose Gateway is Istio's, and its policies in a real Envoy as Istio translates them."""
+"""A cluster whose Gateway is Istio's."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from deployments.models import Deployment
 from deployments.spec.domain.serving_spec import Network
 from fleet.clusters.domain.capabilities import ISTIO_TOKENS, Capabilities, Feature
-from fleet.localcluster.kinds import (
-    AUTHORIZATION_POLICY,
-    HTTP_ROUTE,
-    REQUEST_AUTHENTICATION,
-    Kind,
-)
-from fleet.localcluster.store import Store
 from fleet.models import Cluster
 from tests.deployments.world import World
 
 ACCESS: Final = ("AuthorizationPolicy", "slipway-gateway", "vision.detector")
 TOKENS: Final = ("RequestAuthentication", "slipway-gateway", "slipway-callers")
-KINDS: Final[tuple[Kind, ...]] = (REQUEST_AUTHENTICATION, AUTHORIZATION_POLICY, HTTP_ROUTE)
 
 
 def with_istio(world: World) -> None:
@@ -44,27 +36,3 @@ def principals(world: World) -> list[str]:
     ]
     assert all(names == named[0] for names in named)
     return list(named[0])
-
-
-def copy_policies(world: World, store: Store) -> None:
-    """What the portal wrote for Istio, as it is on the cluster now."""
-    for kind in KINDS:
-        current = {
-            (namespace, name): item
-            for (named, namespace, name), item in world.cluster.objects.items()
-            if named == kind.kind
-        }
-        for item in store.list(kind):
-            place = (item["metadata"]["namespace"], item["metadata"]["name"])
-            if place not in current and kind is not HTTP_ROUTE:
-                store.delete(kind, *place)
-        for (namespace, name), item in current.items():
-            body: dict[str, Any] = {
-                "metadata": {"namespace": namespace, "name": name},
-                "spec": item["spec"],
-            }
-            live = store.find(kind, namespace, name)
-            if live is None:
-                store.create(kind, body)
-            elif live["spec"] != item["spec"]:
-                store.replace(kind, {**live, "spec": item["spec"]})

@@ -25,7 +25,8 @@ from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE
 from fleet.localcluster.store import Store
 from portal.core import clock, sealing
-from tests.deployments.callers.istio import ACCESS, TOKENS, copy_policies, keyed
+from tests.deployments.callers import written_policies
+from tests.deployments.callers.istio import ACCESS, TOKENS, keyed
 from tests.deployments.callers.test_keys import make
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.fleet.localcluster.controllers import manifests
@@ -52,7 +53,7 @@ class Gateway:
 
     def reconcile(self) -> None:
         self.world.work()
-        copy_policies(self.world, self.store)
+        written_policies.copy(self.world, self.store)
         self.controller.reconcile()
 
     def status(self, headers: dict[str, str] | None = None, path: str = _METADATA) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.localcluster.controllers import envoy_config, http_routes, processes
+from fleet.localcluster.controllers import envoy_bootstrap, envoy_config, http_routes, processes
 from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests.fleet.localcluster.controllers import manifests
