@@ -11,7 +11,9 @@ from django.db import transaction
 from deployments import audit_actions
 from deployments.callers.services import issuing, key_rows, token_limits
 from deployments.callers.services.issuing import KeyLimits
+from deployments.manifests.selectors import rendering
 from deployments.models import CallerKey, Deployment
+from deployments.spec.domain.engines import OPENAI_ENGINES
 from fleet.clusters.domain.capabilities import Capabilities
 from portal.accounts.models import User
 from portal.core import clock
@@ -33,6 +35,9 @@ def enforces_limits(deployment: Deployment) -> bool:
 
 def why_no_tokens(deployment: Deployment) -> str:
     """Why tokens of its callers cannot be limited; empty where they can."""
+    spec = rendering.stable_spec_of(deployment)
+    if spec is not None and spec.engine not in OPENAI_ENGINES:
+        return f"{deployment} serves no language model, so nothing counts tokens."
     if not enforces_limits(deployment):
         return _not_enforced(deployment)
     offer = Capabilities.from_json(deployment.cluster.capabilities).offers("token-counts")

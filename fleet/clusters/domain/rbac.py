@@ -160,15 +160,20 @@ _IN_TEAMS: tuple[Permission, ...] = (
     ),
 )
 # In the Gateway's namespace, and needed with Istio only.
-_ISTIO_KEYS: tuple[Permission, ...] = tuple(
-    Permission("security.istio.io", plural, _WRITE, "checking the keys of callers with Istio")
-    for plural in ("authorizationpolicies", "requestauthentications")
+ISTIO_KEYS: tuple[Permission, ...] = (
+    Permission("security.istio.io", "authorizationpolicies", _WRITE, "checking callers with Istio"),
+    Permission(
+        "security.istio.io",
+        "requestauthentications",
+        ("get", "list", *_APPLY),
+        "having Istio verify the keys of callers",
+    ),
 )
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
 # In the namespaces of the gateway and its proxies only. Without the first lost requests are not counted there.
 _AT_GATEWAYS: tuple[Permission, ...] = (
     Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
-    *_ISTIO_KEYS,
+    *ISTIO_KEYS,
 )
 # Only where people may change nodes by request (`manage.py cluster_rbac --fleet-actions`).
 FLEET_ACTIONS: tuple[Permission, ...] = (
@@ -207,7 +212,7 @@ def manifests(
         fleet += [_role(of_fleet, namespace, [_device_plugin_config(config_map)])]
         fleet += [_binding(of_fleet, namespace, account)]
     if not team_namespaces:
-        everything = [*PERMISSIONS, *_ISTIO_KEYS]
+        everything = [*PERMISSIONS, *ISTIO_KEYS]
         return [_cluster_role(name, everything), _cluster_binding(name, account), *fleet]
     everywhere = [permission for permission in PERMISSIONS if not permission.is_per_team]
     per_team = [permission for permission in PERMISSIONS if permission.is_per_team]
@@ -234,7 +239,7 @@ def describe_cluster_wide() -> str:
         "administrator of the cluster. Omit --cluster-wide to grant them in team namespaces only.",
         *(
             f"- {', '.join(permission.verbs)} {permission}: {permission.why}"
-            for permission in (*PERMISSIONS, *_ISTIO_KEYS)
+            for permission in (*PERMISSIONS, *ISTIO_KEYS)
             if permission.is_per_team
         ),
     ]

@@ -10,13 +10,12 @@ from rest_framework.test import APIClient
 from deployments.callers.services import keys, limits, token_limits
 from deployments.callers.services.issuing import KeyLimits
 from deployments.models import CallerKey, Deployment, KeyTokens
-from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.models import Cluster
 from portal.core.errors import Invalid
 from tests.deployments.callers import istio
 from tests.deployments.callers.test_keys import keyed, make
 from tests.deployments.callers.test_limits import _LIMITS
 from tests.deployments.callers.test_page_and_rest import _TAB, signed_in
+from tests.deployments.callers.test_team_address import offer, serving
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
@@ -24,13 +23,9 @@ __all__ = ["cluster_calls", "moving_clock", "world"]
 
 
 def counting(world: World) -> Deployment:
-    """On a cluster that counts tokens, at the beginning of a minute."""
-    deployment = keyed(world)
-    row = Cluster.objects.get(pk=world.cluster_id)
-    found = Capabilities.from_json(row.capabilities)
-    features = {**found.features, "token-counts": Feature(is_there=True)}
-    row.capabilities = Capabilities(features=features).to_json()
-    row.save()
+    """A language model on a cluster that counts tokens, at the beginning of a minute."""
+    offer()
+    deployment = serving(world, "detector")
     world.clock.at = world.clock.at.replace(hour=12, minute=0, second=5, microsecond=0)
     return Deployment.objects.get(pk=deployment.pk)
 
@@ -174,16 +169,32 @@ def test_a_limit_out_of_bounds_is_refused(world: World, stated: KeyLimits, messa
 def test_where_nobody_counts_tokens_or_enforces_limits_they_are_refused_with_the_reason(
     world: World,
 ) -> None:
-    deployment = keyed(world)
+    offer(token_counts=None)
+    deployment = serving(world, "detector")
     with pytest.raises(Invalid, match="Could not check Counting tokens of callers"):
         make(world, deployment, tokens_per_day=5)
 
     istio.with_istio(world)
+    deployment.refresh_from_db()
     for stated in ({"tokens_per_minute": 5}, {"requests_per_minute": 5}):
         with pytest.raises(Invalid, match="enforces no limits of keys: Istio has none"):
             make(world, deployment, **stated)
 
     assert CallerKey.objects.count() == 0
+
+
+def test_a_model_without_tokens_takes_no_limit_of_them_and_its_page_offers_none(
+    world: World,
+) -> None:
+    deployment = keyed(world)
+
+    with pytest.raises(Invalid, match="serves no language model, so nothing counts tokens"):
+        make(world, deployment, tokens_per_day=5)
+    shown = page(signed_in(world.lead).get(_TAB)).text
+
+    assert CallerKey.objects.count() == 0
+    assert "Requests a minute" in shown
+    assert "Tokens a" not in shown
 
 
 def test_use_against_limit_is_on_the_page_and_in_rest(world: World) -> None:

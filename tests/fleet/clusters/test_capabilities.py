@@ -303,3 +303,27 @@ def test_routing_by_model_counts_only_where_the_gateway_itself_reports_it(
     kube.put(gateway(), {**made, "status": {**made.get("status", {}), "supportedFeatures": listed}})
 
     assert probed(cluster).feature("model-routing") == expected
+
+
+@pytest.mark.parametrize(
+    ("controller_name", "why"),
+    [
+        (
+            "gateway.envoyproxy.io/gatewayclass-controller",
+            "istio is Envoy Gateway's: it checks keys before a body-based router runs, so one key would open "
+            "every model",
+        ),
+        (
+            "istio.io/gateway-controller",
+            "istio is Istio's: nothing there reports whether a body-based router runs before keys are checked",
+        ),
+    ],
+)
+def test_the_refusal_of_routing_by_model_says_what_stands_in_the_way_of_each_gateway(
+    kube: FakeKube, cluster: Cluster, controller_name: str, why: str
+) -> None:
+    kube.api_groups |= {"gateway.networking.k8s.io": ["v1"]}
+    made = gateway_class({"name": "HTTPRoute"})
+    kube.put(gateway(), {**made, "spec": {"controllerName": controller_name}})
+
+    assert probed(cluster).feature("model-routing") == Feature(False, why=why)
