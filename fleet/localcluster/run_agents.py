@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
 
 def _watched(connection: Connection) -> tuple[Kind, ...]:
     """Policies, and the Secrets that they name, where the cluster has the kind."""
-    watched = _WATCHED
+    watched: tuple[Kind, ...] = _WATCHED
     for first, others in _POLICIES.items():
         with suppress(NotFound):
             HttpClusterApi(connection, ()).list(first)

@@ -75,9 +75,9 @@ def set_limits(
         row = key_rows.open_key(deployment, key_id, clock.now())
         before = KeyLimits.of(row)
         limits = replace(before, **{name: getattr(limits, name) for name in only})
-        check(deployment, limits)
         if before == limits:
             return row
+        check(deployment, _new_in(limits, before))
         changed: dict[str, Any] = asdict(limits)
         if not CallerKey.objects.filter(pk=row.pk, ended_at=None).update(**changed):
             raise Conflict(f"The key {row} has already ended.", code="key_ended")
@@ -88,6 +88,12 @@ def set_limits(
             actor, audit_actions.CALLER_KEY_LIMITED, row, "limited", before=asdict(before)
         )
     return row
+
+
+def _new_in(limits: KeyLimits, before: KeyLimits) -> KeyLimits:
+    """Without those that stay: what was set while the cluster counted tokens stands in the way of nothing."""
+    kept = {name for name in _MOST if getattr(limits, name) == getattr(before, name)}
+    return replace(limits, **dict.fromkeys(kept))
 
 
 def _not_enforced(deployment: Deployment) -> str:

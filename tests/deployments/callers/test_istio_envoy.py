@@ -98,10 +98,12 @@ def test_only_signed_keys_that_work_now_are_served_and_a_revoked_one_ends_within
     wait_for("the key works", lambda: gateway.status(sent(first)) == 200)
     now = int(time.time())
     stranger = signed_keys.new_key_pair()
+    signer = first.row.signing_key
+    assert signer is not None
     other_signer = signed_keys.sign(
         private_pem=stranger.private_pem,
-        kid=first.row.signing_key.kid,  # type: ignore[union-attr]
-        issuer=first.row.signing_key.issuer,  # type: ignore[union-attr]
+        kid=signer.kid,
+        issuer=signer.issuer,
         client=first.row.client,
         audience="vision/detector",
         starts_at=clock.now(),

@@ -34,9 +34,12 @@ def published() -> dict[str, jwt.PyJWK]:
 def verified(plain: str) -> dict[str, object]:
     token = plain.removeprefix("slc_")
     key = published()[jwt.get_unverified_header(token)["kid"]]
-    options = {"verify_exp": False, "verify_iat": False}
     claims: dict[str, object] = jwt.decode(
-        token, key, ["ES256"], audience="vision/detector", options=options
+        token,
+        key,
+        ["ES256"],
+        audience="vision/detector",
+        options={"verify_exp": False, "verify_iat": False},
     )
     return claims
 

@@ -176,11 +176,24 @@ def test_where_nobody_counts_tokens_or_enforces_limits_they_are_refused_with_the
 
     istio.with_istio(world)
     deployment.refresh_from_db()
-    for stated in ({"tokens_per_minute": 5}, {"requests_per_minute": 5}):
-        with pytest.raises(Invalid, match="enforces no limits of keys: Istio has none"):
-            make(world, deployment, **stated)
+    refused = "enforces no limits of keys: Istio has none"
+    with pytest.raises(Invalid, match=refused):
+        make(world, deployment, tokens_per_minute=5)
+    with pytest.raises(Invalid, match=refused):
+        make(world, deployment, requests_per_minute=5)
 
     assert CallerKey.objects.count() == 0
+
+
+def test_a_limit_from_before_does_not_stand_in_the_way_of_another(world: World) -> None:
+    deployment = counting(world)
+    key = make(world, deployment, tokens_per_day=900).row
+    offer(token_counts=False)
+    changed = KeyLimits(requests_per_minute=5, tokens_per_day=900)
+
+    limits.set_limits(actor=world.lead, deployment_id=deployment.pk, key_id=key.pk, limits=changed)
+
+    assert KeyLimits.of(CallerKey.objects.get()) == changed
 
 
 def test_a_model_without_tokens_takes_no_limit_of_them_and_its_page_offers_none(

@@ -37,7 +37,7 @@ def copy(world: World, store: Store) -> None:
         if kind is not HTTP_ROUTE:
             _delete_others(store, kind, current)
         for (namespace, name), item in current.items():
-            content = {field: item[field] for field in _CONTENT if field in item}
+            content: dict[str, Any] = {field: item[field] for field in _CONTENT if field in item}
             live = store.find(kind, namespace, name)
             if live is None:
                 metadata = {"namespace": namespace, "name": name}

@@ -28,7 +28,9 @@ _TEXT = 'it says "total_tokens": 90000, and "usage"'
 
 
 def _events(count: int, *, usage: int | None) -> list[bytes]:
-    said = [{"choices": [{"delta": {"content": f"{_TEXT} {n}"}}]} for n in range(count)]
+    said: list[dict[str, Any]] = [
+        {"choices": [{"delta": {"content": f"{_TEXT} {n}"}}]} for n in range(count)
+    ]
     if usage is not None:
         said.append({"choices": [], "usage": {"prompt_tokens": 4, "total_tokens": usage}})
     return [f"data: {json.dumps(item)}\n\n".encode() for item in said] + [b"data: [DONE]\n\n"]
