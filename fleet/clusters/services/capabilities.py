@@ -119,20 +119,9 @@ def read_capabilities(
     flags = kserve_probe.read_knative_flags(client, groups)
     features |= kserve_probe.read_features(client, features["kserve"], groups, flags)
     features |= _too_old(features, kserve=features["kserve"].version)
-    features["gateway-api"] = gateway_probe.read_gateway(client, gateway, groups)
-    features["gateway-proxies"] = gateway_probe.read_proxies(
-        client, gateway, policy.gateway_namespaces
-    )
+    of_gateway, key_check = _gateway_features(client, gateway, policy, groups, caller_tokens)
+    features |= of_gateway
     features["pod-proxy"] = _pod_proxy(client, policy, version)
-    features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
-    key_check = key_check_probe.read(client, gateway, features["gateway-api"], groups)
-    features["caller-keys"] = key_check.feature
-    features["model-routing"] = gateway_probe.read_model_routing(
-        client, gateway, features["gateway-api"]
-    )
-    features["token-counts"] = gateway_probe.read_token_counts(
-        client, gateway, features["gateway-api"], caller_tokens
-    )
     features["promql"] = promql
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
     is_local = version.endswith(_LOCAL_VERSION)
@@ -149,9 +138,30 @@ def read_capabilities(
         prometheuses=_prometheuses(client, features["prometheus"]),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if is_local else {},
-        key_check=key_check.kind,
+        key_check=key_check,
         engine_notes=_LOCAL_NOTES if is_local else {},
     )
+
+
+def _gateway_features(
+    client: KubeClient,
+    gateway: tuple[str, str],
+    policy: ServingPolicy,
+    groups: Mapping[str, list[str]],
+    caller_tokens: Feature,
+) -> tuple[dict[str, Feature], str]:
+    """What the cluster's Gateway does, and how it checks keys (Capabilities.key_check)."""
+    api = gateway_probe.read_gateway(client, gateway, groups)
+    key_check = key_check_probe.read(client, gateway, api, groups)
+    features = {
+        "gateway-api": api,
+        "gateway-proxies": gateway_probe.read_proxies(client, gateway, policy.gateway_namespaces),
+        "request-mirror": gateway_probe.read_mirror(client, gateway, api),
+        "caller-keys": key_check.feature,
+        "model-routing": gateway_probe.read_model_routing(client, gateway, api),
+        "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
+    }
+    return features, key_check.kind
 
 
 def _serves(client: KubeClient, kind: tuple[str, str]) -> bool:
