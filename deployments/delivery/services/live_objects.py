@@ -118,7 +118,8 @@ def _desired(deployment: Deployment) -> list[Manifest]:
     manifests = list(by_name.values())
     if deployment.stable_revision is None:
         return manifests
-    return [*manifests, *rendered.caller_policies, rendered.route]
+    policies = [*rendered.caller_policies, *rendered.gateway_policies]
+    return [*manifests, *policies, rendered.route]
 
 
 def _view(cluster_id: int, manifest: Manifest) -> ObjectView:

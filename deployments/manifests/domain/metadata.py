@@ -67,6 +67,8 @@ class ManifestContext:
     control_plane_cidrs: tuple[str, ...] = ()
     # Namespaces of the gateway's proxies, in addition to the Gateway's own.
     proxy_namespaces: tuple[str, ...] = ()
+    # The Gateway verifies keys that the portal signs, by policies in its own namespace.
+    verifies_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _CERTAIN: Final = frozenset({"caller-keys", "model-routing"})
 # What the requester does instead, where it is a decision of its own.
 _FIXES: Final[Mapping[str, str]] = {
     "caller-keys": "State {path} open if everyone who reaches the gateway may call it, or ask a "
-    "platform admin for Envoy Gateway 1.5 or newer.",
+    "platform admin for Envoy Gateway 1.5 or newer, or Istio 1.22 or newer.",
     "model-routing": "Turn {path} off. The deployment's own address serves all the same.",
 }
 _FIX: Final = "Change {path} or ask a platform admin to install it."

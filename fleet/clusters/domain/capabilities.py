@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fleet.clusters.domain import monitor_selection
@@ -17,6 +17,9 @@ from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.domain.queues import Kueue
 
 FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
+# How a gateway checks the keys of callers: compared with a Secret, or verified as the portal's tokens.
+API_KEYS = "api-keys"
+ISTIO_TOKENS = "istio-tokens"
 NOT_CHECKED = "The capabilities of the cluster have not been checked yet."
 
 
@@ -74,6 +77,19 @@ class Capabilities:
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
     # What is different here about an engine that it does run.
     engine_notes: Mapping[str, str] = field(default_factory=dict)
+    # API_KEYS or ISTIO_TOKENS; empty where the gateway checks no keys, or that was never known.
+    key_check: str = ""
+
+    @property
+    def verifies_tokens(self) -> bool:
+        return self.key_check == ISTIO_TOKENS
+
+    def keeping_key_check(self, before: Capabilities) -> Capabilities:
+        """What was known of the gateway's check, where this probe could not tell: without it the policies
+        that close addresses would be taken for those of another gateway, and removed.
+        """
+        is_known = self.feature("caller-keys").is_there is True
+        return self if is_known else replace(self, key_check=before.key_check)
 
     def feature(self, name: str) -> Feature:
         return self.features.get(name, Feature(None, why=NOT_CHECKED))
@@ -173,6 +189,7 @@ class Capabilities:
             "probed_at": self.probed_at,
             "excluded_engines": dict(self.excluded_engines),
             "engine_notes": dict(self.engine_notes),
+            "key_check": self.key_check,
         }
 
     @classmethod
@@ -194,6 +211,7 @@ class Capabilities:
             probed_at=raw.get("probed_at", ""),
             excluded_engines=raw.get("excluded_engines") or {},
             engine_notes=raw.get("engine_notes") or {},
+            key_check=raw.get("key_check", ""),
         )
 
 

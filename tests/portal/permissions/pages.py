@@ -51,6 +51,7 @@ def _of_admins(key: str, ok: int = 200, **more: Any) -> Row:
 OPEN: Final = (
     _for_anyone("GET healthz"),
     _for_anyone("GET readyz"),
+    _for_anyone("GET .well-known/jwks.json"),
     _for_anyone("GET sign-in"),
     _for_anyone("POST sign-in", body={"username": "x", "password": "x"}),
     _for_anyone("PUT sign-in"),

@@ -240,7 +240,7 @@ def test_limits_and_the_caller_s_name_hold_there_too(
     gateway: tuple[GatewayController, httpx.Client], store: Store
 ) -> None:
     controller, client = gateway
-    limits = caller_keys.limits(_context("chat"), {"billing.1": 3})
+    limits = caller_keys.limits(_context("chat"), {"billing.1": caller_keys.ClientLimit(3)})
     store.create(BACKEND_TRAFFIC_POLICY, limits)
     controller.reconcile()
 
