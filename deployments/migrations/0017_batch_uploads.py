@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0003_passkeys'),
-        ('deployments', '0014_batch_jobs'),
+        ('deployments', '0016_gpu_names'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('deployments', '0014_batch_jobs'),
+        ('deployments', '0017_batch_uploads'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("fleet", "0013_energy")]
+    dependencies = [("fleet", "0015_pod_instance_types")]
     operations = [
         migrations.AddField(
             model_name="workload", name="ends_at", field=models.DateTimeField(null=True)
