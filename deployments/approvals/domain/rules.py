@@ -124,27 +124,21 @@ class Progress:
 
 
 def requirement_from_json(data: Mapping[str, Any]) -> Requirement:
-    people = tuple((person_id, name) for person_id, name in data["people"])
-    return _requirement(
-        data["rule_id"], data["rule"], data["role"], people, data["needed"], data["why"]
-    )
+    people = tuple(map(tuple, data["people"]))
+    facts = (data[key] for key in ("rule_id", "rule", "role", "needed", "why"))
+    return _requirement(*facts, people)
 
 
 # Every page reads those of all open requests, most of which are the same few.
 @lru_cache(maxsize=1024)
 def _requirement(
-    rule_id: int | None,
-    rule: str,
-    role: str,
-    people: tuple[tuple[int, str], ...],
-    needed: int,
-    why: str,
+    rule_id: int | None, rule: str, role: str, needed: int, why: str, people: tuple[Any, ...]
 ) -> Requirement:
     return Requirement(
         rule_id=rule_id,
         rule=rule,
         role=RequiredRole(role),
-        people=tuple(Person(person_id, name) for person_id, name in people),
+        people=tuple(Person(*person) for person in people),
         needed=needed,
         why=why,
     )

@@ -291,13 +291,7 @@ class ServingSpec(Definition):
 
 def stored(data: Mapping[str, Any]) -> ServingSpec:
     """From a row, parsed once. One without an access is from when every address was open."""
-    network = {"access": OPEN, **data.get("network", {})}
-    return _parse(json.dumps({**data, "network": network}))
-
-
-def stored_access(data: Mapping[str, Any]) -> str:
-    """`stored(data).network.access`, for hundreds of rows."""
-    return str(data.get("network", {}).get("access", OPEN))
+    return _parse(json.dumps({**data, "network": {"access": OPEN, **data.get("network", {})}}))
 
 
 @functools.lru_cache(maxsize=4096)
