@@ -16,7 +16,7 @@ from tests.deployments.browsing import chromium_for_tests, signed_in_context
 from tests.deployments.registry import upload_page
 from tests.waiting import PATIENCE_MS
 
-pytestmark = upload_page.marks
+pytestmark = [*upload_page.marks, pytest.mark.usefixtures("real_store")]
 
 
 @pytest.fixture

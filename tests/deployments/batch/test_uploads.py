@@ -19,6 +19,7 @@ from tests import plain_http
 from tests.deployments.batch.bench import Bench
 from tests.page import page
 
+pytestmark = pytest.mark.usefixtures("real_store")
 URL = "/api/v1/batch-uploads"
 PART = 8 * 2**20
 
