@@ -96,10 +96,11 @@ def test_kubectl_reads_the_strings_that_were_written(tmp_path: Path) -> None:
         "N",
         "on",
     ]
+    annotations = {f"a{number}": text for number, text in enumerate(texts)}
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "a", "annotations": {f"a{n}": text for n, text in enumerate(texts)}},
+        "metadata": {"name": "a", "annotations": annotations},
     }
     (tmp_path / "manifest.yaml").write_text(to_yaml([manifest]))
     kubectl = Path(sysconfig.get_path("scripts")) / "kubectl"
@@ -112,5 +113,5 @@ def test_kubectl_reads_the_strings_that_were_written(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["metadata"]["annotations"] == manifest["metadata"]["annotations"]
+    assert json.loads(done.stdout)["metadata"]["annotations"] == annotations
     assert yaml.safe_load(to_yaml([manifest])) == manifest
