@@ -1,10 +1,10 @@
-"""The rows of the API. Bodies are those of tests/portal/api/test_every_address.py."""
+"""The rows of the API. Bodies are those of tests/portal/api/every_operation.py."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.portal.api.test_every_address import BODIES
+from tests.portal.api.every_operation import BODIES
 from tests.portal.permissions.matrix import ADMINS, DECIDERS, EVERYONE, LEADS, MEMBERS, TEAM, Row
 
 
