@@ -68,7 +68,8 @@ class ReviewRow:
 def inbox(request: HttpRequest, user: User) -> HttpResponse:
     waiting = changes.waiting_for(user)
     jobs = list(batch.list_waiting_for(user))
-    page = Paginator([*jobs, *waiting], _MAX_ROWS).get_page(request.GET.get("page"))
+    rows: list[BatchJob | int] = [*jobs, *waiting]
+    page = Paginator(rows, _MAX_ROWS).get_page(request.GET.get("page"))
     other_jobs = batch.list_submitted(user).exclude(pk__in=[job.pk for job in jobs])
     visible = changes.list_visible_to(user)
     others = visible.filter(state__in=changes.OPEN_STATES).exclude(pk__in=waiting)
@@ -76,7 +77,7 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "page": page,
-        "waiting": _items_of(list(page)),
+        "waiting": _items_of(page.object_list),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
