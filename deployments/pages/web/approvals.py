@@ -77,7 +77,7 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "page": page,
-        "waiting": _items_of(page.object_list),
+        "waiting": _items_of(list(page.object_list)),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
