@@ -60,7 +60,7 @@ def test_a_file_is_uploaded_and_requested_while_the_cost_is_shown(
     card = form.locator("#batch-estimate")
     expect(card).to_contain_text("not known")
     form.select_option("[name=capacity]", "on-demand")
-    expect(card).to_contain_text("$6.04")
+    expect(card).to_contain_text("1 worker, on-demand")
     form.fill("[name=workers]", "3")
     form.locator("[name=workers]").blur()
     expect(card).to_contain_text("$18.11")
