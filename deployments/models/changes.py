@@ -63,7 +63,7 @@ class ChangeRequest(Leased):
     checks = models.JSONField(default=list)
     last_recheck = models.JSONField(default=dict)
     cost = models.JSONField(default=dict)
-    # deployments.approvals.domain.rules.Requirement as JSON: what the rules required when last evaluated.
+    # deployments.approvals.domain.requirement.Requirement as JSON: what the rules required when last evaluated.
     required = models.JSONField(default=list)
     # As deployments/changes/selectors/evidence.py; an approval is void when it no longer matches.
     evidence_hash = models.CharField(max_length=64, blank=True, default="")

@@ -7,28 +7,21 @@ The default is always among them: one lead or admin who did not request the chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
+from deployments.approvals.domain.requirement import Person, Requirement
 
 MOST_NEEDED: Final = 5
-
 
 _ROLES_OF: Final[Mapping[RequiredRole, frozenset[ApproverRole]]] = {
     RequiredRole.LEAD: frozenset({ApproverRole.LEAD, ApproverRole.ADMIN, ApproverRole.DELEGATE}),
     RequiredRole.ADMIN: frozenset({ApproverRole.ADMIN}),
     RequiredRole.NAMED: frozenset(),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    id: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,33 +62,6 @@ class ChangeFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
-    """One matching rule, and `why` it matched."""
-
-    rule_id: int | None
-    rule: str
-    role: RequiredRole
-    people: tuple[Person, ...]
-    needed: int
-    why: str
-
-    @property
-    def who(self) -> str:
-        """For example "a platform admin, or one of ana, bo"."""
-        by_role = {
-            RequiredRole.LEAD: "a lead or platform admin",
-            RequiredRole.ADMIN: "a platform admin",
-            RequiredRole.NAMED: "",
-        }[self.role]
-        names = ", ".join(person.name for person in self.people)
-        named = f"one of {names}" if len(self.people) > 1 else names
-        return ", or ".join(part for part in (by_role, named) if part)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "people": [[person.id, person.name] for person in self.people]}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Approver:
     """Who approves, and in which role. A delegate counts as the lead whom they stand for."""
 
@@ -121,27 +87,6 @@ class Progress:
         needed = self.requirement.needed
         count = f"{min(self.given, needed)} of {needed} approval{'' if needed == 1 else 's'}"
         return f"{count} by {self.requirement.who}" if self.missing else f"{count} given"
-
-
-def requirement_from_json(data: Mapping[str, Any]) -> Requirement:
-    people = tuple(map(tuple, data["people"]))
-    facts = (data[key] for key in ("rule_id", "rule", "role", "needed", "why"))
-    return _requirement(*facts, people)
-
-
-# Every page reads those of all open requests, most of which are the same few.
-@lru_cache(maxsize=1024)
-def _requirement(
-    rule_id: int | None, rule: str, role: str, needed: int, why: str, people: tuple[Any, ...]
-) -> Requirement:
-    return Requirement(
-        rule_id=rule_id,
-        rule=rule,
-        role=RequiredRole(role),
-        people=tuple(Person(*person) for person in people),
-        needed=needed,
-        why=why,
-    )
 
 
 def requirements(rules: Iterable[Rule], facts: ChangeFacts) -> tuple[Requirement, ...]:

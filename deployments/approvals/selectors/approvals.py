@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet, prefetch_related_objects
 
-from deployments.approvals.domain import rules
+from deployments.approvals.domain import requirement, rules
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
+from deployments.approvals.domain.requirement import Person, Requirement
 from deployments.approvals.domain.rules import (
     Approver,
     ChangeFacts,
     Progress,
-    Requirement,
     Rule,
 )
 from deployments.environments.selectors import environment_rules
@@ -94,13 +94,13 @@ def as_rule(row: ApprovalRule) -> Rule:
         gpus=tuple(row.gpus),
         only_opening=row.only_opening,
         role=RequiredRole(row.role),
-        people=tuple(rules.Person(person.pk, person.username) for person in people),
+        people=tuple(Person(person.pk, person.username) for person in people),
         needed=row.needed,
     )
 
 
 def required_as_stored(change: ChangeRequest) -> tuple[Requirement, ...]:
-    return tuple(rules.requirement_from_json(required) for required in change.required)
+    return tuple(requirement.from_json(required) for required in change.required)
 
 
 def live_approvals(change: ChangeRequest) -> list[Approval]:

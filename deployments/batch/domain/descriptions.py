@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.approvals.domain.rules import DEFAULT, Progress, Requirement
+from deployments.approvals.domain.requirement import Requirement
+from deployments.approvals.domain.rules import DEFAULT, Progress
 from deployments.batch.domain.settings import BatchSettings
 
 _FOUR_EYES: Final = Requirement(

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from deployments.callers.domain import signed_keys
 from deployments.callers.selectors.keys import SEALED
-from deployments.manifests.domain.caller_keys import KEY_PREFIX
+from deployments.manifests.domain.access.caller_keys import KEY_PREFIX
 from deployments.models import CallerKey, Consumer, Deployment, SigningKey
 from fleet.clusters.domain.capabilities import Capabilities
 from portal.accounts.models import User

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from deployments.callers.selectors import keys
-from deployments.manifests.domain import caller_keys, istio_access
+from deployments.manifests.domain.access import caller_keys, istio_access
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment
 from fleet.kube.domain.errors import ClusterError, NotAllowed

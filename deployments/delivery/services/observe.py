@@ -11,8 +11,9 @@ from typing import Any
 from deployments.delivery.domain import owned_kinds, progress
 from deployments.delivery.domain.owned_kinds import Kind
 from deployments.delivery.domain.progress import Progress
-from deployments.manifests.domain import caller_keys, http_route, route_paths
+from deployments.manifests.domain import http_route, route_paths
 from deployments.manifests.domain import metadata as manifest_metadata
+from deployments.manifests.domain.access import caller_keys
 from deployments.models import Deployment, Revision
 from deployments.serving.domain.queue_state import QueueState
 from deployments.spec.domain.serving_spec import ServingSpec

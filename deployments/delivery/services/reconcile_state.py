@@ -14,7 +14,8 @@ from deployments.delivery.domain.reconcile import Desired, NextStep, Observed
 from deployments.delivery.services import observe
 from deployments.delivery.services.effects import Push
 from deployments.delivery.services.observe import Observation, number_of
-from deployments.manifests.domain import caller_keys, metadata
+from deployments.manifests.domain import metadata
+from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, Revision

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from django.db.models import Exists, OuterRef, Q
 
-from deployments.manifests.domain import istio_access
-from deployments.manifests.domain.caller_keys import ClientLimit
-from deployments.manifests.domain.istio_access import Issuer
+from deployments.manifests.domain.access import istio_access
+from deployments.manifests.domain.access.caller_keys import ClientLimit
+from deployments.manifests.domain.access.istio_access import Issuer
 from deployments.models import CallerKey, Deployment, SigningKey
 from portal.core import clock
 

@@ -9,14 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from deployments.manifests.domain import (
-    caller_keys,
-    http_route,
-    istio_access,
-    metadata,
-    route_paths,
-)
+from deployments.manifests.domain import http_route, metadata, route_paths
 from deployments.manifests.domain import revision as revision_manifests
+from deployments.manifests.domain.access import caller_keys, istio_access
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
     Manifest,

@@ -17,7 +17,7 @@ from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import NewKey
 from deployments.callers.web.forms import KeyForm, NewKeyForm, limits_in
 from deployments.delivery.services import live_objects
-from deployments.manifests.domain.caller_keys import Refusal
+from deployments.manifests.domain.access.caller_keys import Refusal
 from deployments.models import CallerKey, Deployment
 from deployments.pages.web import frame
 from deployments.serving.selectors import deployments

@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from deployments.manifests.domain import caller_keys, http_route
+from deployments.manifests.domain import http_route
+from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import conditions, language_container, processes

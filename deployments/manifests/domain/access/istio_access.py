@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.manifests.domain import caller_keys, http_route, route_paths
+from deployments.manifests.domain import http_route, route_paths
+from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, ManifestContext, metadata
 
 API_VERSION: Final = "security.istio.io/v1"
