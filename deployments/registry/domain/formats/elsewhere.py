@@ -23,7 +23,7 @@ def _is_core_ml(head: bytes, name: str) -> bool:
     if len(head) < 8 or (head[0], head[2]) != _CORE_ML[:2]:
         return False
     # A SavedModel begins like the first version of Core ML.
-    if head[1] == 1 and not name.lower().endswith(".mlmodel"):
+    if head[1] == 1 and not name.endswith(".mlmodel"):
         return False
     rest = head[3:]
     length_bytes = next((n for n, byte in enumerate(rest[:5], start=1) if byte < 0x80), 0)
