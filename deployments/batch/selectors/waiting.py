@@ -63,6 +63,8 @@ def why_not_decide(user: User, job: BatchJob) -> str:
 
 
 def _waiting_for(user: User) -> list[int]:
-    """Ids. Few jobs wait at any time."""
+    """Ids. Who may decide depends on team and requester, so each pair is asked about once."""
     waiting = _SUBMITTED_BY_OTHERS.objects(user, person=user.pk)
-    return [job.pk for job in waiting if not why_not_decide(user, job)]
+    asked = {(job.team_id, job.requester_id): job for job in waiting}
+    allowed = {pair for pair, job in asked.items() if not why_not_decide(user, job)}
+    return [job.pk for job in waiting if (job.team_id, job.requester_id) in allowed]
