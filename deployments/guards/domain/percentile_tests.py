@@ -19,6 +19,8 @@ from deployments.guards.domain.histograms import Counts
 from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.percentiles import PercentileGuard
 
+# How often Prometheus is asked.
+READING_SECONDS: Final = 10.0
 # Two scrapes: the counts of both sides are read up to one scrape apart.
 _LEAST_SECONDS: Final = 30.0
 # Of this rollout, from which stable's own counts say more than those since its start.
@@ -124,8 +126,12 @@ def next_step(
 
 
 def with_blocks(tests: PercentileTests, block_seconds: float) -> PercentileTests:
-    least = CALM if block_seconds == CALM else max(_LEAST_SECONDS, block_seconds)
-    return replace(tests, block_seconds=least)
+    return replace(tests, block_seconds=length_of(block_seconds))
+
+
+def length_of(block_seconds: float) -> float:
+    """Of a block of a histogram, where one of means has so many seconds."""
+    return CALM if block_seconds == CALM else max(_LEAST_SECONDS, block_seconds)
 
 
 def begin(tests: PercentileTests, before: Counts) -> PercentileTests:
