@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from deployments.guards.domain import histograms
-from deployments.guards.domain.betting import lanes, slow_share
-from deployments.guards.domain.betting.blocks import CALM, DEFAULT_SECONDS
+from deployments.guards.domain.betting import blocks, lanes, slow_share
+from deployments.guards.domain.betting.blocks import DEFAULT_SECONDS
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim
 from deployments.guards.domain.betting.rates import RateLimit
@@ -19,10 +19,6 @@ from deployments.guards.domain.histograms import Counts
 from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.percentiles import PercentileGuard
 
-# How often Prometheus is asked.
-READING_SECONDS: Final = 10.0
-# Two scrapes: the counts of both sides are read up to one scrape apart.
-_LEAST_SECONDS: Final = 30.0
 # Of this rollout, from which stable's own counts say more than those since its start.
 _ENOUGH_OF_ROLLOUT: Final = 1000
 _COMPLETE: Final = 0.9
@@ -126,12 +122,7 @@ def next_step(
 
 
 def with_blocks(tests: PercentileTests, block_seconds: float) -> PercentileTests:
-    return replace(tests, block_seconds=length_of(block_seconds))
-
-
-def length_of(block_seconds: float) -> float:
-    """Of a block of a histogram, where one of means has so many seconds."""
-    return CALM if block_seconds == CALM else max(_LEAST_SECONDS, block_seconds)
+    return replace(tests, block_seconds=blocks.of_histogram(block_seconds))
 
 
 def begin(tests: PercentileTests, before: Counts) -> PercentileTests:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.guards.domain import counter_verdicts, percentile_tests, sequential_tests
+from deployments.guards.domain import counter_verdicts, sequential_tests
 from deployments.guards.domain.betting import blocks, e_process, power
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.lanes import Trial
@@ -70,7 +70,7 @@ def of_latency(settings: PlanSettings, lengths: BlockLengths) -> LatencyDetectio
     seconds = (
         max(lengths.means, SLOT_SECONDS)
         if is_mean
-        else max(percentile_tests.length_of(lengths.means), percentile_tests.READING_SECONDS)
+        else max(blocks.of_histogram(lengths.means), blocks.READING_SECONDS)
     )
     return LatencyDetection(seconds, count, lengths.is_from_history)
 

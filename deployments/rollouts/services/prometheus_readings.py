@@ -11,13 +11,8 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Any, Final
 
-from deployments.guards.domain import (
-    histogram_state,
-    percentile_tests,
-    prometheus_state,
-    promql,
-    reference,
-)
+from deployments.guards.domain import histogram_state, prometheus_state, promql, reference
+from deployments.guards.domain.betting import blocks
 from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.histogram_state import Reading
@@ -96,7 +91,7 @@ def advance(*, reading_id: int) -> None:
     leases.release(
         PrometheusReading,
         lease,
-        next_check_at=at + timedelta(seconds=percentile_tests.READING_SECONDS),
+        next_check_at=at + timedelta(seconds=blocks.READING_SECONDS),
     )
 
 
