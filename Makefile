@@ -21,6 +21,7 @@ demo-reset: $(STAMP)
 # clone each of the four would compile every file.
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet client/src
+	@$(BIN)/python -m tests.compiled
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q -rs --durations=10 $(ARGS)
 
 # The portal on a real control plane with KServe, built from Go modules into a cache; see CONTRIBUTING.md.

@@ -6,6 +6,8 @@ from deployments.advice.api import views as advice
 from deployments.alerts.api.views import urlpatterns as alerts
 from deployments.approvals.api import rules
 from deployments.attestations.api.views import urlpatterns as attestations
+from deployments.batch.api.parts import urlpatterns as batch_parts
+from deployments.batch.api.uploads import urlpatterns as batch_uploads
 from deployments.batch.api.views import urlpatterns as batch
 from deployments.callers.api.views import urlpatterns as callers
 from deployments.changes.api import emergency_reviews, plan_figures, promotions, requests
@@ -17,6 +19,7 @@ from deployments.imports.api.imports import urlpatterns as imports
 from deployments.imports.api.mlflow import urlpatterns as mlflow
 from deployments.lifecycle.api import deployments
 from deployments.load_tests.api import places as load_test_places
+from deployments.pages.api.approvals import urlpatterns as approvals
 from deployments.pipelines.api.urls import urlpatterns as pipelines
 from deployments.plans.api import auto_promotion, templates
 from deployments.preflight.api import gpu_advice
@@ -164,6 +167,9 @@ urlpatterns = [
     *_advice,
     *attestations,
     *batch,
+    *batch_parts,
+    *batch_uploads,
+    *approvals,
     *callers,
     *changes,
     *environments,

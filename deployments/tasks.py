@@ -9,6 +9,7 @@ from deployments.alerts.services import sweep as alert_sweep
 from deployments.attestations.services import verification as attestation_verification
 from deployments.batch.services import advance as batch_advance
 from deployments.callers.services import keys as caller_keys
+from deployments.callers.services import token_limits
 from deployments.callers.services import usage as caller_usage
 from deployments.delivery.services import reconcile, serving_watch
 from deployments.health.services import watch
@@ -46,6 +47,7 @@ def sweep_deployments() -> None:
 @shared_task(name="deployments.sweep_caller_keys", time_limit=60)
 def sweep_caller_keys() -> None:
     caller_keys.end_expired()
+    token_limits.resume_paused()
 
 
 @shared_task(name="deployments.sweep_caller_usage", time_limit=60)

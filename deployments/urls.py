@@ -6,6 +6,7 @@ from deployments.advice.web import pages as advice
 from deployments.advice.web import what_if
 from deployments.alerts.web import pages as alerts
 from deployments.batch.web import pages as batch
+from deployments.callers.web import jwks
 from deployments.changes.web import canary, new_deployment, promotion
 from deployments.changes.web import requests as change_requests
 from deployments.delivery.web import drift
@@ -88,6 +89,7 @@ _PIPELINE = "pipelines/<slug:team>/<slug:name>"
 _TEMPLATES = "admin/teams/<slug:slug>/rollout-templates"
 
 _deployments: list[URLPattern] = [
+    path(".well-known/jwks.json", jwks.jwks, name="caller-jwks"),
     path("deployments", deployment_list.deployments, name="deployments"),
     path("deployments/new", new_deployment.new_deployment, name="new-deployment"),
     path(_ONE, deployment_tabs.overview, name="deployment"),
@@ -152,6 +154,7 @@ _batch: list[URLPattern] = [
     path("batch", batch.list_page, name="batch-jobs"),
     path("batch/new", batch.new_job, name="new-batch-job"),
     path("batch/<slug:team>/<slug:name>", batch.job_page, name="batch-job"),
+    path("batch/<slug:team>/<slug:name>/parts/<int:number>", batch.part, name="batch-part"),
 ]
 
 urlpatterns = [*_registry, *_deployments, *_advice, *_batch]

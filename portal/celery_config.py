@@ -100,6 +100,7 @@ beat_schedule = {
     "keep office hours": _every("fleet.keep_office_hours", 10),
     "sweep budgets": _every("fleet.sweep_budgets", 300),
     "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
+    "read GPU errors": _every("fleet.read_gpu_errors", 60),
     "read energy": _every("fleet.read_energy", 300),
     "thin samples": _every("fleet.thin_samples", 600),
     **{f"heartbeat of {queue}": _heartbeat(queue) for queue in QUEUES},

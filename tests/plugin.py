@@ -23,6 +23,8 @@ from tests import environment
 
 _parts = contextlib.ExitStack()
 _TRIES = 5
+# A test makes some ten thousand objects, few of them in circles.
+_OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 def _is_worker() -> bool:
@@ -100,6 +102,8 @@ def _take_own_valkey_database() -> None:
     os.environ["SLIPWAY_REDIS_URL"] = f"{server}/{number}"
 
 
+# Nearly all that is made while tests are imported and collected stays: looking through it finds nothing.
+gc.disable()
 if _is_worker():
     _take_own_valkey_database()
 else:
@@ -136,6 +140,8 @@ def pytest_collection_finish() -> None:
     """Modules and tests stay to the end: the garbage collector need not walk through them again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -3,8 +3,8 @@ from deployments.models.alerts import Alert
 from deployments.models.approvals import ApprovalRule
 from deployments.models.attestations import Attestation, SigningRule, TrustedSigner
 from deployments.models.auto_promotion import RolloutLimit
-from deployments.models.batch import BatchChunk, BatchJob
-from deployments.models.callers import CallerKey, Consumer
+from deployments.models.batch import BatchChunk, BatchJob, BatchUpload
+from deployments.models.callers import CallerKey, Consumer, KeyTokens, SigningKey
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.environments import EnvironmentRule
@@ -39,6 +39,7 @@ __all__ = [
     "Attestation",
     "BatchChunk",
     "BatchJob",
+    "BatchUpload",
     "CallerKey",
     "ChangeRequest",
     "Consumer",
@@ -56,6 +57,7 @@ __all__ = [
     "HealthRecord",
     "Import",
     "ImportedFile",
+    "KeyTokens",
     "LoadTestPlace",
     "LoadTestRun",
     "Model",
@@ -70,6 +72,7 @@ __all__ = [
     "RolloutTemplate",
     "RolloutVerdict",
     "ServiceTarget",
+    "SigningKey",
     "SigningRule",
     "SyntheticHour",
     "SyntheticRequest",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Final
+
 from django.conf import settings
 from django.db import models
 
+from deployments.models.multipart import MultipartFile
 from deployments.models.registry import ModelVersion
 from portal.accounts.models import Team
 from portal.core.leases import Leased
@@ -14,6 +17,11 @@ _GONE = ("rejected", "canceled")
 
 class BatchJob(Leased):
     """`state` is one of deployments.batch.domain.states, which its transitions alone write."""
+
+    PLANNING: Final = "planning"
+    STOPPING: Final = "stopping"
+    # It has GPUs, or gets them without a further decision.
+    HOLDING: ClassVar = (PLANNING, "running", STOPPING)
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="batch_jobs")
     name = models.CharField(max_length=40)
@@ -84,6 +92,8 @@ class BatchChunk(models.Model):
     rows = models.PositiveIntegerField()
     # The number of its first row among all rows, from 1.
     first_row = models.BigIntegerField()
+    # Of a CSV file: the line in which it starts, from 1; 0: JSON lines.
+    first_line = models.BigIntegerField(default=0, db_default=0)
     done_at = models.DateTimeField(null=True)
     failed_rows = models.PositiveIntegerField(default=0)
 
@@ -95,3 +105,30 @@ class BatchChunk(models.Model):
 
     def __str__(self) -> str:
         return f"chunk {self.number} of {self.job_id}"
+
+
+class BatchUpload(MultipartFile):
+    """A file of rows that a person sends to the team's area. The row is deleted at `expires_at`, its parts too unless
+    they were assembled.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    # Part of the key: no two uploads meet, and none replaces what a job reads.
+    token = models.CharField(max_length=32, unique=True)
+    path = models.CharField(max_length=100)
+    has_part_checksums = models.BooleanField(default=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.team.slug}/{self.path}"
+
+    @property
+    def key(self) -> str:
+        return f"batch/{self.team.slug}/uploads/{self.token}/{self.path}"

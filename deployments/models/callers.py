@@ -31,6 +31,27 @@ class Consumer(models.Model):
         return f"{self.team.slug}/{self.name}"
 
 
+class SigningKey(models.Model):
+    """Signs the keys of callers where the gateway checks signatures. Its public half is published while a key
+    that it signed is open.
+    """
+
+    kid = models.CharField(max_length=43, unique=True)
+    # What the tokens name as their issuer, and the gateways expect.
+    issuer = models.CharField(max_length=200)
+    public_jwk = models.JSONField()
+    # The encrypted private half; erased when the next one takes over.
+    sealed = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.kid
+
+
 class CallerKey(models.Model):
     """A consumer's key for one deployment. It works until `ends_at`, or until `ended_at` if that came
     first.
@@ -38,16 +59,23 @@ class CallerKey(models.Model):
 
     consumer = models.ForeignKey(Consumer, on_delete=models.PROTECT, related_name="keys")
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="caller_keys")
-    # The first characters, by which people tell keys apart.
+    # What people tell keys apart by: the first characters, of a signed key the last.
     prefix = models.CharField(max_length=12)
     sha256 = models.CharField(max_length=64, unique=True)
     # Encrypted for the gateway, which needs the key itself; erased when the key ends.
     sealed = models.TextField(blank=True, default="")
+    # Null: a random text, which the gateway compares; else a signed token, which it verifies.
+    signing_key = models.ForeignKey(SigningKey, null=True, on_delete=models.PROTECT)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
     ends_at = models.DateTimeField()
     # Null: the gateway counts nothing for it.
     requests_per_minute = models.PositiveIntegerField(null=True)
+    # Null: no limit.
+    tokens_per_minute = models.PositiveIntegerField(null=True)
+    tokens_per_day = models.PositiveBigIntegerField(null=True)
+    # It used too many tokens: the gateway answers 429 until then.
+    paused_until = models.DateTimeField(null=True)
     rotated_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     is_revoked = models.BooleanField(default=False)
@@ -59,11 +87,21 @@ class CallerKey(models.Model):
                 fields=["ends_at"],
                 condition=models.Q(ended_at__isnull=True),
                 name="caller_keys_to_end",
-            )
+            ),
+            models.Index(
+                fields=["paused_until"],
+                condition=models.Q(paused_until__isnull=False),
+                name="caller_keys_to_resume",
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.prefix}… of {self.consumer.name}"
+        return f"{self.hint} of {self.consumer.name}"
+
+    @property
+    def hint(self) -> str:
+        """`slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters are those of all."""
+        return self.prefix if self.prefix.startswith("…") else f"{self.prefix}…"
 
     @property
     def client(self) -> str:
@@ -73,3 +111,17 @@ class CallerKey(models.Model):
     @property
     def team(self) -> Team:
         return self.deployment.team
+
+
+class KeyTokens(models.Model):
+    """Tokens that a key used in the minute and the day of its last reading."""
+
+    key = models.OneToOneField(CallerKey, on_delete=models.CASCADE, related_name="tokens")
+    minute = models.DateTimeField()
+    # With what earlier minutes used above the limit.
+    minute_tokens = models.PositiveBigIntegerField(default=0)
+    day = models.DateTimeField()
+    day_tokens = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.key_id}: {self.day_tokens}"

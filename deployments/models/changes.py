@@ -49,7 +49,8 @@ class ChangeRequest(Leased):
     # For a scale change: {"revision", "min_replicas", "max_replicas", "scaling", "network"}
     scale = models.JSONField(default=dict)
     # The GPU's name on the cluster at the time of the request; approval rules match on it.
-    gpu_name = models.CharField(max_length=80, blank=True, default="")
+    # Of several instance types each, comma-separated.
+    gpu_name = models.CharField(max_length=400, blank=True, default="")
     # Keys of the golden requests that are approved with it; they are sent to the candidate.
     golden = models.JSONField(default=list)
     # deployments.environments.domain.promotion.PromotionEvidence as JSON; {} without any.
@@ -62,7 +63,7 @@ class ChangeRequest(Leased):
     checks = models.JSONField(default=list)
     last_recheck = models.JSONField(default=dict)
     cost = models.JSONField(default=dict)
-    # deployments.approvals.domain.rules.Requirement as JSON: what the rules required when last evaluated.
+    # deployments.approvals.domain.requirement.Requirement as JSON: what the rules required when last evaluated.
     required = models.JSONField(default=list)
     # As deployments/changes/selectors/evidence.py; an approval is void when it no longer matches.
     evidence_hash = models.CharField(max_length=64, blank=True, default="")

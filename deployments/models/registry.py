@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from deployments.models.multipart import MultipartFile
 from deployments.states import VersionState
 from portal.accounts.models import Team
 from portal.core.leases import Leased
@@ -145,24 +146,16 @@ class ModelVersion(Leased):
         return self.source_uri or f"s3://{self.bucket}/{self.repository_prefix}"
 
 
-class ArtifactFile(models.Model):
+class ArtifactFile(MultipartFile):
     """A file of a version, uploaded as a multipart upload of its own.
 
-    `upload_id` names the open multipart upload; empty before the first part is signed and after the
-    parts were assembled. `s3_version_id` is empty until then. `declared_sha256` is the client's
-    promise, `sha256` the worker's own digest over the stored object, which decides. Until
-    `assembly_deadline_at` the store may be assembling the parts, and is not asked to again.
+    `declared_sha256` is the client's promise, `sha256` the worker's own digest over the stored object, which decides.
     """
 
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="files")
     # Relative to the artifact, with "/" (deployments.registry.domain.artifacts.files).
     path = models.CharField(max_length=512)
-    size_bytes = models.BigIntegerField()
-    part_size_bytes = models.BigIntegerField(default=0)
     declared_sha256 = models.CharField(max_length=64, blank=True, default="")
-    upload_id = models.CharField(max_length=300, blank=True, default="")
-    assembly_deadline_at = models.DateTimeField(null=True)
-    s3_version_id = models.CharField(max_length=200, blank=True, default="")
     sha256 = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:

@@ -36,8 +36,25 @@ def evict(store: Store, writer: Writer, target: Target, options: WriteOptions) -
             )
         for budget in budgets:
             _count(store, budget, pod, options)
+    if not options.is_dry_run:
+        _mark(store, target)
     writer.delete(replace(target, subresource=""), options)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _mark(store: Store, target: Target) -> None:
+    """So that a Job does not count its end as a failure."""
+    pod = store.get(POD, target.namespace, str(target.name))
+    status = pod.get("status") or {}
+    marked = conditions.condition(
+        "DisruptionTarget",
+        conditions.TRUE,
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+    )
+    others = [item for item in status.get("conditions") or () if item["type"] != marked["type"]]
+    timed = conditions.merge(None, [marked])
+    store.replace_status(POD, {**pod, "status": {**status, "conditions": [*others, *timed]}})
 
 
 def _is_exempt(pod: JsonObject) -> bool:

@@ -174,6 +174,23 @@ BACKEND_TRAFFIC_POLICY = Kind(
     namespaced=True,
     short_names=("btp",),
 )
+_ISTIO = "security.istio.io"
+REQUEST_AUTHENTICATION = Kind(
+    _ISTIO,
+    "v1",
+    "RequestAuthentication",
+    "requestauthentications",
+    namespaced=True,
+    short_names=("ra",),
+)
+AUTHORIZATION_POLICY = Kind(
+    _ISTIO,
+    "v1",
+    "AuthorizationPolicy",
+    "authorizationpolicies",
+    namespaced=True,
+    short_names=("ap",),
+)
 
 KINDS: tuple[Kind, ...] = (
     POD,
@@ -205,6 +222,8 @@ KINDS: tuple[Kind, ...] = (
     HTTP_ROUTE,
     SECURITY_POLICY,
     BACKEND_TRAFFIC_POLICY,
+    REQUEST_AUTHENTICATION,
+    AUTHORIZATION_POLICY,
 )
 
 _BY_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from fleet.localcluster.client import kubeconfig
@@ -26,11 +27,13 @@ from fleet.localcluster.controllers.reconcile import run_once
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.errors import ApiError, NotFound
 from fleet.localcluster.kinds import (
+    AUTHORIZATION_POLICY,
     BACKEND_TRAFFIC_POLICY,
     GATEWAY,
     GATEWAY_CLASS,
     HTTP_ROUTE,
     POD,
+    REQUEST_AUTHENTICATION,
     SECRET,
     SECURITY_POLICY,
     SERVICE,
@@ -38,6 +41,11 @@ from fleet.localcluster.kinds import (
 )
 
 _WATCHED = (POD, SERVICE, GATEWAY_CLASS, GATEWAY, HTTP_ROUTE)
+# One kind of each product, and what comes with it.
+_POLICIES = {
+    SECURITY_POLICY: (SECRET, BACKEND_TRAFFIC_POLICY),
+    AUTHORIZATION_POLICY: (REQUEST_AUTHENTICATION,),
+}
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -78,11 +86,12 @@ def main(arguments: list[str]) -> int:
 
 def _watched(connection: Connection) -> tuple[Kind, ...]:
     """Policies, and the Secrets that they name, where the cluster has the kind."""
-    try:
-        HttpClusterApi(connection, ()).list(SECURITY_POLICY)
-    except NotFound:
-        return _WATCHED
-    return (*_WATCHED, SECRET, SECURITY_POLICY, BACKEND_TRAFFIC_POLICY)
+    watched: tuple[Kind, ...] = _WATCHED
+    for first, others in _POLICIES.items():
+        with suppress(NotFound):
+            HttpClusterApi(connection, ()).list(first)
+            watched = (*watched, first, *others)
+    return watched
 
 
 def _kubelet_api(api: HttpClusterApi, connection: Connection, data_dir: Path) -> KubeletApi | None:

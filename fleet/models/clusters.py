@@ -74,6 +74,10 @@ class Node(models.Model):
     # fleet.observation.domain.node_health: Condition and Taint, lists.
     conditions = models.JSONField(default=list)
     taints = models.JSONField(default=list)
+    # fleet.observation.domain.gpu_errors: the last XID of each GPU that had one, and when dcgm-exporter was last read;
+    # null: never.
+    xids = models.JSONField(null=True)
+    xids_read_at = models.DateTimeField(null=True)
     is_ready = models.BooleanField(default=False)
     is_schedulable = models.BooleanField(default=True)
     is_simulated = models.BooleanField(default=False)
@@ -108,6 +112,8 @@ class Workload(models.Model):
     metrics_path = models.CharField(max_length=100, default="/metrics")
     # The highest memory use of a GPU that one of its pods had to itself; null: not measured.
     gpu_memory_peak_mib = models.PositiveIntegerField(null=True)
+    # When it ends by itself, as a batch job at its deadline; null: it runs until it is retired.
+    ends_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True, blank=True)
 
@@ -152,6 +158,10 @@ class Pod(models.Model):
     # Seconds of each step of the first start (fleet.observation.domain.pod_start.STEPS); empty
     # until then, and when a container was restarted before.
     start_seconds = models.JSONField(default=dict)
+    # On which it may run, in its order; empty: any, or observed before this was recorded.
+    instance_types = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
+    )
     created_at = models.DateTimeField()
     # When it released its GPUs: its containers ended, or it was deleted.
     ended_at = models.DateTimeField(null=True, blank=True)

@@ -21,8 +21,10 @@ _READ: Final = """
     get alerts
     get alerts/{alert_id}
     get approval-rules
+    get approvals
     get batch-jobs
     get batch-jobs/{job_id}
+    get batch-jobs/{job_id}/parts
     get changes
     get changes/{change_id}
     get changes/{change_id}/checks
@@ -140,7 +142,13 @@ _REQUEST: Final = """
     post advice/{item_id}/request
     post advice/{item_id}/snooze
     post batch-jobs
+    post batch-jobs/check
+    get batch-uploads/{upload_id}/files
+    get batch-uploads/{upload_id}/parts
     post batch-jobs/{job_id}/resume
+    post batch-uploads
+    post batch-uploads/{upload_id}/complete
+    post batch-uploads/{upload_id}/parts
     post changes/{change_id}/withdraw
     post clusters/{cluster_id}/node-classes
     post clusters/{cluster_id}/node-classes/{node_class}

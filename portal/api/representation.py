@@ -6,16 +6,19 @@ class are made once, and a value that is already what the field would make of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from rest_framework import serializers
 from rest_framework.fields import Field, SkipField
 
 Reader = Callable[[Any, Any], Any]
 _MISSING = object()
+_MOST_FITTING: Final = 64
 _KEPT_AS_THEY_ARE = {
     serializers.CharField: str,
     serializers.IntegerField: int,
@@ -24,30 +27,100 @@ _KEPT_AS_THEY_ARE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """`kind` is the type of values that are taken as they are; None if none are."""
+
+    name: str
+    attribute: str
+    kind: type | None
+    read: Reader
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The readable fields of a class. They keep no state of an answer, so that all threads share them.
+
+    `take` reads the attributes of all fields that have a `kind` at once; `fitting` has the types of such values that
+    were all taken as they are.
+    """
+
+    all: tuple[_Field, ...]
+    names: tuple[str, ...]
+    take: Callable[[Any], tuple[Any, ...]] | None
+    others: tuple[_Field, ...]
+    blank: dict[str, Any]
+    fitting: set[tuple[type, ...]]
+
+
 def represent(serializer: serializers.Serializer[Any], instance: Any) -> dict[str, Any]:
+    fields = _fields_of(type(serializer))
+    taken = _take(fields, instance)
+    if taken is None:
+        return _represent_each(serializer, instance, fields.all)
+    values = fields.blank.copy()
+    values.update(zip(fields.names, taken, strict=True))
+    for field in fields.others:
+        try:
+            values[field.name] = field.read(serializer, instance)
+        except SkipField:
+            del values[field.name]
+    return values
+
+
+def _represent_each(
+    serializer: serializers.Serializer[Any], instance: Any, fields: Iterable[_Field]
+) -> dict[str, Any]:
     values = {}
-    for name, attribute, kind, read in _readers(type(serializer)):
-        if kind is not None:
-            value = getattr(instance, attribute, _MISSING)
-            if value is None or value.__class__ is kind:
-                values[name] = value
+    for field in fields:
+        if field.kind is not None:
+            value = getattr(instance, field.attribute, _MISSING)
+            if value is None or value.__class__ is field.kind:
+                values[field.name] = value
                 continue
         try:
-            values[name] = read(serializer, instance)
+            values[field.name] = field.read(serializer, instance)
         except SkipField:
             continue
     return values
 
 
+def _take(fields: _Fields, instance: Any) -> tuple[Any, ...] | None:
+    """None unless each value is taken as it is."""
+    if fields.take is None:
+        return None
+    try:
+        taken = fields.take(instance)
+    except AttributeError:
+        return None  # a mapping, a default or an omission
+    kinds = tuple(map(type, taken))
+    if kinds in fields.fitting:
+        return taken
+    wanted = [field.kind for field in fields.all if field.kind is not None]
+    pairs = zip(kinds, wanted, strict=True)
+    if not all(kind is type(None) or kind is one for kind, one in pairs):
+        return None
+    if len(fields.fitting) < _MOST_FITTING:
+        fields.fitting.add(kinds)
+    return taken
+
+
 @cache
-def _readers(
-    kind: type[serializers.Serializer[Any]],
-) -> tuple[tuple[str, str, type | None, Reader], ...]:
-    """The readable fields, each with the attribute and type of values that are taken as they are. They keep
-    no state of an answer, so that all threads share them.
-    """
-    return tuple(
-        (str(field.field_name), *_taken(field), _reader(field)) for field in kind()._readable_fields
+def _fields_of(kind: type[serializers.Serializer[Any]]) -> _Fields:
+    every = tuple(
+        _Field(str(field.field_name), *_taken(field), _reader(field))
+        for field in kind()._readable_fields
+    )
+    plain = [field for field in every if field.kind is not None]
+    attributes = [field.attribute for field in plain]
+    return _Fields(
+        all=every,
+        names=tuple(field.name for field in plain),
+        # Of one attribute it gives no tuple.
+        take=attrgetter(*attributes) if len(attributes) > 1 else None,
+        others=tuple(field for field in every if field.kind is None),
+        blank=dict.fromkeys(field.name for field in every),
+        fitting=set(),
     )
 
 

@@ -6,14 +6,17 @@ stated as any other, with a `Parameter` in the place of each value:
     _BY_DIGEST = CompiledQuery(lambda: ApiToken.objects.filter(digest=Parameter("digest", CharField())))
     rows = _BY_DIGEST.rows(digest="…")
 
-Related objects come along by `select_related`; nothing is prefetched.
+Related objects come along by `select_related`; nothing is prefetched. PostgreSQL keeps the plan as well, unless the
+best plan depends on the values: such a query has `keeps_plan=False`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -50,13 +53,14 @@ class _Compiled:
 
 
 class CompiledQuery(Generic[M]):
-    def __init__(self, build: Callable[[], QuerySet[M, Any]]) -> None:
+    def __init__(self, build: Callable[[], QuerySet[M, Any]], *, keeps_plan: bool = True) -> None:
         self._build = build
+        self._keeps_plan = keeps_plan
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """What is selected, as a tuple for each row."""
         connection = connections[DEFAULT_DB_ALIAS]
-        return [tuple(row) for row in _run(connection, self._compiled(connection), values)]
+        return [tuple(row) for row in self._run(connection, self._compiled(connection), values)]
 
     def objects(self, **values: Any) -> list[M]:
         connection = connections[DEFAULT_DB_ALIAS]
@@ -67,7 +71,7 @@ class CompiledQuery(Generic[M]):
         names = [column[0].target.attname for column in select[start:end]]
         related = get_related_populators(info, select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # stubs of Django 6
         objects = []
-        for row in _run(connection, compiled, values):
+        for row in self._run(connection, compiled, values):
             instance = model.from_db(DEFAULT_DB_ALIAS, names, row[start:end])
             for populator in related:
                 populator.populate(row, instance)
@@ -79,12 +83,18 @@ class CompiledQuery(Generic[M]):
         return next(iter(self.objects(**values)), None)
 
     def _compiled(self, connection: BaseDatabaseWrapper) -> _Compiled:
-        """Kept by the connection, which belongs to one thread."""
-        kept = vars(connection).setdefault("slipway_compiled_queries", {})
+        """Kept by the connection, which belongs to one thread, for as long as the query is."""
+        kept = vars(connection).setdefault("slipway_compiled_queries", WeakKeyDictionary())
         if self not in kept:
             kept[self] = _compile(self._build(), connection)
         compiled: _Compiled = kept[self]
         return compiled
+
+    def _run(
+        self, connection: BaseDatabaseWrapper, compiled: _Compiled, values: dict[str, Any]
+    ) -> list[list[Any]]:
+        with kept_plans() if self._keeps_plan else nullcontext():
+            return _run(connection, compiled, values)
 
 
 def _compile(queryset: QuerySet[Any, Any], connection: BaseDatabaseWrapper) -> _Compiled:
@@ -111,7 +121,7 @@ def _run(
         else param
         for param in compiled.params
     ]
-    with kept_plans(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(compiled.sql, params)
         rows = [list(row) for row in cursor.fetchall()]
     for place, functions, expression in compiled.converters:

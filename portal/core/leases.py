@@ -10,13 +10,15 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from django.db import models
-from django.db.models import Case, Count, F, Min, Q, QuerySet, Value, When
+from django.db.models import Case, Count, DateTimeField, F, Min, Q, QuerySet, Value, When
 from django.db.models.expressions import Combinable
 
 from portal.core import clock
+from portal.core.compiled_queries import CompiledQuery, Parameter
 
 
 class Leased(models.Model):
@@ -38,10 +40,15 @@ class Lease:
 
 def due(model: type[Leased], *, limit: int = 100) -> list[int]:
     """Primary keys of rows that are due and not leased, oldest first."""
-    at = clock.now()
+    return [pk for (pk,) in _due(model, limit).rows(at=clock.now())]
+
+
+@cache
+def _due(model: type[Leased], limit: int) -> CompiledQuery[Leased]:
+    at = Parameter("at", DateTimeField())
     free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
-    rows = model._default_manager.filter(free, next_check_at__lte=at)
-    return list(rows.order_by("next_check_at").values_list("pk", flat=True)[:limit])
+    rows = model._default_manager.filter(free, next_check_at__lte=at).order_by("next_check_at")
+    return CompiledQuery(lambda: rows.values_list("pk")[:limit])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ from django.urls import reverse
 from deployments.alerts.domain import catalogue as alert_kinds
 from deployments.alerts.domain.kinds import budget
 from deployments.alerts.selectors import alerts
+from deployments.batch.selectors import waiting as batch
+from deployments.batch.web import items as batch_items
 from deployments.changes.selectors import changes, emergency_reviews
 from deployments.changes.web import items
 from deployments.models import (
     Alert,
+    BatchJob,
     ChangeRequest,
     Deployment,
     EmergencyReview,
@@ -48,7 +51,9 @@ def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Ne
     needs = [
         _promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MAX_OF_A_KIND]
     ]
-    needs += [_waiting(change) for change in changes.inbox(user)[:_MAX_OF_A_KIND]]
+    waiting = changes.of_ids(changes.waiting_for(user)[:_MAX_OF_A_KIND])
+    needs += [_waiting(change) for change in waiting]
+    needs += [_batch(job) for job in batch.list_waiting_for(user)[:_MAX_OF_A_KIND]]
     needs += [_emergency(review) for review in emergency_reviews.waiting_for(user)[:_MAX_OF_A_KIND]]
     failing = home.failing(actor=user, team_slug=team.slug, now=now)
     needs += [_failing(deployment) for deployment in failing]
@@ -92,6 +97,21 @@ def _waiting(change: ChangeRequest) -> Need:
         verb="Review",
         who=change.requester.display_name,
         since=change.submitted_at,
+    )
+
+
+def _batch(job: BatchJob) -> Need:
+    item = batch_items.item_of(job)
+    cost = f" · at most {formats.money(item.cost)}" if item.cost is not None else ""
+    return Need(
+        state="submitted",
+        prompt="Approve?",
+        title=item.title,
+        detail=f"{item.detail}{cost}",
+        url=item.path,
+        verb="Review",
+        who=item.requester,
+        since=item.requested_at,
     )
 
 

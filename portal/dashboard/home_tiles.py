@@ -86,7 +86,10 @@ def spend_of(team: Team, allocated: AllocatedGpus, now: datetime) -> SpendTile:
     days = calendar.monthrange(now.year, now.month)[1]
     elapsed_hours = (now.day - 1) * 24 + now.hour + now.minute / 60
     forecast = month_end_amount(
-        spent_amount=spent, usd_per_hour_amount=allocated.usd_per_hour_amount, at=now
+        spent_amount=spent,
+        usd_per_hour_amount=allocated.usd_per_hour_amount,
+        at=now,
+        ending=allocated.ending,
     )
     over = forecast - budget if forecast is not None and budget else None
     return SpendTile(

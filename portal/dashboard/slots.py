@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deployments.alerts.selectors import alerts
+from deployments.batch.selectors import waiting as batch
 from deployments.changes.selectors import changes, emergency_reviews
 from fleet.actions.selectors import actions
 from fleet.clusters.selectors import clusters
@@ -20,7 +21,7 @@ def fill() -> None:
 
 def _count_decisions(user: User) -> int:
     of_deployments = changes.count_waiting_for(user) + emergency_reviews.count_waiting_for(user)
-    return of_deployments + actions.count_waiting_for(user)
+    return of_deployments + batch.count_waiting_for(user) + actions.count_waiting_for(user)
 
 
 def _cluster_lines(user: User) -> Sequence[StatusLine]:

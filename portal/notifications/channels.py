@@ -25,11 +25,11 @@ _MOST: Final = 20
 
 def list_of_team(*, actor: User, team: Team) -> list[Channel]:
     policy.require(actor, Action.MANAGE_MEMBERS, team)
-    return list(Channel.objects.filter(team=team))
+    return list(Channel.objects.filter(team=team).select_related("created_by"))
 
 
 def list_of_person(actor: User) -> list[Channel]:
-    return list(Channel.objects.filter(user=actor))
+    return list(Channel.objects.filter(user=actor).select_related("created_by"))
 
 
 def add(

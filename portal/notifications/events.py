@@ -40,6 +40,7 @@ FLEET_REQUESTED: Final = Event("fleet.requested", "Fleet action waiting for appr
 FLEET_DECIDED: Final = Event("fleet.decided", "Fleet action approved, rejected or expired")
 FLEET_FINISHED: Final = Event("fleet.finished", "Fleet action completed, failed or canceled")
 BATCH_REQUESTED: Final = Event("batch.requested", "Batch job waiting for approval")
+BATCH_DECIDED: Final = Event("batch.decided", "Batch job approved or rejected")
 BATCH_FINISHED: Final = Event("batch.finished", "Batch job finished, failed or canceled")
 # Sent to one channel only, by its test button.
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
@@ -64,6 +65,7 @@ CATALOGUE: Final = (
     FLEET_DECIDED,
     FLEET_FINISHED,
     BATCH_REQUESTED,
+    BATCH_DECIDED,
     BATCH_FINISHED,
 )
 _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}

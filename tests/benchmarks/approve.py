@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from tests.benchmarks.result import Result
 from tests.benchmarks.scene import Scene, scene
+from tests.fixtures.s3_server import serving_s3
 
 if TYPE_CHECKING:
     import httpx
@@ -67,17 +68,10 @@ def _print_p95(what: str, seconds: list[float]) -> float:
 
 @contextlib.contextmanager
 def _object_store() -> Iterator[None]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    os.environ["SLIPWAY_S3_ENDPOINT_URL"] = f"http://{host}:{port}"
-    os.environ["SLIPWAY_S3_BUCKET"] = _BUCKET
-    try:
+    with serving_s3() as address:
+        os.environ["SLIPWAY_S3_ENDPOINT_URL"] = address
+        os.environ["SLIPWAY_S3_BUCKET"] = _BUCKET
         yield
-    finally:
-        server.stop()
 
 
 @contextlib.contextmanager

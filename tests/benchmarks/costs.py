@@ -31,13 +31,14 @@ ROUNDS = int(os.environ.get("SLIPWAY_BENCH_ROUNDS", "7"))
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds, of the whole answer, of this process's part in it, and of its SQL sent again; kilobytes
-    of the answer.
+    """Milliseconds, of the whole answer, of the processor for this process's part in it and for PostgreSQL's, and of
+    its SQL sent again; kilobytes of the answer.
     """
 
     path: str
     page_ms: float
     cpu_ms: float
+    database_ms: float
     sql_ms: float
     queries: int
     kilobytes: float
@@ -66,7 +67,9 @@ def measure(client: Client, path: str) -> Timing:
 
     answer = client.get(path)
     assert answer.status_code == 200, (path, answer.status_code)
-    times, cpu_times = zip(*(_timed(lambda: client.get(path)) for _ in range(ROUNDS)), strict=True)
+    times, cpu_times, database = zip(
+        *(_timed(lambda: client.get(path)) for _ in range(ROUNDS)), strict=True
+    )
     with CaptureQueriesContext(connection) as captured:
         client.get(path)
     # Statements whose plan is kept have no text; they read a row by an index.
@@ -76,6 +79,7 @@ def measure(client: Client, path: str) -> Timing:
         path,
         min(times),
         min(cpu_times),
+        min(database),
         min(sql),
         len(statements),
         len(answer.content) / 1000,
@@ -84,8 +88,8 @@ def measure(client: Client, path: str) -> Timing:
 
 def show(timing: Timing) -> None:
     print(
-        f"{timing.page_ms:7.0f} ms  {timing.cpu_ms:5.0f} ms processor  {timing.sql_ms:5.0f} ms SQL  {timing.queries:3} queries  "
-        f"{timing.kilobytes:7.0f} kB  {timing.path}"
+        f"{timing.page_ms:7.0f} ms  processor {timing.cpu_ms:5.0f} + {timing.database_ms:4.0f} ms PostgreSQL  "
+        f"{timing.sql_ms:5.0f} ms SQL  {timing.queries:3} queries  {timing.kilobytes:7.0f} kB  {timing.path}"
     )
 
 
@@ -108,11 +112,22 @@ def _send(statements: list[str]) -> None:
                 cursor.fetchall()
 
 
-def _timed(call: Callable[[], object]) -> tuple[float, float]:
-    """Milliseconds, of the clock and of the processor."""
+def _timed(call: Callable[[], object]) -> tuple[float, float, float]:
+    """Milliseconds, of the clock, of the processor, and of the processor for PostgreSQL."""
+    database = _database_ms()
     began, cpu = time.perf_counter(), time.process_time()
     call()
-    return 1000 * (time.perf_counter() - began), 1000 * (time.process_time() - cpu)
+    times = 1000 * (time.perf_counter() - began), 1000 * (time.process_time() - cpu)
+    return (*times, _database_ms() - database)
+
+
+def _database_ms() -> float:
+    """Of the process that serves this connection, without its parallel workers."""
+    from django.db import connection
+
+    connection.ensure_connection()
+    process = connection.connection.info.backend_pid
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1_000_000
 
 
 def _pages(portal: Portal) -> list[tuple[Client, list[str]]]:

@@ -15,7 +15,10 @@ from tests.benchmarks import fleet_scene_history
 
 if TYPE_CHECKING:
     from fleet.models import Cluster
-    from portal.accounts.models import User
+    from portal.accounts.models import Team, User
+
+
+QUOTA: dict[str, Any] = {"quota_gpus": 4_000, "monthly_budget_amount": 100_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +43,33 @@ class Portal:
     now: datetime
 
 
-def build(size: Size) -> Portal:
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is there before: `team` becomes the one with a tenth, and everything runs on `cluster`."""
+
+    admin: User
+    lead: User
+    team: Team
+    cluster: Cluster
+
+
+def build(size: Size, start: Start | None = None) -> Portal:
     """`now` is the time of the data: nothing is sealed for later hours."""
-    from fleet.models import Cluster
     from fleet.prices.services import catalogue
     from portal.accounts.policy import SYSTEM
-    from tests.accounts import make_membership, make_user
-    from tests.capabilities import offering
 
     now = datetime.now(UTC).replace(minute=20, second=0, microsecond=0)
     catalogue.load_catalogue(actor=SYSTEM)
-    admin = make_user(username="admin", is_platform_admin=True)
-    lead = make_user(username="lead")
-    cluster = Cluster.objects.create(
-        name="large",
-        kind="kubeconfig",
-        kubeconfig_path="/nowhere",
-        gateway_url="http://gateway.example",
-        capabilities=offering("kserve-triton", "triton"),
-        region="us-east-1",
-        created_at=now.replace(hour=0, minute=0) - timedelta(days=size.days - 1),
-        last_seen_at=now,
-    )
-    teams = _teams(size, now)
-    make_membership(user=lead, team=teams[0], role="lead")
+    start = start or _start()
+    admin, lead, cluster = start.admin, start.lead, start.cluster
+    cluster.region = "us-east-1"
+    cluster.created_at = now.replace(hour=0, minute=0) - timedelta(days=size.days - 1)
+    cluster.last_seen_at = now
+    cluster.save()
+    teams = [start.team, *_teams(size, now)]
     _nodes(size, cluster, now)
     _registry(size, teams, lead, now)
-    _deployments(size, cluster, lead, now)
+    _deployments(size, cluster, teams, lead, now)
     fleet_scene_history.leases(size, cluster, now)
     fleet_scene_history.ledger(size, cluster, now)
     fleet_scene_history.readings(size, now)
@@ -74,21 +77,34 @@ def build(size: Size) -> Portal:
     # A web process has no such past, which each full collection would walk through.
     gc.collect()
     gc.freeze()
-    return Portal(admin, lead, cluster, teams[0].slug, now)
+    return Portal(admin, lead, cluster, start.team.slug, now)
 
 
-def _teams(size: Size, now: datetime) -> list[Any]:
+def _start() -> Start:
+    from fleet.models import Cluster
+    from portal.core import clock
+    from tests.accounts import make_membership, make_team, make_user
+    from tests.capabilities import offering
+
+    lead, team = make_user(username="lead"), make_team(slug="team-0", **QUOTA)
+    make_membership(user=lead, team=team, role="lead")
+    cluster = Cluster.objects.create(
+        name="large",
+        kind="kubeconfig",
+        kubeconfig_path="/nowhere",
+        gateway_url="http://gateway.example",
+        capabilities=offering("kserve-triton", "triton"),
+        created_at=clock.now(),
+    )
+    return Start(make_user(username="admin", is_platform_admin=True), lead, team, cluster)
+
+
+def _teams(size: Size, now: datetime) -> list[Team]:
     from portal.accounts.models import Team
 
     return Team.objects.bulk_create(
-        Team(
-            slug=f"team-{n}",
-            name=f"Team {n}",
-            quota_gpus=4_000,
-            monthly_budget_amount=100_000,
-            created_at=now,
-        )
-        for n in range(size.teams)
+        Team(slug=f"team-{n}", name=f"Team {n}", created_at=now, **QUOTA)
+        for n in range(1, size.teams)
     )
 
 
@@ -123,7 +139,7 @@ def _nodes(size: Size, cluster: Cluster, now: datetime) -> None:
     )
 
 
-def _registry(size: Size, teams: list[Any], lead: User, now: datetime) -> None:
+def _registry(size: Size, teams: list[Team], lead: User, now: datetime) -> None:
     from deployments.models import Model, ModelVersion
 
     each = 20
@@ -167,24 +183,24 @@ def _registry(size: Size, teams: list[Any], lead: User, now: datetime) -> None:
     )
 
 
-def _deployments(size: Size, cluster: Cluster, lead: User, now: datetime) -> None:
+def _deployments(
+    size: Size, cluster: Cluster, teams: list[Team], lead: User, now: datetime
+) -> None:
     from deployments.models import Deployment, ModelVersion, Revision
     from deployments.spec.domain.pod_settings import OPEN
     from deployments.spec.domain.serving_spec import Network, ServingSpec
     from fleet.models import Workload
-    from portal.accounts.models import Team
 
     versions: dict[int, list[Any]] = {}
     for version in ModelVersion.objects.filter(number=1).select_related("model"):
         versions.setdefault(version.model.team_id, []).append(version)
-    teams = {team.slug: team for team in Team.objects.all()}
     deployments = Deployment.objects.bulk_create(
         (
             Deployment(
-                team=teams[f"team-{team_of(n, size.teams)}"],
+                team=teams[team_of(n, size.teams)],
                 cluster=cluster,
                 name=f"d-{n}",
-                namespace=f"team-{team_of(n, size.teams)}",
+                namespace=teams[team_of(n, size.teams)].slug,
                 created_by=lead,
                 created_at=now - timedelta(days=60),
             )
@@ -196,17 +212,22 @@ def _deployments(size: Size, cluster: Cluster, lead: User, now: datetime) -> Non
         engine="kserve-triton", instance_type="g5.48xlarge", network=Network(access=OPEN)
     ).to_json()
     any_version = next(iter(versions.values()))
+    served = [
+        (deployment, own[number % len(own)])
+        for number, deployment in enumerate(deployments)
+        for own in (versions.get(deployment.team_id, any_version),)
+    ]
     revisions = Revision.objects.bulk_create(
         (
             Revision(
                 deployment=deployment,
                 number=1,
-                version=versions.get(deployment.team_id, any_version)[0],
+                version=version,
                 spec=spec,
                 created_by=lead,
                 created_at=deployment.created_at,
             )
-            for deployment in deployments
+            for deployment, version in served
         ),
         batch_size=1000,
     )
@@ -224,11 +245,11 @@ def _deployments(size: Size, cluster: Cluster, lead: User, now: datetime) -> Non
                 labels={
                     "deployment": deployment.name,
                     "revision": "1",
-                    "model": f"{deployment.namespace}/{versions.get(deployment.team_id, any_version)[0].model.name}",
+                    "model": f"{deployment.namespace}/{version.model.name}",
                 },
                 created_at=deployment.created_at,
             )
-            for deployment in deployments
+            for deployment, version in served
         ),
         batch_size=1000,
     )

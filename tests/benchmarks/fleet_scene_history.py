@@ -49,7 +49,7 @@ def ledger(size: Size, cluster: Cluster, now: datetime) -> None:
         INSERT INTO fleet_ledgerrow (hour, cluster_name, node_uid, node_name, instance_type,
             capacity_type, kind, team_slug, namespace, workload_name, workload_labels,
             gpu_milliseconds, cost_amount, usd_per_hour_amount, price_source, is_demo, sealed_at)
-        SELECT hour, 'large', 'uid-' || n.place, 'node-' || n.place, 'g5.48xlarge', 'on-demand',
+        SELECT hour, %(name)s, 'uid-' || n.place, 'node-' || n.place, 'g5.48xlarge', 'on-demand',
             'allocated', w.namespace, w.namespace, w.name, w.labels, 7200000, 1.418, {PRICE}, 'list',
             false, hour + interval '1 hour'
         FROM ({span}) hours
@@ -60,11 +60,12 @@ def ledger(size: Size, cluster: Cluster, now: datetime) -> None:
         INSERT INTO fleet_ledgerrow (hour, cluster_name, node_uid, node_name, instance_type,
             capacity_type, kind, team_slug, namespace, workload_name, workload_labels,
             gpu_milliseconds, cost_amount, usd_per_hour_amount, price_source, is_demo, sealed_at)
-        SELECT hour, 'large', 'uid-' || n, 'node-' || n, 'g5.48xlarge', 'on-demand', 'idle', '', '', '',
+        SELECT hour, %(name)s, 'uid-' || n, 'node-' || n, 'g5.48xlarge', 'on-demand', 'idle', '', '', '',
             '{{}}', 3600000, 0.709, {PRICE}, 'list', false, hour + interval '1 hour'
         FROM ({span}) hours CROSS JOIN generate_series(0, %(nodes)s / 10) n ORDER BY hour
         """,
         cluster=cluster.pk,
+        name=cluster.name,
         nodes=size.nodes,
         **hours,
     )
@@ -120,8 +121,9 @@ def _sum_up_days() -> None:
         SELECT (start AT TIME ZONE 'UTC')::date, workload_id, {of_hours} FROM fleet_workloadhour
         WHERE (start AT TIME ZONE 'UTC')::date < (now() AT TIME ZONE 'UTC')::date GROUP BY 1, 2;
         INSERT INTO fleet_teamusageday (day, team_slug, cluster_name, {names})
-        SELECT d.day, w.namespace, 'large', {of_days}
-        FROM fleet_workloadday d JOIN fleet_workload w ON w.id = d.workload_id GROUP BY 1, 2;
+        SELECT d.day, w.namespace, c.name, {of_days}
+        FROM fleet_workloadday d JOIN fleet_workload w ON w.id = d.workload_id
+        JOIN fleet_cluster c ON c.id = w.cluster_id GROUP BY 1, 2, 3;
         INSERT INTO fleet_summedday (day) SELECT DISTINCT day FROM fleet_workloadday
         """
     )

@@ -30,6 +30,7 @@ from tests.benchmarks import scene
 from tests.benchmarks.result import Result
 from tests.fixtures import hostile_files
 from tests.fixtures.hostile_files import HostileFile
+from tests.fixtures.s3_server import serving_s3
 
 if TYPE_CHECKING:
     from deployments.models import Model
@@ -107,16 +108,11 @@ def _start_s3(parts: contextlib.ExitStack) -> None:
     import logging
 
     from django.conf import settings
-    from moto.server import ThreadedMotoServer
 
     from deployments.registry.gateways import bucket_setup, object_store
 
     logging.disable(logging.CRITICAL)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    parts.callback(server.stop)
-    host, port = server.get_host_and_port()
-    settings.SLIPWAY_S3_ENDPOINT_URL = f"http://{host}:{port}"
+    settings.SLIPWAY_S3_ENDPOINT_URL = parts.enter_context(serving_s3())
     settings.SLIPWAY_S3_BUCKET = f"bench-{secrets.token_hex(4)}"
     bucket_setup.prepare(
         object_store.s3_store(),

@@ -10,6 +10,7 @@ All on one local API server in one run, each with names of its own, the bare one
 from __future__ import annotations
 
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import time
@@ -94,9 +95,13 @@ def _kubectl(where: Scene) -> float:
             (Path(folder) / f"{number:03}.yaml").write_text(to_yaml(manifests))
         command = [kubectl, "apply", "--server-side", "-f", folder]
         environment = where.api.kubectl_environment()
-        return _timed(
-            lambda: subprocess.run(command, env=environment, check=True, capture_output=True)
-        )
+        return _timed(lambda: _run(command, environment))
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"kubectl apply failed: {done.stderr[-2000:]}")
 
 
 def _files(deployments: Sequence[Deployment]) -> Files:

@@ -53,16 +53,24 @@ class Side:
     # Its server with all children, and PostgreSQL.
     parts: list[psutil.Process] = field(default_factory=list)
     rates: dict[str, list[float]] = field(default_factory=dict)
+    # Bytes of one answer.
+    sizes: dict[str, int] = field(default_factory=dict)
     processor_ms: dict[str, list[float]] = field(default_factory=dict)
+    # The share of PostgreSQL in it.
+    database_ms: dict[str, list[float]] = field(default_factory=dict)
 
-    def processor_seconds(self) -> float:
+    def processor_seconds(self) -> list[float]:
+        """Of each part."""
+        return [self._seconds_of(part) for part in self.parts]
+
+    @staticmethod
+    def _seconds_of(part: psutil.Process) -> float:
         seconds = 0.0
-        for part in self.parts:
-            for process in (part, *part.children(recursive=True)):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    times = process.cpu_times()
-                    ended = times.children_user + times.children_system
-                    seconds += float(times.user + times.system + ended)
+        for process in (part, *part.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                ended = times.children_user + times.children_system
+                seconds += float(times.user + times.system + ended)
         return seconds
 
 
@@ -94,9 +102,12 @@ def _report(sides: list[Side], search_ms: float, page_ms: float) -> Result:
         ratio = ours / theirs
         worst = max(worst, LEAST_RATIO / ratio)
         cost, of_mlflow = (statistics.median(side.processor_ms[operation]) for side in sides)
+        database, of_its = (statistics.median(side.database_ms[operation]) for side in sides)
         print(
             f"{operation:<8} {ours:7.1f}/s, MLflow {theirs:7.1f}/s: {ratio:5.1f} times; processor "
-            f"{cost:6.2f} ms, MLflow {of_mlflow:6.2f} ms: {of_mlflow / cost:5.1f} times"
+            f"{cost:6.2f} ms (PostgreSQL {database:.2f}), MLflow {of_mlflow:6.2f} ms ({of_its:.2f}): "
+            f"{of_mlflow / cost:5.1f} times; answer "
+            f"{product.sizes[operation]:,} bytes, MLflow {mlflow.sizes[operation]:,}"
         )
     print(f"search p95 {search_ms:.0f} ms (<= {MOST_SEARCH_MS:.0f})")
     print(f"page with counts p95 {page_ms:.0f} ms (<= {MOST_PAGE_MS:.0f})")
@@ -124,7 +135,8 @@ def _measure(side: Side, operation: str) -> None:
     with contextlib.ExitStack() as connections:
         clients = [connections.enter_context(_client(side)) for _ in range(CLIENTS)]
         for client in clients * WARM_UP:
-            call(client, next(_numbers)).raise_for_status()
+            answer = call(client, next(_numbers)).raise_for_status()
+            side.sizes[operation] = len(answer.content)
         threads = [threading.Thread(target=work, args=(c, n)) for n, c in enumerate(clients)]
         before, began = side.processor_seconds(), time.monotonic()
         for thread in threads:
@@ -133,11 +145,13 @@ def _measure(side: Side, operation: str) -> None:
         stop.set()
         for thread in threads:
             thread.join()
-        taken, used = time.monotonic() - began, side.processor_seconds() - before
+        taken, after = time.monotonic() - began, side.processor_seconds()
+    server, database = (end - start for start, end in zip(before, after, strict=True))
     if errors:
         raise errors[0]
     side.rates.setdefault(operation, []).append(sum(counts) / taken)
-    side.processor_ms.setdefault(operation, []).append(1000 * used / sum(counts))
+    side.processor_ms.setdefault(operation, []).append(1000 * (server + database) / sum(counts))
+    side.database_ms.setdefault(operation, []).append(1000 * database / sum(counts))
 
 
 def _processes(folder: Path, server: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -180,7 +194,8 @@ def _product(parts: contextlib.ExitStack, folder: Path, prepared: Prepared) -> S
     port = waiting.free_port()
     command = [
         *(sys.executable, "-m", "gunicorn", "portal.wsgi:application"),
-        *("--worker-class", "gthread", "--workers", str(WORKERS), "--threads", "8"),
+        *("--config", "python:portal.web_server", "--worker-class", "gthread"),
+        *("--workers", str(WORKERS), "--threads", "8"),
         *("--bind", f"127.0.0.1:{port}", "--no-control-socket", "--keep-alive", "60"),
     ]
     log = parts.enter_context((folder / "web.log").open("w"))

@@ -25,6 +25,7 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.manifests.domain.model_files import bucket_files
 from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.spec.domain.engines import WITHOUT_QUEUE_METRICS
 from deployments.spec.domain.serving_spec import ServingSpec
 from tests.benchmarks.result import Result
 
@@ -57,6 +58,10 @@ _TUNINGS: tuple[dict[str, Any], ...] = (
 )
 
 
+def _without_queue(scaling: dict[str, Any]) -> dict[str, Any]:
+    return {"metric": "latency"} if scaling.get("metric") == "queue" else {}
+
+
 def rows() -> list[dict[str, Any]]:
     """Engines by scalings, capacities and settings, as far as each engine takes them."""
     combinations = []
@@ -67,13 +72,14 @@ def rows() -> list[dict[str, Any]]:
             continue
         if engine["engine"] == "llm-inference-service" and scaling["kind"] != "fixed":
             continue
+        has_queue = engine["engine"] not in WITHOUT_QUEUE_METRICS
         most = 1 if scaling["kind"] == "fixed" else 6
         combinations.append(
             {
                 "instance_type": "g5.xlarge",
                 "max_replicas": most,
                 "env": {"CUDA_MODULE_LOADING": "LAZY"},
-                "scaling": scaling,
+                "scaling": scaling if has_queue else {**scaling, **_without_queue(scaling)},
                 "placement": {"capacity": capacity},
                 **engine,
                 **tuning,

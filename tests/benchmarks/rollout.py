@@ -8,7 +8,7 @@
 - v6 drifts in its outputs: stopped.
 - v7 fails every request: how long after its first failure the last one came, against one
   analysis interval + 2 s. That is the value of this benchmark.
-- One drops 10% of its connections: aborted within 450 s. One is slow in its tail only: within 300 s. One warms up for 90 s,
+- One drops 10% of its connections: aborted within 450 s. One is slow in its tail only: within twice what its plan promised. One warms up for 90 s,
   one serves among stalls that both sides share: promoted. One goes bad after its promotion: rolled back within 180 s.
 """
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deployments.models import BatchJob
+from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from slipway_client.errors import Failed
 from tests.client.terminal import connect, run, sign_in
 from tests.deployments.batch.bench import IN, OUT, Bench
@@ -19,7 +23,8 @@ __all__ = ["sign_in"]
 
 
 @pytest.fixture
-def bench(world: World, s3_store: S3Store, settings: Any) -> Bench:
+def bench(world: World, s3_store: S3Store, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(object_store, "store", object_store.s3_store)
     return Bench(world, s3_store.client, settings.SLIPWAY_S3_BUCKET)
 
 
@@ -48,3 +53,61 @@ def test_a_job_is_started_listed_canceled_and_its_end_is_an_error(
     with pytest.raises(Failed, match="is canceled: member canceled"):
         connect().batch_jobs.wait(job.pk)
     assert run(["resume-batch", str(job.pk)]).code != 0
+
+
+def test_a_file_of_the_machine_is_uploaded_checked_scored_and_downloaded(
+    bench: Bench, sign_in: Callable[[User], str], tmp_path: Path
+) -> None:
+    sign_in(bench.world.member)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"n": n, "x": "y" * 200}) + "\n" for n in range(1, 801)))
+    output = f"s3://{bench.bucket}/{OUT}scores/"
+    command = ["batch", "vision/detector:1", str(rows), output, "--name", "scores", "--cluster"]
+    command += ["eks-test", "--instance-type", "g5.xlarge", "--capacity", "on-demand", "--no-wait"]
+
+    checked = run([*command, "--check", "--hours", "2"])
+    assert checked.code == 0, checked.err
+    assert "$1.01 an hour, at most $2.01. On spot nodes the price is not known" in checked.out
+    assert "It would start at once." in checked.out
+    assert not BatchJob.objects.exists()
+    started = run(command)
+    assert started.code == 0, started.err
+    job = bench.tick(BatchJob.objects.get())
+    bench.tick(job)
+    bench.work()
+    bench.tick(job)
+    bench.tick(job)
+
+    target = tmp_path / "scores.jsonl"
+    done = run(["batch-download", str(job.pk), str(target)])
+
+    assert done.code == 0, done.err
+    assert f"{job.chunks.count()} parts are in {target}." in done.out
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [(line["row"], line["outputs"]) for line in lines] == [(n, [n]) for n in range(1, 801)]
+    again = run(["batch-download", str(job.pk), str(target)])
+    assert again.code != 0
+    assert "exists" in again.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl"]
+
+
+def test_a_lead_finds_what_waits_and_decides_on_it_in_a_terminal(
+    bench: Bench, sign_in: Callable[[User], str]
+) -> None:
+    bench.put_rows(3)
+    Team.objects.filter(slug="vision").update(monthly_budget_amount=Decimal(1))
+    job = bench.tick(bench.request())
+    other = bench.tick(bench.request("other"))
+    sign_in(bench.world.lead)
+
+    listed = run(["approvals"])
+    assert "batch-job" in listed.out
+    assert "Run batch job scores" in listed.out
+    approved = run(["approve-batch", str(job.pk), "--yes"])
+    assert approved.code == 0, approved.err
+    assert "Approved: the batch job vision/scores with detector:1 for member, at most $6.04." in (
+        approved.out
+    )
+    assert run(["reject-batch", str(other.pk), "--comment", "too dear"]).code == 0
+    states = dict(BatchJob.objects.values_list("name", "state"))
+    assert states == {"scores": "running", "other": "rejected"}

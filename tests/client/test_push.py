@@ -59,6 +59,8 @@ def test_a_folder_is_sent_with_bounded_parallelism(
     (folder / "1").mkdir(parents=True)
     (folder / ".git").mkdir()
     (folder / ".git" / "config").write_text("not sent")
+    for clutter in (".DS_Store", "._model.onnx", "Thumbs.db", "desktop.ini"):
+        (folder / clutter).write_text("not sent")
     for number in range(130):
         (folder / "1" / f"weights-{number:03}.bin").write_bytes(bytes([number]) * (number + 1))
     (folder / "empty.txt").touch()

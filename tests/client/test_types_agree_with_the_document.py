@@ -17,7 +17,10 @@ import yaml
 from slipway_client import types as answers
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMAS = yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text())["components"]["schemas"]
+# By libyaml: each worker of a run reads it, and in Python that takes more than a second.
+SCHEMAS = yaml.load((ROOT / "docs" / "openapi.yaml").read_text(), Loader=yaml.CSafeLoader)[
+    "components"
+]["schemas"]
 # Names of the document that would say too little in a notebook.
 NAMES = {"CostsKey": "Key"}
 SCALARS = {

@@ -25,9 +25,10 @@ _READY = {"type": "Ready", "status": "True", "reason": "Test", "message": "No ku
 
 
 @contextmanager
-def ready_node(admin: Kubectl, name: str) -> Iterator[str]:
+def ready_node(admin: Kubectl, name: str, *, instance_type: str = "g5.xlarge") -> Iterator[str]:
     """A node with four GPUs that the scheduler may use."""
-    metadata = {"name": name, "labels": _LABELS}
+    labels = {**_LABELS, "node.kubernetes.io/instance-type": instance_type}
+    metadata = {"name": name, "labels": labels}
     admin.apply([{"apiVersion": "v1", "kind": "Node", "metadata": metadata}])
     status = {"capacity": _CAPACITY, "allocatable": _CAPACITY, "conditions": [_READY]}
     admin.patch("node", name, "--subresource=status", patch={"status": status})

@@ -151,6 +151,50 @@ def test_images_are_kept_on_every_node_of_the_instance_type(
     journey("images: pods of a DaemonSet admitted under restricted on each node with GPUs")
 
 
+def test_pods_go_to_the_next_instance_type_when_the_first_is_full(
+    cluster_id: int, context: ManifestContext, admin: Kubectl, journey: Callable[[str], None]
+) -> None:
+    one = served(serving_spec.TRITON)
+    placement = Placement(other_instance_types="g6.xlarge")
+    spec = one.spec.replace(placement=placement, gpus=4, min_replicas=2, max_replicas=2)
+    one = dataclasses.replace(one, spec=spec)
+    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    # By name the other type comes first.
+    other, first = (f"{letter}-{context.namespace}"[:60] for letter in "ab")
+
+    def nodes() -> list[str]:
+        pods = pods_of(cluster_id, context.namespace)
+        return sorted(pod["spec"].get("nodeName", "") for pod in pods)
+
+    with ready_node(admin, first), ready_node(admin, other, instance_type="g6.xlarge"):
+        objects.apply(cluster_id=cluster_id, manifests=manifests)
+        wait_until(
+            lambda: nodes() == [other, first],
+            lambda: admin.run("get", "events,pods", f"--namespace={context.namespace}"),
+        )
+    journey("two instance types: the pod without room on the first went to the second")
+
+
+def test_the_first_instance_type_is_preferred_while_it_has_room(
+    cluster_id: int, context: ManifestContext, admin: Kubectl
+) -> None:
+    one = served(serving_spec.TRITON)
+    placement = Placement(other_instance_types="g6.xlarge")
+    one = dataclasses.replace(one, spec=one.spec.replace(placement=placement))
+    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    other, first = (f"{letter}-{context.namespace}"[:60] for letter in "ab")
+
+    with ready_node(admin, first), ready_node(admin, other, instance_type="g6.xlarge"):
+        objects.apply(cluster_id=cluster_id, manifests=manifests)
+        wait_until(
+            lambda: (
+                [pod["spec"].get("nodeName") for pod in pods_of(cluster_id, context.namespace)]
+                == [first]
+            ),
+            lambda: admin.run("get", "events,pods", f"--namespace={context.namespace}"),
+        )
+
+
 def test_pods_beyond_the_teams_quota_are_refused_and_the_reason_is_on_the_deployment(
     cluster_id: int, context: ManifestContext
 ) -> None:

@@ -20,7 +20,8 @@ from deployments.batch.gateways.batch_store import BatchStore
 from deployments.batch.services import advance, requests
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import BatchJob, Model, ModelVersion
-from fleet.kube.services import clients, objects
+from fleet.capacity.selectors import notices
+from fleet.kube.services import clients, nodes, objects
 from fleet.models import Cluster, GpuLease, InstancePrice, LedgerRow, Node, Workload
 from fleet.observation.services import sweep as observation
 from portal.accounts.models import Role, Team, User
@@ -96,6 +97,15 @@ class Scene:
         return objects.list_objects(
             cluster_id=self.cluster.pk, api_version="v1", kind="Pod", namespace="vision", labels={}
         )
+
+    def uids(self) -> set[str]:
+        return {pod["metadata"]["uid"] for pod in self.pods()}
+
+    def patch_node(self, name: str, body: dict[str, Any]) -> None:
+        found = nodes.get(cluster_id=self.cluster.pk, name=name)
+        assert found is not None
+        uid = found["metadata"]["uid"]
+        nodes.patch(cluster_id=self.cluster.pk, name=name, uid=uid, body=body)
 
     def workers(self) -> list[psutil.Process]:
         """The processes of the pods' programs."""
@@ -202,6 +212,57 @@ def test_rows_are_scored_by_a_real_triton_and_a_killed_worker_loses_and_doubles_
     assert set(leases.values_list("workload__labels__deployment", flat=True)) == {"batch/scores"}
     assert not LedgerRow.objects.exists()
     assert Workload.objects.get().retired_at is not None
+
+
+def test_a_reclaimed_spot_node_loses_and_doubles_no_row(scene: Scene) -> None:
+    for name in ("local-a10g-1", "local-a10g-2"):
+        scene.patch_node(name, {"metadata": {"labels": {"karpenter.sh/capacity-type": "spot"}}})
+    observation.observe(cluster_id=scene.cluster.pk)
+    price = InstancePrice.objects.filter(instance_type="g5.xlarge").first()
+    assert price is not None
+    price.pk, price.capacity_type, price.usd_per_hour_amount = None, "spot", Decimal("0.4")
+    price.save(force_insert=True)
+    scene.put_rows([row(float(n), id=f"r{n}") for n in range(12_000)])
+    job = scene.request(workers=2, capacity="spot", requests=2)
+    scene.until(job, lambda: job.done_rows > 0 and len(scene.workers()) == 2)
+    assert job.done_rows < 12_000
+    first = min(scene.pods(), key=lambda pod: pod["metadata"]["name"])
+    taken = first["spec"]["nodeName"]
+
+    # As AWS's node termination handler does it: the taint, no new pods, and eviction of what is there.
+    taint = {"key": "aws-node-termination-handler/spot-itn", "value": "1", "effect": "NoSchedule"}
+    found = nodes.get(cluster_id=scene.cluster.pk, name=taken)
+    assert found is not None
+    taints = [*found["spec"]["taints"], taint]
+    scene.patch_node(taken, {"spec": {"taints": taints, "unschedulable": True}})
+    observation.observe(cluster_id=scene.cluster.pk)
+    notice = notices.of_node(Node.objects.get(name=taken))
+    assert [item.title for item in notice] == ["Spot interruption"]
+    nodes.evict(
+        cluster_id=scene.cluster.pk,
+        namespace="vision",
+        pod=first["metadata"]["name"],
+        uid=first["metadata"]["uid"],
+    )
+    scene.until(job, lambda: first["metadata"]["uid"] not in scene.uids())
+    objects.delete(
+        cluster_id=scene.cluster.pk, api_version="v1", kind="Node", namespace=None, name=taken
+    )
+    scene.until(job, lambda: job.state in FINAL)
+
+    assert (job.state, job.state_reason) == (BatchState.SUCCEEDED, "")
+    assert (job.done_rows, job.failed_rows) == (12_000, 0)
+    rows = scene.rows_of(job)
+    assert [(item["row"], item["id"]) for item in rows] == [
+        (n, f"r{n - 1}") for n in range(1, 12_001)
+    ]
+    assert all(item["outputs"][0]["data"] == [int(item["id"][1:]) + 2.0] for item in rows)
+    # The worker was started again, where there was a node, and that was no failure of the job.
+    assert job.attempt == 1
+    leases = GpuLease.objects.filter(team_slug="vision").order_by("started_at")
+    assert leases.count() == 3
+    assert leases[2].node.name != taken
+    assert Node.objects.get(name=taken).gone_at is not None
 
 
 def test_it_can_be_canceled_and_what_is_done_stays(scene: Scene) -> None:

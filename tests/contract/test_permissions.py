@@ -12,7 +12,8 @@ from django.core.management import CommandError, call_command
 
 from deployments.delivery.domain import owned_kinds
 from deployments.load_tests.domain import job
-from fleet.clusters.domain.rbac import FLEET_ACTIONS, PERMISSIONS
+from fleet.clusters.domain.queues import Kueue
+from fleet.clusters.domain.rbac import FLEET_ACTIONS, ISTIO_KEYS, PERMISSIONS
 from fleet.clusters.services import api_server_probe, capabilities, gateway_probe
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
@@ -132,10 +133,25 @@ def what_fleet_actions_do(cluster_id: int, namespace: str) -> None:
     quietly(node_classes.patch, body={}, **of_pool)
 
 
+def what_queues_need(client: KubeClient, namespace: str) -> None:
+    kueue = Kueue("kueue.x-k8s.io/v1beta2", "visibility.kueue.x-k8s.io/v1beta2")
+    pending = kueue.pending_type("requested")
+    assert pending is not None
+    quietly(client.get, kueue.local_queue_type, namespace, "requested")
+    quietly(client.list_all, kueue.workload_type, namespace=namespace)
+    quietly(client.list_all, pending, namespace=namespace)
+
+
 def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
     client = clients.client_for(cluster_id)
     assert isinstance(client, HttpKubeClient)
-    written = (*owned_kinds.WORKLOADS, owned_kinds.ROUTE, *owned_kinds.DEPENDENT_OBJECTS)
+    written = (
+        *owned_kinds.WORKLOADS,
+        owned_kinds.ROUTE,
+        *owned_kinds.DEPENDENT_OBJECTS,
+        owned_kinds.GATEWAY_ACCESS,
+        owned_kinds.GATEWAY_TOKENS,
+    )
     for api_version, kind in (*written, *SHARED):
         if kind in PLURALS:
             known = ResourceType(api_version, kind, PLURALS[kind])
@@ -152,6 +168,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
             quietly(
                 objects.list_objects, cluster_id=cluster_id, namespace=namespace, labels={}, **where
             )
+        if (api_version, kind) not in (*SHARED, owned_kinds.GATEWAY_TOKENS):
             quietly(
                 objects.delete,
                 cluster_id=cluster_id,
@@ -161,6 +178,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
             )
     what_load_tests_do(cluster_id, namespace)
     what_fleet_actions_do(cluster_id, namespace)
+    what_queues_need(client, namespace)
     secret = {"apiVersion": "v1", "kind": "Secret"}
     secret["metadata"] = {"name": "requested", "namespace": namespace}  # type: ignore[assignment]
     quietly(objects.apply, cluster_id=cluster_id, manifests=[secret])
@@ -190,6 +208,7 @@ def test_the_listed_permissions_are_those_the_portal_uses(
         "serving.knative.dev": ["v1"],
         "gateway.networking.k8s.io": ["v1"],
         "keda.sh": ["v1alpha1"],
+        "kueue.x-k8s.io": ["v1beta2"],
     }
     monkeypatch.setattr(HttpKubeClient, "groups", lambda _self: everything)
     requested.clear()
@@ -198,7 +217,7 @@ def test_the_listed_permissions_are_those_the_portal_uses(
 
     listed = {
         (verb, permission.group, permission.resource)
-        for permission in (*PERMISSIONS, *FLEET_ACTIONS)
+        for permission in (*PERMISSIONS, *ISTIO_KEYS, *FLEET_ACTIONS)
         for verb in permission.verbs
     }
     # Server-side apply creates what is missing; a merge patch of a node does not.
@@ -210,7 +229,7 @@ def test_the_listed_permissions_are_those_the_portal_uses(
 def test_manifest_grants_each_permission_and_no_wildcard(db: None) -> None:
     role, binding = cluster_rbac("--group", "slipway-portal", "--cluster-wide")
 
-    assert len(role["rules"]) == len(PERMISSIONS)
+    assert len(role["rules"]) == len(PERMISSIONS) + len(ISTIO_KEYS)
     assert "*" not in str(role["rules"])
     # The keys of callers are written; no Secret is ever read.
     secrets = [rule["verbs"] for rule in role["rules"] if "secrets" in rule["resources"]]
@@ -238,6 +257,19 @@ def test_writing_is_granted_only_in_the_namespaces_of_teams(db: None) -> None:
     assert made[3]["subjects"] == [
         {"kind": "ServiceAccount", "name": "portal", "namespace": "slipway"}
     ]
+
+
+def test_istios_policies_are_written_in_the_namespaces_of_gateways_only(db: None) -> None:
+    made = cluster_rbac("--namespaces", "vision", "--gateway-namespaces", "edge")
+
+    places = {
+        item["metadata"].get("namespace")
+        for item in made
+        for rule in item.get("rules", ())
+        if "security.istio.io" in rule["apiGroups"]
+        and "peerauthentications" not in rule["resources"]
+    }
+    assert places == {"edge"}
 
 
 def test_fleet_actions_have_a_role_of_their_own_that_has_to_be_chosen(db: None) -> None:
@@ -291,7 +323,7 @@ def test_cluster_wide_form_says_what_it_grants(db: None) -> None:
     assert "EVERY namespace, kube-system" in lines[0]
     granted = {
         f"# - {', '.join(permission.verbs)} {permission}: {permission.why}"
-        for permission in PERMISSIONS
+        for permission in (*PERMISSIONS, *ISTIO_KEYS)
         if permission.is_per_team
     }
     assert granted <= set(lines)

@@ -29,6 +29,7 @@ from deployments.spec.domain.triton_settings import Instances, TritonSettings
 
 _names = st.from_regex(r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?", fullmatch=True)
 _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
+_OTHER_TYPES = st.sampled_from(["", "g6.xlarge", "p5.48xlarge, g6e.xlarge"])
 _TRITONS = (*serving_spec.ONNX_ENGINES, serving_spec.TRITON_VLLM)
 _TAKES_CLAIMS = (
     serving_spec.KSERVE_VLLM,
@@ -182,6 +183,10 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
         placement=Placement(
             capacity=draw(st.sampled_from(["on-demand", "spot", "any"])),
             priority_class=draw(st.sampled_from(["", "serving-high"])),
+            other_instance_types=draw(_OTHER_TYPES) if llm is None or llm.nodes == 1 else "",
+            queue=draw(st.sampled_from(["", "serving"]))
+            if scaling.kind != serving_spec.KNATIVE and _has_named_image(engine, llm)
+            else "",
             node_labels=draw(st.sampled_from(["", "pool=serving, topology.kubernetes.io/zone=a"])),
             tolerations=draw(
                 st.sampled_from(["", "dedicated:NoExecute, reserved=batch:NoSchedule"])

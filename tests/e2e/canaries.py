@@ -18,7 +18,7 @@ from tests.fixtures import onnx_models
 from tests.fixtures.load import Load, body_of
 from tests.fixtures.onnx_models import Kind
 from tests.rollout_plans import AT_ONCE
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 MODEL = "canary"
 # Two nodes of one GPU each; the four of the other tests would not do for all at once.
@@ -150,7 +150,15 @@ class Scene:
         self.wait_for_phase(rollout_id, "completed")
         return shown_steps
 
-    def seconds_until_aborted(self, rollout_id: int) -> float:
+    def promised_seconds(self, steps: list[dict[str, Any]], **plan: Any) -> float:
+        """After which a slower candidate is found at the earliest, as the plan form says now."""
+        body = {"steps": steps, "plan": {**AT_ONCE, **plan}}
+        figures = self.member.post(f"deployments/{self.deployment['id']}/rollout-figures", body)
+        return float(figures["latency"]["seconds"])
+
+    def seconds_until_aborted(
+        self, rollout_id: int, *, patience: float = PATIENCE_SECONDS
+    ) -> float:
         """From now until the route sends the candidate nothing any more."""
         began = time.monotonic()
 
@@ -158,7 +166,7 @@ class Scene:
             rollout = self.read_rollout(rollout_id)
             return rollout["phase"] in {"aborting", "aborted"} and not rollout["requested_weight"]
 
-        wait_for("automatic abort", is_away)
+        wait_for("automatic abort", is_away, patience=patience)
         return time.monotonic() - began
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import gc
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, DataError, connection, connections
 from django.db.models import BigIntegerField, CharField, DateTimeField
 from django.test.utils import CaptureQueriesContext
 
@@ -108,3 +109,56 @@ def test_a_role_that_was_taken_counts_at_once() -> None:
     with pytest.raises(NotFound):
         versions.get_model(actor=member, team_slug=team.slug, name="m")
     assert read(admin) == version
+
+
+def test_what_a_connection_keeps_of_a_query_ends_with_the_query() -> None:
+    query = CompiledQuery(lambda: User.objects.filter(username=Parameter("name", CharField())))
+    assert query.first(name="ann") is None
+    kept = vars(connections[DEFAULT_DB_ALIAS])["slipway_compiled_queries"]
+    before = len(kept)
+
+    del query
+    gc.collect()
+
+    assert len(kept) == before - 1
+
+
+def test_a_query_whose_plan_depends_on_values_is_planned_with_them() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite keeps no plans")
+    query = CompiledQuery(
+        lambda: User.objects.filter(email=Parameter("mail", CharField())), keeps_plan=False
+    )
+
+    for mail in ("a", "b", "a"):
+        assert query.objects(mail=mail) == []
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%email%% ='"
+        )
+        assert cursor.fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-01 00:00:00+00", "0005-02-03 04:05:06.5+00", "9999-12-31 23:59:59.999999+00"]
+)
+def test_times_of_the_database_are_in_utc(text: str) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("of the backend for PostgreSQL")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::timestamptz", [text])
+        (at,) = cursor.fetchone() or (None,)
+
+    assert at == datetime.fromisoformat(text)
+    assert at.tzinfo is UTC
+
+
+@pytest.mark.parametrize("text", ["infinity", "10000-01-01", "0005-01-01 BC"])
+def test_a_time_that_python_cannot_hold_is_an_error(text: str) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("of the backend for PostgreSQL")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::timestamptz", [text])
+        with pytest.raises(DataError, match="timestamp too"):
+            cursor.fetchone()

@@ -67,7 +67,7 @@ class Client:
         self.costs = Costs(self._connection)
         self.alerts = Alerts(self._connection)
         self.fleet = Fleet(self._connection)
-        self.batch_jobs = BatchJobs(self._connection)
+        self.batch_jobs = BatchJobs(self._connection, retry=retry, store_transport=store_transport)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"

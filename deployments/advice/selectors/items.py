@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from deployments.models import AdviceItem
 from deployments.states import AdviceState
@@ -13,9 +15,22 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.core.errors import NotFound
 
-FOLLOWED = (AdviceState.REQUESTED, AdviceState.APPLIED, AdviceState.CHECKED)
-# Of a page and of one answer of the API.
-MOST = 200
+ANSWERED: Final = (AdviceState.SNOOZED, AdviceState.DISMISSED)
+FOLLOWED: Final = (AdviceState.REQUESTED, AdviceState.APPLIED, AdviceState.CHECKED)
+# Of one answer of the API.
+MOST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Numbers of items, and dollars a month: the best open advice of each subject, because two on one
+    deployment do not add up.
+    """
+
+    open: int
+    answered: int
+    followed: int
+    month_amount: Decimal
 
 
 def list_visible_to(
@@ -40,9 +55,14 @@ def get_visible(*, actor: User, item_id: int) -> AdviceItem:
     return item
 
 
-def total_saving(items: Sequence[AdviceItem]) -> Decimal:
-    """The best advice of each subject: two on one deployment do not add up."""
-    best: dict[str, Decimal] = {}
-    for item in items:
-        best[item.subject] = max(best.get(item.subject, Decimal(0)), item.saving_amount)
-    return sum(best.values(), Decimal(0))
+def totals(actor: User, *, team_slug: str = "") -> Totals:
+    rows = list_visible_to(actor, team_slug=team_slug).select_related(None).order_by()
+    is_open = Q(state=AdviceState.OPEN)
+    counts = rows.aggregate(
+        open=Count("pk", filter=is_open),
+        answered=Count("pk", filter=Q(state__in=ANSWERED)),
+        followed=Count("pk", filter=Q(state__in=FOLLOWED)),
+    )
+    best = rows.filter(is_open).values("subject").annotate(amount=Max("saving_amount"))
+    amount = best.aggregate(total=Sum("amount"))["total"]
+    return Totals(**counts, month_amount=amount or Decimal(0))

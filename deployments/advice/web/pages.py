@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
@@ -19,12 +22,16 @@ from deployments.advice.services import answers
 from deployments.models import AdviceItem
 from deployments.states import AdviceState
 from portal.accounts import policy
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.core.errors import DomainError, NotFound
 from portal.ui import teams
 from portal.ui.access import people_only
 
+_PER_PAGE: Final = 20
+_FEW: Final = 10
+# What can be listed alone, by name.
+_SECTIONS: Final = {"followed": items.FOLLOWED, "answered": items.ANSWERED}
 SNOOZES: Final = ((7, "1 week"), (30, "1 month"), (90, "3 months"))
 
 
@@ -115,30 +122,36 @@ def _show(request: HttpRequest, user: User, refusal: DomainError | None = None) 
     visible = teams.visible(request)
     chosen = request.GET.get("of", "")
     slug = chosen if chosen in {team.slug for team in visible} else ""
-    rows = list(items.list_visible_to(user, team_slug=slug)[: items.MOST])
-    may = {team.pk: policy.is_allowed(user, Action.REQUEST_CHANGE, team) for team in visible}
-    shown = [_row(item, may, user) for item in rows]
-    opened = _of(shown, AdviceState.OPEN)
-    total = items.total_saving([row.item for row in opened])
+    shown = request.GET.get("show", "")
+    shown = shown if shown in _SECTIONS else ""
+
+    def rows_of(states: Sequence[str]) -> QuerySet[AdviceItem]:
+        return items.list_visible_to(user, team_slug=slug, states=states)
+
+    listed = rows_of(_SECTIONS.get(shown, (AdviceState.OPEN,)))
+    page = Paginator(listed, _PER_PAGE).get_page(request.GET.get("page"))
+    found: dict[str, list[AdviceItem]] = {shown or "open": list(page)}
+    if not shown:
+        found |= {name: list(rows_of(states)[:_FEW]) for name, states in _SECTIONS.items()}
+    totals = items.totals(user, team_slug=slug)
+    shown_teams = {item.team for item in itertools.chain(*found.values()) if item.team}
+    may = {team: policy.is_allowed(user, Action.REQUEST_CHANGE, team) for team in shown_teams}
     context: dict[str, Any] = {
-        "open": opened,
-        "snoozed": _of(shown, AdviceState.SNOOZED, AdviceState.DISMISSED),
-        "followed": _of(shown, *items.FOLLOWED),
-        "month_amount": total,
-        "year_amount": total * MONTHS_PER_YEAR,
+        "totals": totals,
+        "year_amount": totals.month_amount * MONTHS_PER_YEAR,
+        "shown": shown,
+        "page": page,
+        "few": _FEW,
         "snoozes": SNOOZES,
         "teams": visible,
         "chosen": slug,
         "refusal": refusal,
+        **{name: [_row(item, may, user) for item in rows] for name, rows in found.items()},
     }
     status = int(refusal.status) if refusal else 200
     return render(request, "advice/advice.html", context, status=status)
 
 
-def _row(item: AdviceItem, may: dict[int, bool], user: User) -> AdviceRow:
-    can_answer = may.get(item.team_id, False) if item.team_id else user.is_platform_admin
+def _row(item: AdviceItem, may: Mapping[Team, bool], user: User) -> AdviceRow:
+    can_answer = user.is_platform_admin if item.team is None else may[item.team]
     return AdviceRow(item, catalogue.TITLES.get(item.kind, item.kind), can_answer)
-
-
-def _of(rows: Sequence[AdviceRow], *states: AdviceState) -> list[AdviceRow]:
-    return [row for row in rows if row.item.state in states]

@@ -7,27 +7,21 @@ The default is always among them: one lead or admin who did not request the chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
+from deployments.approvals.domain.requirement import Person, Requirement
 
 MOST_NEEDED: Final = 5
-
 
 _ROLES_OF: Final[Mapping[RequiredRole, frozenset[ApproverRole]]] = {
     RequiredRole.LEAD: frozenset({ApproverRole.LEAD, ApproverRole.ADMIN, ApproverRole.DELEGATE}),
     RequiredRole.ADMIN: frozenset({ApproverRole.ADMIN}),
     RequiredRole.NAMED: frozenset(),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    id: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,39 +52,13 @@ class ChangeFacts:
     team_id: int
     environment: str
     kind: str
-    instance_type: str
-    gpu_name: str
+    # Of all nodes that may run it; a rule that names one of them matches.
+    instance_types: tuple[str, ...]
+    gpu_names: tuple[str, ...]
     has_cost: bool
     # At full scale-out; None: not known.
     month_amount: Decimal | None
     opens_address: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
-    """One matching rule, and `why` it matched."""
-
-    rule_id: int | None
-    rule: str
-    role: RequiredRole
-    people: tuple[Person, ...]
-    needed: int
-    why: str
-
-    @property
-    def who(self) -> str:
-        """For example "a platform admin, or one of ana, bo"."""
-        by_role = {
-            RequiredRole.LEAD: "a lead or platform admin",
-            RequiredRole.ADMIN: "a platform admin",
-            RequiredRole.NAMED: "",
-        }[self.role]
-        names = ", ".join(person.name for person in self.people)
-        named = f"one of {names}" if len(self.people) > 1 else names
-        return ", or ".join(part for part in (by_role, named) if part)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "people": [[person.id, person.name] for person in self.people]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,17 +87,6 @@ class Progress:
         needed = self.requirement.needed
         count = f"{min(self.given, needed)} of {needed} approval{'' if needed == 1 else 's'}"
         return f"{count} by {self.requirement.who}" if self.missing else f"{count} given"
-
-
-def requirement_from_json(data: Mapping[str, Any]) -> Requirement:
-    return Requirement(
-        rule_id=data["rule_id"],
-        rule=data["rule"],
-        role=RequiredRole(data["role"]),
-        people=tuple(Person(person_id, name) for person_id, name in data["people"]),
-        needed=data["needed"],
-        why=data["why"],
-    )
 
 
 def requirements(rules: Iterable[Rule], facts: ChangeFacts) -> tuple[Requirement, ...]:
@@ -233,7 +190,7 @@ def _why(rule: Rule, facts: ChangeFacts) -> str:
     if rule.environments:
         parts.append(f"in {facts.environment}")
     if rule.gpus:
-        parts.append(f"on {facts.gpu_name or facts.instance_type}")
+        parts.append(f"on {' or '.join(facts.gpu_names or facts.instance_types)}")
     if rule.only_opening:
         parts.append("that opens an address to everyone")
     if rule.above_month_amount is not None:
@@ -258,10 +215,11 @@ def _is_above(rule: Rule, facts: ChangeFacts) -> bool:
 
 def _names_gpu(pattern: str, facts: ChangeFacts) -> bool:
     lowered = pattern.lower()
-    gpu = facts.gpu_name.lower()
+    gpus = [name.lower() for name in facts.gpu_names]
     # "h100" names NVIDIA-H100-80GB-HBM3 too; an instance type is written out or has a *.
-    is_gpu = bool(gpu) and (fnmatchcase(gpu, lowered) or lowered in gpu)
-    return is_gpu or fnmatchcase(facts.instance_type.lower(), lowered)
+    if any(fnmatchcase(gpu, lowered) or lowered in gpu for gpu in gpus):
+        return True
+    return any(fnmatchcase(name.lower(), lowered) for name in facts.instance_types)
 
 
 def _is_named(requirement: Requirement, approver: Approver) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet, prefetch_related_objects
 
-from deployments.approvals.domain import rules
+from deployments.approvals.domain import requirement, rules
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
+from deployments.approvals.domain.requirement import Person, Requirement
 from deployments.approvals.domain.rules import (
     Approver,
     ChangeFacts,
     Progress,
-    Requirement,
     Rule,
 )
 from deployments.environments.selectors import environment_rules
@@ -93,18 +94,21 @@ def as_rule(row: ApprovalRule) -> Rule:
         gpus=tuple(row.gpus),
         only_opening=row.only_opening,
         role=RequiredRole(row.role),
-        people=tuple(rules.Person(person.pk, person.username) for person in people),
+        people=tuple(Person(person.pk, person.username) for person in people),
         needed=row.needed,
     )
 
 
 def required_as_stored(change: ChangeRequest) -> tuple[Requirement, ...]:
-    return tuple(rules.requirement_from_json(required) for required in change.required)
+    return tuple(requirement.from_json(required) for required in change.required)
 
 
 def live_approvals(change: ChangeRequest) -> list[Approval]:
     """Neither void nor expired. Read once for each `change` object."""
-    prefetch_related_objects([change], "approvals")
+    if "approvals" not in getattr(change, "_prefetched_objects_cache", {}):
+        prefetch_related_objects([change], "approvals")
+    if not change.approvals.all():
+        return []
     at = clock.now()
     return [
         approval
@@ -170,8 +174,9 @@ class ApproverContext:
         approver = self.approver_for(change)
         if approver is None or self._actor.pk in self._requesters_of(change):
             return False
-        has_approved = any(row.user_id == self._actor.pk for row in live_approvals(change))
-        return not has_approved and is_counting(change, approver)
+        live = live_approvals(change)
+        has_approved = any(row.user_id == self._actor.pk for row in live)
+        return not has_approved and _would_help(change, approver, live)
 
     def _requesters_of(self, change: ChangeRequest) -> frozenset[int]:
         """Read once for each requester."""
@@ -189,9 +194,13 @@ class ApproverContext:
 
 def is_counting(change: ChangeRequest, approver: Approver) -> bool:
     """Whether this approval would bring the change further."""
-    given = [approver_of(row) for row in live_approvals(change)]
-    rows = status_of(change).rows
-    return rules.would_help(rows, given, approver, requester_id=change.requester_id)
+    return _would_help(change, approver, live_approvals(change))
+
+
+def _would_help(change: ChangeRequest, approver: Approver, live: Iterable[Approval]) -> bool:
+    given, requester_id = [approver_of(row) for row in live], change.requester_id
+    rows = rules.progress_of(required_as_stored(change), given, requester_id=requester_id)
+    return rules.would_help(rows, given, approver, requester_id=requester_id)
 
 
 def people_still_needed(change: ChangeRequest) -> list[User]:

@@ -15,9 +15,9 @@ from rest_framework.views import APIView
 
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import BatchState
-from deployments.batch.selectors import jobs
+from deployments.batch.selectors import jobs, waiting
 from deployments.batch.selectors.jobs import Progress
-from deployments.batch.services import decisions, requests
+from deployments.batch.services import decisions, estimates, requests
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import BatchJob
 from portal.accounts.models import User
@@ -35,6 +35,9 @@ _OF_DRAFT: Final = ("name", "model", "version", "cluster", "input", "output")
 class BatchFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True)
     state = choice_of(BatchState, default="", allow_blank=True)
+    waiting_for_me = serializers.BooleanField(
+        default=False, help_text="only those that you may approve or reject, the oldest first"
+    )
 
 
 class NewBatchJobSerializer(DefinedSerializer):
@@ -91,6 +94,26 @@ class BatchJobDetailsSerializer(BatchJobSerializer):
     done_at = serializers.DateTimeField(
         source="progress.done_at", allow_null=True, help_text="at this rate"
     )
+    why_not_decide = serializers.CharField(help_text="empty where you may approve or reject it")
+
+
+class BatchPriceSerializer(Serializer):
+    per_hour = dollars(
+        source="usd_per_hour_amount", allow_null=True, help_text="all workers; null: not known"
+    )
+    cost_limit = dollars(source="amount", allow_null=True, help_text="until the deadline")
+
+
+class BatchEstimateSerializer(Serializer):
+    per_hour = dollars(source="price.usd_per_hour_amount", allow_null=True)
+    cost_limit = dollars(source="price.amount", allow_null=True, help_text="until the deadline")
+    spot = BatchPriceSerializer(help_text="the same workers on spot nodes")
+    on_demand = BatchPriceSerializer(help_text="the same workers on on-demand nodes")
+    fits_now = serializers.BooleanField(
+        source="capacity.ok", allow_null=True, help_text="false, or null: it waits for nodes"
+    )
+    capacity = serializers.CharField(source="capacity.detail")
+    why_approval = serializers.CharField(help_text="empty: it starts without a decision")
 
 
 class BatchReasonSerializer(Serializer):
@@ -105,13 +128,19 @@ class BatchCommentSerializer(Serializer):
 class Details:
     job: BatchJob
     progress: Progress
+    why_not_decide: str
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.job, name)
 
 
-def _details(_: User, job: BatchJob) -> Details:
-    return Details(job, jobs.progress_of(job))
+def _details(actor: User, job: BatchJob) -> Details:
+    return Details(job, jobs.progress_of(job), waiting.why_not_decide(actor, job))
+
+
+def _draft_of(body: dict[str, Any]) -> BatchDraft:
+    of_draft = {name: body.pop(name) for name in _OF_DRAFT}
+    return BatchDraft(**of_draft, pods=body)
 
 
 class BatchJobsView(IdempotentMixin, GenericAPIView[Any]):
@@ -129,6 +158,8 @@ class BatchJobsView(IdempotentMixin, GenericAPIView[Any]):
         rows = jobs.list_visible_to(
             actor_of(request), team_slug=query["team"], state=query["state"]
         )
+        if query["waiting_for_me"]:
+            rows = waiting.limit_to_waiting(rows, actor_of(request))
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(BatchJobSerializer(page, many=True).data)
 
@@ -143,10 +174,24 @@ class BatchJobsView(IdempotentMixin, GenericAPIView[Any]):
     def post(self, request: Request) -> Response:
         actor, body = actor_of(request), dict(read_body(NewBatchJobSerializer, request))
         team_slug = body.pop("team")
-        of_draft = {name: body.pop(name) for name in _OF_DRAFT}
-        draft = BatchDraft(**of_draft, pods=body)
-        job = requests.request(actor=actor, team_slug=team_slug, draft=draft)
+        job = requests.request(actor=actor, team_slug=team_slug, draft=_draft_of(body))
         return Response(BatchJobDetailsSerializer(_details(actor, job)).data, status=201)
+
+
+class CheckView(APIView):
+    @extend_schema(
+        operation_id="check_batch_job",
+        tags=TAGS,
+        request=NewBatchJobSerializer,
+        responses={200: BatchEstimateSerializer, **REFUSALS},
+        description="A dry run: what the request would be refused for, or what it would cost and whether its workers "
+        "fit now. Nothing is stored, and the input is not read.",
+    )
+    def post(self, request: Request) -> Response:
+        actor, body = actor_of(request), dict(read_body(NewBatchJobSerializer, request))
+        team_slug = body.pop("team")
+        estimate = estimates.check(actor=actor, team_slug=team_slug, draft=_draft_of(body))
+        return Response(BatchEstimateSerializer(estimate).data)
 
 
 class BatchJobView(APIView):
@@ -189,6 +234,7 @@ RejectView = _action(
 _ONE: Final = "batch-jobs/<int:job_id>"
 urlpatterns: list[URLPattern] = [
     path("batch-jobs", BatchJobsView.as_view(), name="batch-jobs"),
+    path("batch-jobs/check", CheckView.as_view(), name="check-batch-job"),
     path(_ONE, BatchJobView.as_view(), name="batch-job"),
     path(f"{_ONE}/cancel", CancelView.as_view(), name="cancel-batch-job"),
     path(f"{_ONE}/resume", ResumeView.as_view(), name="resume-batch-job"),

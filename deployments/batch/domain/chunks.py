@@ -1,11 +1,12 @@
-"""Cutting files of JSON lines into chunks of whole rows. Pure: no row is read twice, none is kept.
+"""Cutting files of rows into chunks of whole rows. Pure: no row is read twice, none is kept.
 
-A row is a line that is not blank. Rows are numbered from 1 through all files in the order of their keys.
+A row is a line of JSON, or a record of CSV, that is not blank. Rows are numbered from 1 through all files in the
+order of their keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,13 +26,16 @@ _CHUNKS_PER_WORKER: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One version of an object: `version_id` is empty where the bucket keeps none."""
+    """One version of an object: `version_id` is empty where the bucket keeps none. `columns` are those of CSV
+    (csv_rows): [name, datatype, shape] each.
+    """
 
     bucket: str
     key: str
     version_id: str
     etag: str
     size_bytes: int
+    columns: Sequence[Sequence[Any]] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -40,18 +44,22 @@ class InputFile:
             "version_id": self.version_id,
             "etag": self.etag,
             "size_bytes": self.size_bytes,
+            **({"columns": [list(column) for column in self.columns]} if self.columns else {}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The bytes [start, end) of a file, which hold `rows` rows; the first is `first_row`."""
+    """The bytes [start, end) of a file, which hold `rows` rows; the first is `first_row`. Of CSV they begin in
+    `first_line`.
+    """
 
     file: int
     start: int
     end: int
     rows: int
     first_row: int
+    first_line: int = 0
 
 
 def chunk_bytes(total_bytes: int, *, workers: int) -> int:
@@ -61,36 +69,39 @@ def chunk_bytes(total_bytes: int, *, workers: int) -> int:
 
 
 def cut(
-    blocks: Iterable[bytes], *, name: str, file: int, first_row: int, target_bytes: int
+    records: Iterable[bytes], *, file: int, first_row: int, target_bytes: int, header: bytes = b""
 ) -> Iterator[Chunk]:
-    """Chunks of one file. Raises Rejected for a row that is too large, with its number.
+    """Chunks of one file, whose records follow a `header` where it is CSV.
 
-    Blank lines belong to the chunk before them, or to the first one.
+    Blank records belong to the chunk before them, or to the first one.
     """
-    start = position = rows = 0
-    row = first_row
-    for line in _lines(blocks, name):
-        position += len(line)
-        if line.strip():
+    start = position = len(header)
+    row, rows = first_row, 0
+    # Of the byte after the last record, and of the chunk's first byte; 0 for JSON lines, which need none.
+    line = first_line = 1 + header.count(b"\n") if header else 0
+    for record in records:
+        position += len(record)
+        line += record.count(b"\n") if header else 0
+        if record.strip():
             rows += 1
         if rows and (position - start >= target_bytes or rows >= _ROWS):
-            yield Chunk(file, start, position, rows, row)
-            row, start, rows = row + rows, position, 0
+            yield Chunk(file, start, position, rows, row, first_line)
+            row, start, rows, first_line = row + rows, position, 0, line
     if rows:
-        yield Chunk(file, start, position, rows, row)
+        yield Chunk(file, start, position, rows, row, first_line)
 
 
-def _lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """With their line ends."""
+def lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """With their line ends. Raises Rejected for one that is too large, with its number."""
     rest, number = b"", 0
     for block in blocks:
         parts = _split(rest + block)
         rest = b"" if not parts or parts[-1].endswith(b"\n") else parts.pop()
         for line in parts:
             number += 1
-            _check(line, name, number)
+            check_size(line, name, number)
             yield line
-        _check(rest, name, number + 1)
+        check_size(rest, name, number + 1)
     if rest:
         yield rest
 
@@ -103,7 +114,7 @@ def _split(text: bytes) -> list[bytes]:
     return [*lines, last] if last else lines
 
 
-def _check(line: bytes, name: str, number: int) -> None:
+def check_size(line: bytes, name: str, number: int) -> None:
     if len(line) > MAX_ROW_BYTES:
         problem = (
             f"Line {number:,} of {name} is longer than {MAX_ROW_BYTES:,} bytes. Split the row, or send it to "

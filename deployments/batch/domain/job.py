@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from deployments.batch.domain import worker_program
+from deployments.batch.domain import program, worker_store
 from deployments.batch.domain.settings import BatchSettings
 from deployments.manifests.domain import namespace, network, pod_template, triton_args
 from deployments.manifests.domain.metadata import (
@@ -37,7 +36,6 @@ BACKOFF_LIMIT: Final = 5
 # Within the two minutes' notice of a spot node, for the chunk at hand.
 GRACE_SECONDS: Final = 90
 _MESSAGE_PATH: Final = "/dev/termination-log"
-_PROGRAM: Final = Path(worker_program.__file__).read_text()
 
 
 def name_of(job_id: int, attempt: int) -> str:
@@ -132,8 +130,8 @@ def _failure_rules() -> list[dict[str, Any]]:
             "action": "Ignore",
             "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
         },
-        {"action": "Ignore", "onExitCodes": {**codes, "values": [worker_program.EXPIRED]}},
-        {"action": "FailJob", "onExitCodes": {**codes, "values": [worker_program.NEVER]}},
+        {"action": "Ignore", "onExitCodes": {**codes, "values": [worker_store.EXPIRED]}},
+        {"action": "FailJob", "onExitCodes": {**codes, "values": [worker_store.NEVER]}},
     ]
 
 
@@ -146,7 +144,7 @@ def _pod(
     container = {
         "name": CONTAINER,
         "image": context.triton_image,
-        "command": ["python3", "-c", _PROGRAM],
+        "command": ["python3", "-c", program.TEXT],
         "args": [_MESSAGE_PATH, *triton_args.command(), *triton_args.settings_of(served)],
         "env": [{"name": PLAN, "value": plan}, home],
         "envFrom": [{"secretRef": {"name": name}}],

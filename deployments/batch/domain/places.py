@@ -19,6 +19,20 @@ _ADDRESS: Final = re.compile(
 )
 
 
+# What the end of a name says of its rows.
+JSON_LINES: Final = "jsonl"
+CSV: Final = "csv"
+ENDINGS: Final = ".jsonl or .csv"
+
+
+def kind_of(key: str) -> str | None:
+    """None for other endings; a file that is named by itself may have any and is one of JSON lines."""
+    ending = key.rpartition(".")[2].lower() if "." in key else ""
+    if ending in ("jsonl", "ndjson", "json"):
+        return JSON_LINES
+    return CSV if ending == "csv" else None
+
+
 def team_area(bucket: str, team: str) -> str:
     """Ends with "/": vision must not match vision-lab."""
     return f"s3://{bucket}/{TEAMS}{team}/"

@@ -35,8 +35,6 @@ TRANSITIONS: Final[Mapping[BatchState, frozenset[BatchState]]] = {
     _S.REJECTED: frozenset(),
 }
 FINAL: Final = frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELED, _S.REJECTED})
-# Counted against quota and budget.
-COMMITTED: Final = frozenset({_S.PLANNING, _S.SUBMITTED, _S.RUNNING, _S.STOPPING})
 PLANNING_FOR: Final = timedelta(hours=2)
 SUBMITTED_FOR: Final = timedelta(days=7)
 STOPPING_FOR: Final = timedelta(hours=1)

@@ -1,6 +1,7 @@
 """The program of a batch worker's pod: start Triton, then score chunks until none is left.
 
-It travels as the text of a command, so it has the standard library only and runs on Python 3.9 and newer.
+It travels as the text of a command (program.py), so it has the standard library only and runs on Python 3.9 and
+newer.
 Arguments: the path of the termination message, then Triton's command line. SLIPWAY_BATCH is the plan,
 SLIPWAY_CHUNKS_<index> the presigned address of this worker's list of chunks: each address in it is good for
 one object. Exit codes: 0 done, 75 the links have expired, 78 it can never work, else it is worth another try.
@@ -19,83 +20,34 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-Json = dict[str, Any]
+from deployments.batch.domain.csv_rows import BadRow, lines_of, records, request_of
+from deployments.batch.domain.worker_store import (
+    ATTEMPTS,
+    DETAIL_LENGTH,
+    EXPIRED,
+    NEVER,
+    ONCE_MORE,
+    POLL_SECONDS,
+    Ended,
+    Json,
+    Store,
+    pause,
+    refusal,
+)
 
 HOST = "127.0.0.1"
-EXPIRED, NEVER, STOPPED = 75, 78, 143
-POLL_SECONDS, LIST_SECONDS, FRESH_SECONDS = 0.2, 5, 120
+STOPPED = 143
+LIST_SECONDS, FRESH_SECONDS = 5, 120
 READY_SECONDS = 3600
-ATTEMPTS = 6
-STORE_SECONDS, ANSWER_SECONDS = 120, 300
-MESSAGE_BYTES, DETAIL_LENGTH = 4000, 500
+ANSWER_SECONDS = 300
+MESSAGE_BYTES = 4000
 LOG_BYTES = 64 * 1024
 FIELDS = ("id", "inputs", "outputs", "parameters")
-ONCE_MORE = (408, 429, 500, 502, 503, 504)
-
-pause = time.sleep  # noqa: TID251  in the pod, where no worker of the portal waits for it
-
-
-class Ended(Exception):
-    """The worker ends with this exit code and detail."""
-
-    def __init__(self, code: int, detail: str) -> None:
-        super().__init__(detail)
-        self.code, self.detail = code, detail[:DETAIL_LENGTH]
-
-
-class Store:
-    """Objects by presigned addresses."""
-
-    def get(self, url: str, headers: Json | None = None) -> tuple[int, bytes]:
-        return self.send("GET", url, b"", headers or {})
-
-    def put(self, url: str, body: Any, size: int) -> bool:
-        """Whether it is there now through this call; False: another attempt had written it."""
-        headers = {"If-None-Match": "*", "Content-Length": str(size)}
-        status, content = self.send("PUT", url, body, headers)
-        if status == 412:
-            return False
-        if status != 200:
-            raise refusal("write a part of the output", status, content)
-        return True
-
-    def send(self, method: str, url: str, body: Any, headers: Json) -> tuple[int, bytes]:
-        address = urlsplit(url)
-        is_plain = address.scheme == "http"
-        kind: Any = http.client.HTTPConnection if is_plain else http.client.HTTPSConnection
-        problem = ""
-        for attempt in range(ATTEMPTS):
-            connection = kind(address.netloc, timeout=STORE_SECONDS)
-            try:
-                if hasattr(body, "seek"):
-                    body.seek(0)
-                connection.request(method, f"{address.path}?{address.query}", body, headers)
-                response = connection.getresponse()
-                content = response.read()
-                # 409: two attempts at one object at the same time.
-                if response.status not in (*ONCE_MORE, 409):
-                    return response.status, content
-                problem = f"HTTP {response.status}"
-            except (OSError, http.client.HTTPException) as error:
-                problem = f"{type(error).__name__}: {error}"
-            finally:
-                connection.close()
-            pause(min(2**attempt, 20) * POLL_SECONDS * 2)
-        raise Ended(1, f"the object store did not answer: {problem}")
-
-
-def refusal(what: str, status: int, content: bytes) -> Ended:
-    text = content.decode(errors="replace")
-    if status in (400, 403) and "xpired" in text:
-        return Ended(EXPIRED, "the links to the store have expired")
-    if status in (404, 412):
-        return Ended(NEVER, f"could not {what}: it was changed or deleted (HTTP {status})")
-    return Ended(1, f"could not {what}: HTTP {status} {text[:200]}")
 
 
 class Server:
@@ -232,30 +184,48 @@ class Worker:
         chunk = self.links[number]
         if self.store.get(chunk["seen"])[0] == 200:
             return
-        lines = self.rows_of(chunk)
+        rows = self.rows_of(chunk)
         failed, first_error = 0, ""
         with tempfile.TemporaryFile() as part:
-            for row in pool.map(server.answer, count(chunk["first"]), lines):
+            for row in pool.map(partial(answer_of, server), count(chunk["first"]), rows):
                 if "error" in row:
                     failed += 1
                     first_error = first_error or f"row {row['row']}: {row['error']}"
                 part.write(json.dumps(row).encode() + b"\n")
             self.store.put(self.links[number]["put"], part, part.tell())
-        mark = {"rows": len(lines), "failed": failed, "error": first_error[:DETAIL_LENGTH]}
+        mark = {"rows": len(rows), "failed": failed, "error": first_error[:DETAIL_LENGTH]}
         body = json.dumps(mark).encode()
         self.store.put(self.links[number]["mark"], body, len(body))
 
-    def rows_of(self, chunk: Json) -> list[bytes]:
+    def rows_of(self, chunk: Json) -> list[Any]:
+        """Requests as JSON; of CSV, a BadRow in the place of what is none."""
         headers = {**chunk["headers"], "Range": f"bytes={chunk['start']}-{chunk['end'] - 1}"}
         status, content = self.store.get(chunk["file"], headers)
         if status not in (200, 206):
             raise refusal("read the input", status, content)
         if status == 200:
             content = content[chunk["start"] : chunk["end"]]
-        lines = [line for line in content.split(b"\n") if line.strip()]
-        if len(lines) != chunk["rows"]:
-            raise Ended(NEVER, f"chunk {chunk['n']} has {len(lines)} rows, not {chunk['rows']}")
-        return lines
+        columns = chunk.get("columns")
+        rows: list[Any] = [line for line in content.split(b"\n") if line.strip()]
+        if columns:
+            parsed = records(lines_of(content), chunk["line"])
+            rows = [request_row(body, columns, line) for line, body in parsed if body.strip()]
+        if len(rows) != chunk["rows"]:
+            raise Ended(NEVER, f"chunk {chunk['n']} has {len(rows)} rows, not {chunk['rows']}")
+        return rows
+
+
+def request_row(body: bytes, columns: list[Any], line: int) -> Any:
+    try:
+        return json.dumps(request_of(body, columns, line)).encode()
+    except BadRow as error:
+        return error
+
+
+def answer_of(server: Server, number: int, row: Any) -> Json:
+    if isinstance(row, BadRow):
+        return {"row": number, "error": str(row)[:DETAIL_LENGTH]}
+    return server.answer(number, row)
 
 
 def error_of(content: bytes) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from deployments.batch.domain.chunks import InputFile
-from deployments.registry.gateways import object_store
+from deployments.registry.gateways import download_urls, object_store
 from deployments.registry.gateways.object_store_errors import ObjectMissing, translated
 
 # What S3 returns for an object of a bucket that keeps no versions.
@@ -87,6 +87,12 @@ class BatchStore:
         """For one PUT with If-None-Match: *, which is signed: what is there is never replaced."""
         params = {"Bucket": self.bucket, "Key": key, "IfNoneMatch": "*"}
         return self._presign("put_object", params, seconds)
+
+    def url_to_download(self, key: str, *, filename: str, seconds: int) -> str:
+        """For people: at the address of the store that browsers reach."""
+        return download_urls.sign(
+            self._store.browser_client, self.bucket, key, filename=filename, seconds=seconds
+        )
 
     def _presign(self, operation: str, params: dict[str, str], seconds: int) -> str:
         with translated(params["Key"]):

@@ -19,6 +19,7 @@ from deployments.batch.services import (
     planning,
     requests,
     transitions,
+    uploads,
 )
 from deployments.batch.services import links as work_links
 from deployments.models import BatchJob
@@ -39,7 +40,8 @@ _ENDED: Final = {
 
 
 def sweep(*, limit: int = 50) -> int:
-    """One pass over each that is due; return their number."""
+    """One pass over each that is due; return their number. Abandoned uploads of rows are forgotten too."""
+    uploads.expire()
     due = leases.due(BatchJob, limit=limit)
     for job_id in due:
         advance(job_id=job_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from portal.audit.actions import register
 
 REQUESTED = register("batch.requested", "requested the")
+UPLOADED = register("batch.uploaded", "started uploading the rows")
 PLANNED = register("batch.planned", "read the input of the")
 APPROVED = register("batch.approved", "approved the")
 REJECTED = register("batch.rejected", "rejected the")

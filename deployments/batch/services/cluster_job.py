@@ -81,6 +81,7 @@ def _create(job: BatchJob) -> None:
             "version": job.version.label,
         },
         triton_models=[job.version.model.name],
+        ends_at=job.deadline_at,
     )
     manifest = objects_of.job(context, served, pods, name=_name(job), workers=links.workers_of(job))
     objects.apply(cluster_id=job.cluster_id, manifests=[manifest])

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import BatchState
 from deployments.batch.selectors import jobs
-from deployments.batch.services import audit_actions, requests, transitions
+from deployments.batch.services import audit_actions, limits, requests, transitions
 from deployments.models import BatchJob
 from portal.accounts import policy
 from portal.accounts.local import step_up
@@ -23,6 +24,9 @@ def approve(*, actor: User, job_id: int, comment: str = "") -> BatchJob:
     job = _submitted(actor, job_id)
     step_up.require(actor)
     text = requests.clean(comment, field="comment")
+    # Deployments that were approved since do not leave it the GPUs.
+    pods = BatchSettings.from_json(job.pods)
+    limits.require_quota(job.team, pods, without=job)
     with transaction.atomic():
         requests.start(
             actor, job, audited=audit_actions.APPROVED, columns=_decision(actor, text), reason=text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -9,9 +10,9 @@ from typing import Final
 from django.db.models import QuerySet
 
 from deployments.batch.domain.settings import BatchSettings
-from deployments.batch.domain.states import COMMITTED
+from deployments.batch.domain.states import BatchState
 from deployments.models import BatchJob
-from deployments.preflight.selectors import quotas
+from deployments.preflight.selectors import batch_jobs, quotas
 from deployments.preflight.services import cost
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
@@ -26,50 +27,70 @@ _OFFERED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """`amount` is the most that the pods cost until the deadline, None if the price is not known.
-    `why_approval` is empty where the budget has room for it.
-    """
+class Price:
+    """What all workers cost an hour, and at most until the deadline; None where the price is not known."""
 
     usd_per_hour_amount: Decimal | None
     amount: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`why_approval` is empty where the budget has room for the job."""
+
+    price: Price
     why_approval: str
+
+    @property
+    def amount(self) -> Decimal | None:
+        return self.price.amount
 
 
 def check(
     team: Team, cluster_id: int, settings: BatchSettings, *, without: BatchJob | None = None
 ) -> Limits:
     """Raises Invalid for what the cluster does not offer, the quota, and a binding budget."""
-    share = _share(cluster_id, settings)
-    others = BatchJob.objects.filter(team=team, state__in=COMMITTED)
-    if without is not None:
-        others = others.exclude(pk=without.pk)
-    _require_quota(team, settings, others)
-    per_hour = share.usd_per_hour_amount
-    if per_hour is None:
-        why = "The price of its nodes is not known."
-        return Limits(None, None, why)
-    per_hour *= settings.workers
-    amount = (per_hour * settings.hours).quantize(_CENT)
-    return Limits(per_hour, amount, _why_approval(team, amount, others))
+    price = price_of(capacity.list_shares(cluster_id=cluster_id), settings)
+    return Limits(price, require(team, settings, price, without=without))
 
 
-def _share(cluster_id: int, settings: BatchSettings) -> GpuShare:
+def price_of(
+    shares: Sequence[GpuShare], settings: BatchSettings, *, capacity_type: str = ""
+) -> Price:
+    """Of another capacity type than the requested one where it is given. Raises Invalid for what `shares` lack."""
     size = (settings.instance_type, settings.gpu_resource, 1)
-    shares = capacity.list_shares(cluster_id=cluster_id)
-    alike = capacity.for_capacity([s for s in shares if s.size == size], settings.capacity)
-    if alike:
-        return alike[0]
-    offered = sorted({f"{s.instance_type} with {s.gpu_resource}" for s in shares if s.gpus == 1})
-    listed = ", ".join(offered[:_OFFERED]) or "none"
-    problem = f"The cluster has no {settings.instance_type} with {settings.gpu_resource}. Offered: {listed}."
-    raise Invalid(problem, fields=dict.fromkeys(("instance_type", "gpu_resource"), problem))
+    alike = [share for share in shares if share.size == size]
+    if not alike:
+        offered = sorted(
+            {f"{s.instance_type} with {s.gpu_resource}" for s in shares if s.gpus == 1}
+        )
+        listed = ", ".join(offered[:_OFFERED]) or "none"
+        problem = f"The cluster has no {settings.instance_type} with {settings.gpu_resource}. Offered: {listed}."
+        raise Invalid(problem, fields=dict.fromkeys(("instance_type", "gpu_resource"), problem))
+    (share,) = capacity.for_capacity(alike, capacity_type or settings.capacity)
+    if share.usd_per_hour_amount is None:
+        return Price(None, None)
+    per_hour = share.usd_per_hour_amount * settings.workers
+    return Price(per_hour, (per_hour * settings.hours).quantize(_CENT))
 
 
-def _require_quota(team: Team, settings: BatchSettings, others: QuerySet[BatchJob]) -> None:
-    of_deployments = quotas.committed_gpus(team, quotas.list_running(team))
-    of_jobs = sum(int(pods.get("workers", 1)) for pods in others.values_list("pods", flat=True))
-    left = max(0, team.quota_gpus - of_deployments - of_jobs)
+def require(
+    team: Team, settings: BatchSettings, price: Price, *, without: BatchJob | None = None
+) -> str:
+    """Why a lead has to decide, or nothing. Raises Invalid for the quota and a binding budget."""
+    require_quota(team, settings, without=without)
+    if price.amount is None:
+        return "The price of its nodes is not known."
+    return _why_approval(team, price.amount, without)
+
+
+def require_quota(team: Team, settings: BatchSettings, *, without: BatchJob | None = None) -> None:
+    """Deployments, other jobs, and those that wait for approval. Raises Invalid."""
+    running, job_id = quotas.list_running(team), without.pk if without else None
+    committed = quotas.committed_gpus(team, running, without_job_id=job_id)
+    waiting = _waiting(team, without).values_list("pods", flat=True)
+    committed += sum(int(pods.get("workers", 1)) for pods in waiting)
+    left = max(0, team.quota_gpus - committed)
     if settings.workers > left:
         problem = (
             f"{settings.workers} GPUs are needed and {left} of {team.quota_gpus} are left for {team.slug}. Use "
@@ -78,17 +99,26 @@ def _require_quota(team: Team, settings: BatchSettings, others: QuerySet[BatchJo
         raise Invalid(problem, fields={"workers": problem})
 
 
-def _why_approval(team: Team, amount: Decimal, others: QuerySet[BatchJob]) -> str:
+def _waiting(team: Team, without: BatchJob | None) -> QuerySet[BatchJob]:
+    rows = BatchJob.objects.filter(team=team, state=BatchState.SUBMITTED)
+    return rows.exclude(pk=without.pk) if without else rows
+
+
+def _why_approval(team: Team, amount: Decimal, without: BatchJob | None) -> str:
     budget = team.monthly_budget_amount
     if not budget:
         return ""
+    at = clock.now()
     running = cost.sum_per_hour(quotas.list_running(team), cost.SharesByCluster())
     spent = costs.spent_this_month(team_slug=team.slug).total_amount.quantize(_CENT)
-    forecast = month_end_amount(spent_amount=spent, usd_per_hour_amount=running, at=clock.now())
-    limits = list(others.values_list("cost_limit_amount", flat=True))
-    if forecast is None or None in limits:
+    forecast = month_end_amount(spent_amount=spent, usd_per_hour_amount=running, at=at)
+    job_id = without.pk if without else None
+    of_jobs = batch_jobs.held(team, at=at, without_job_id=job_id).left_amount
+    limits = list(_waiting(team, without).values_list("cost_limit_amount", flat=True))
+    if forecast is None or of_jobs is None or None in limits:
         return "The month's forecast is not known, because a price is missing."
-    total = forecast + sum((limit for limit in limits if limit is not None), Decimal(0)) + amount
+    others = sum((limit for limit in limits if limit is not None), of_jobs)
+    total = forecast + others + amount
     if total <= budget:
         return ""
     described = (

@@ -63,6 +63,8 @@ def _entry(
         "end": chunk.end,
         "rows": chunk.rows,
         "first": chunk.first_row,
+        "columns": file.columns,
+        "line": chunk.first_line,
         "put": store.url_to_create(places.part_key(job.output, chunk.number), seconds=SECONDS),
         "mark": store.url_to_create(mark, seconds=SECONDS),
         "seen": store.url_to_read(mark, seconds=SECONDS),

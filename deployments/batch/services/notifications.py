@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.urls import reverse
 
 from deployments.batch.domain.states import BatchState
 from deployments.models import BatchJob
 from portal.notifications import events, services
 
+_EVENTS: Final = {
+    BatchState.SUBMITTED: (events.BATCH_REQUESTED, "approval needed"),
+    BatchState.RUNNING: (events.BATCH_DECIDED, "approved"),
+    BatchState.REJECTED: (events.BATCH_DECIDED, "rejected"),
+}
+
 
 def notify(job: BatchJob) -> None:
-    """Its approvers when it waits for them, its team when it has ended."""
-    is_request = job.state == BatchState.SUBMITTED
-    event = events.BATCH_REQUESTED if is_request else events.BATCH_FINISHED
-    verb = "approval needed" if is_request else job.state
+    """Its approvers when it waits for them, its team when it was decided on and when it has ended."""
+    event, verb = _EVENTS.get(BatchState(job.state), (events.BATCH_FINISHED, job.state))
     services.notify(
         team=job.team,
         event=event.code,
@@ -24,8 +30,14 @@ def notify(job: BatchJob) -> None:
     )
 
 
+def _is_decision(job: BatchJob) -> bool:
+    return job.state in (BatchState.RUNNING, BatchState.REJECTED)
+
+
 def _message(job: BatchJob) -> str:
-    parts = [job.state_reason]
+    decider = job.decided_by.display_name if job.decided_by else ""
+    parts = [f"{decider} {_EVENTS[BatchState(job.state)][1]} it."] if _is_decision(job) else []
+    parts.append(job.state_reason)
     if job.total_rows is not None:
         parts.append(f"{job.done_rows:,} of {job.total_rows:,} rows are done.")
     if job.failed_rows:

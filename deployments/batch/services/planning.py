@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.batch.domain import chunks, places
+from deployments.batch.domain import chunks, csv_files, places
 from deployments.batch.domain.chunks import Chunk, InputFile
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import BatchState
 from deployments.batch.gateways.batch_store import BatchStore
 from deployments.batch.services import audit_actions, limits, requests, transitions
 from deployments.models import BatchChunk, BatchJob
+from deployments.registry.domain import signatures
 from deployments.registry.gateways.object_store import ArtifactError, StoreRefused, StoreUnreachable
 from portal.accounts.policy import SYSTEM
 from portal.core import leases
@@ -53,7 +55,7 @@ def _plan(job: BatchJob, lease: Lease) -> None:
     store = BatchStore()
     files = _files(store, job)
     pods = BatchSettings.from_json(job.pods)
-    rows = list(_chunks(store, files, pods.workers, _KeepAlive(lease)))
+    files, rows = _Reader(job, store, pods, _KeepAlive(lease)).read(files)
     if not rows:
         raise _rejected(f"{job.input} has no rows. Each line of its files is one row.")
     output = places.read(job.output)
@@ -73,6 +75,7 @@ def _plan(job: BatchJob, lease: Lease) -> None:
                     end=chunk.end,
                     rows=chunk.rows,
                     first_row=chunk.first_row,
+                    first_line=chunk.first_line,
                 )
                 for number, chunk in enumerate(rows)
             ],
@@ -111,22 +114,59 @@ def _files(store: BatchStore, job: BatchJob) -> list[InputFile]:
     return files
 
 
-def _chunks(
-    store: BatchStore, files: list[InputFile], workers: int, keep_alive: _KeepAlive
-) -> Iterator[Chunk]:
-    target = chunks.chunk_bytes(sum(file.size_bytes for file in files), workers=workers)
-    row, count = 1, 0
-    for index, file in enumerate(files):
-        blocks = keep_alive.during(store.blocks(file)) if file.size_bytes else iter(())
-        for chunk in chunks.cut(
-            blocks, name=file.key, file=index, first_row=row, target_bytes=target
-        ):
-            row, count = chunk.first_row + chunk.rows, count + 1
-            if count > chunks.MAX_CHUNKS:
-                raise _rejected(
-                    f"The input has more than {row:,} rows, which are too many for one job. Split it."
-                )
-            yield chunk
+class _Reader:
+    """Reads all files of a job once, in their order."""
+
+    def __init__(
+        self, job: BatchJob, store: BatchStore, settings: BatchSettings, keep_alive: _KeepAlive
+    ) -> None:
+        self._store, self._workers, self._keep_alive = store, settings.workers, keep_alive
+        self._version = job.version
+        self._first_rows = csv_files.FirstRows(error_limit=settings.error_limit)
+
+    def read(self, files: list[InputFile]) -> tuple[list[InputFile], list[Chunk]]:
+        """The files with the columns of those that are CSV, and all chunks."""
+        total = sum(file.size_bytes for file in files)
+        target = chunks.chunk_bytes(total, workers=self._workers)
+        found, cut = [], list[Chunk]()
+        row = 1
+        for index, file in enumerate(files):
+            lines = chunks.lines(self._blocks(file), file.key)
+            columns, header, records = self._records(file, lines)
+            found.append(replace(file, columns=columns))
+            for chunk in chunks.cut(
+                records, file=index, first_row=row, target_bytes=target, header=header
+            ):
+                row = chunk.first_row + chunk.rows
+                cut.append(chunk)
+                if len(cut) > chunks.MAX_CHUNKS:
+                    raise _rejected(
+                        f"The input has more than {row:,} rows, which are too many for one job. Split it."
+                    )
+        return found, cut
+
+    def _blocks(self, file: InputFile) -> Iterator[bytes]:
+        if not file.size_bytes:
+            return iter(())
+        return self._keep_alive.during(self._store.blocks(file))
+
+    def _records(
+        self, file: InputFile, lines: Iterator[bytes]
+    ) -> tuple[list[list[Any]], bytes, Iterator[bytes]]:
+        """Columns and header of CSV, and what follows."""
+        if places.kind_of(file.key) != places.CSV:
+            return [], b"", lines
+        records = csv_files.records(lines, file.key)
+        _, header = next(records, (1, b""))
+        if not header.strip():
+            raise _rejected(f"Line 1 of {file.key} is empty. It must name the columns.")
+        columns = csv_files.columns_of(
+            header,
+            signatures.from_json(self._version.signature),
+            name=file.key,
+            version=self._version.label,
+        )
+        return columns, header, self._first_rows.checked(records, columns, name=file.key)
 
 
 class _KeepAlive:

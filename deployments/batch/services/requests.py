@@ -55,8 +55,21 @@ class BatchDraft:
     pods: Mapping[str, Any]
 
 
-def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
-    """Store it; a worker reads the input next. Raises Invalid, and Conflict for a name or an output in use."""
+@dataclass(frozen=True, slots=True)
+class ReadDraft:
+    """A draft that may be requested."""
+
+    team: Team
+    version: ModelVersion
+    cluster_id: int
+    input: str
+    output: str
+    pods: BatchSettings
+    allowed: limits.Limits
+
+
+def read(*, actor: User, team_slug: str, draft: BatchDraft) -> ReadDraft:
+    """Raises Invalid, and Conflict for a name or an output in use."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     if not _NAME.fullmatch(draft.name):
@@ -66,22 +79,28 @@ def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
     with rejections.as_invalid():
         pods = BatchSettings.from_json(draft.pods)
         source, target = _places(team, draft)
-    cluster_id = _cluster_id(draft.cluster)
+    cluster_id = cluster_id_of(draft.cluster)
     allowed = limits.check(team, cluster_id, pods)
     _require_free(team, draft.name, target)
+    return ReadDraft(team, version, cluster_id, source, target, pods, allowed)
+
+
+def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
+    """Store it; a worker reads the input next. Raises as `read`."""
+    valid = read(actor=actor, team_slug=team_slug, draft=draft)
     at = clock.now()
     job = BatchJob(
-        team=team,
+        team=valid.team,
         name=draft.name,
-        version=version,
-        cluster_id=cluster_id,
+        version=valid.version,
+        cluster_id=valid.cluster_id,
         requester=actor,
         created_at=at,
         state=BatchState.PLANNING,
-        pods=pods.to_json(),
-        input=source,
-        output=target,
-        cost_limit_amount=allowed.amount,
+        pods=valid.pods.to_json(),
+        input=valid.input,
+        output=valid.output,
+        cost_limit_amount=valid.allowed.amount,
         deadline_at=at + PLANNING_FOR,
         next_check_at=at,
     )
@@ -91,7 +110,7 @@ def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
             transitions.record(actor, job, audit_actions.REQUESTED, after=job.state)
             wake(TASK, job.pk)
     except IntegrityError:
-        _require_free(team, draft.name, target)
+        _require_free(valid.team, draft.name, valid.output)
         raise
     return job
 
@@ -228,7 +247,7 @@ def _places(team: Team, draft: BatchDraft) -> tuple[str, str]:
     return places.uri_of(source), places.uri_of(target)
 
 
-def _cluster_id(name: str) -> int:
+def cluster_id_of(name: str) -> int:
     for cluster in clusters.list_clusters():
         if cluster.name == name:
             return cluster.id

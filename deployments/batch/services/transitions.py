@@ -53,7 +53,8 @@ def move(
         record(actor, job, audited, before=old, after=to, reason=reason)
         for name, value in changed.items():
             setattr(job, name, value)
-        if is_final or to is BatchState.SUBMITTED:
+        is_decision = old is BatchState.SUBMITTED and to is BatchState.RUNNING
+        if is_final or is_decision or to is BatchState.SUBMITTED:
             notifications.notify(job)
 
 

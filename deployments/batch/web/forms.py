@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from django import forms
+from django.core.validators import RegexValidator
 
 from deployments.batch.domain import places
 from deployments.batch.domain.settings import BatchSettings
@@ -18,6 +19,11 @@ from portal.ui.service_form import CommentForm, ServiceForm
 _FIELDS: Final = definitions.fields_of(BatchSettings)
 _OF_SHARE: Final = ("instance_type", "gpu_resource")
 _OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)
+
+
+_LABEL: Final = RegexValidator(
+    r"^[^:\x00]+:[0-9]{1,9}$", "Enter the model and the number of its version, as in detector:3."
+)
 
 
 class BatchForm(ServiceForm):
@@ -34,7 +40,7 @@ class BatchForm(ServiceForm):
     model_version = forms.ChoiceField(label="Model version")
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="A file of JSON lines, or a prefix that ends with /. Each line is one inference request.",
+        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /. Each row is one request.",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
@@ -42,10 +48,25 @@ class BatchForm(ServiceForm):
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 
-    def __init__(self, *args: Any, versions: list[ModelVersion], **options: Any) -> None:
+    def __init__(
+        self, *args: Any, versions: list[ModelVersion], most_versions: int, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
+        # More than a list to choose from holds: they are typed, with the newest as suggestions.
+        self.suggested = (
+            [v.label for v in versions[:most_versions]] if len(versions) > most_versions else []
+        )
+        if self.suggested:
+            self.fields["model_version"] = forms.CharField(
+                label="Model version",
+                max_length=200,
+                validators=[_LABEL],
+                help_text="Model and number, for example detector:3. The newest are suggested.",
+                widget=forms.TextInput(attrs={"list": "versions", "autocomplete": "off"}),
+            )
         chosen: Any = self.fields["model_version"]
-        chosen.choices = [(f"{v.model.name}:{v.number}", v.label) for v in versions]
+        if not self.suggested:
+            chosen.choices = [(v.label, v.label) for v in versions]
         if not versions:
             chosen.help_text = (
                 "The team has no ready version that Triton serves. Upload a model first."
@@ -56,11 +77,26 @@ class BatchForm(ServiceForm):
             self.fields[name] = _field(name)
 
     @property
+    def workers(self) -> tuple[str, dict[str, Any]] | None:
+        """The cluster and the settings of the pods as typed so far, or None where one of them is not valid."""
+        if not self.is_bound:
+            values = {name: self.fields[name].initial for name in _OTHERS}
+            gpus: Any = self.fields["gpus"]
+            values["gpus"] = next((value for value, _ in gpus.choices), "")
+        else:
+            self.is_valid()
+            values = self.cleaned_data
+        if not values.get("gpus") or any(values.get(name) is None for name in _OTHERS):
+            return None
+        cluster, instance_type, gpu_resource = values["gpus"].split(" ")
+        pods = {name: values[name] for name in _OTHERS}
+        return cluster, {**pods, "instance_type": instance_type, "gpu_resource": gpu_resource}
+
+    @property
     def draft(self) -> BatchDraft:
         data = self.cleaned_data
         model, _, number = data["model_version"].rpartition(":")
-        cluster, instance_type, gpu_resource = data["gpus"].split(" ")
-        pods = {name: data[name] for name in _OTHERS}
+        cluster, pods = self.workers or ("", {})
         return BatchDraft(
             name=data["name"],
             model=model,
@@ -68,7 +104,7 @@ class BatchForm(ServiceForm):
             cluster=cluster,
             input=data["input"],
             output=data["output"],
-            pods={**pods, "instance_type": instance_type, "gpu_resource": gpu_resource},
+            pods=pods,
         )
 
 

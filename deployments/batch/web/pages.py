@@ -8,13 +8,14 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
-from deployments.batch.domain import places
+from deployments.batch.domain import descriptions, places
+from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import FINAL, BatchState
-from deployments.batch.selectors import jobs
-from deployments.batch.services import decisions, requests
+from deployments.batch.selectors import jobs, waiting
+from deployments.batch.services import decisions, downloads, estimates, requests
 from deployments.batch.web.forms import BatchForm, DecisionForm
 from deployments.models import BatchJob, ModelVersion
 from deployments.registry.domain import loading
@@ -23,13 +24,14 @@ from deployments.spec.domain.engines import TRITON
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
-from portal.core.errors import NotFound
+from portal.core.errors import Invalid, NotFound
 from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
-from portal.ui.htmx import respond
+from portal.ui.htmx import respond, target_of
 
 _PER_PAGE: Final = 25
-_VERSIONS: Final = 200
+_ESTIMATE: Final = "batch-estimate"
+_VERSIONS: Final = 100
 _DONE: Final = {
     "approve": "Approved. It starts now.",
     "reject": "Rejected.",
@@ -65,14 +67,18 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
         request.POST or None,
         initial=_initial(team),
         versions=_versions(user, team),
+        most_versions=_VERSIONS,
     )
-    if request.method == "POST":
-        job = form.run(lambda: requests.request(actor=user, team_slug=team.slug, draft=form.draft))
+    is_request = request.method == "POST" and target_of(request) != _ESTIMATE
+    if is_request:
+        job = form.run(lambda: _request(user, team, form))
         if job is not None:
             messages.success(request, "Requested. Its input is being read.")
             return redirect("batch-job", team=team.slug, name=job.name)
-    status = form.status if form.is_bound else 200
-    return render(request, "batch/new.html", {"team": team, "form": form}, status=status)
+    context = {"team": team, "form": form, **_estimate(user, team, form)}
+    status = form.status if is_request else 200
+    parts = {_ESTIMATE: "batch/_estimate.html"}
+    return respond(request, "batch/new.html", context, parts=parts, status=status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -90,16 +96,47 @@ def job_page(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
     return respond(
         request,
         "batch/job.html",
-        _context_of(user, job, form) | {"is_final": is_final},
+        _context_of(user, job, form, request.GET.get("page", "")) | {"is_final": is_final},
         parts={"batch-state": "batch/_state.html"},
         is_final=is_final,
         status=form.status if form.is_bound else 200,
     )
 
 
+def _request(user: User, team: Team, form: BatchForm) -> BatchJob:
+    try:
+        return requests.request(actor=user, team_slug=team.slug, draft=form.draft)
+    except NotFound as error:
+        # Of a version that was typed.
+        raise Invalid(error.message, fields={"version": error.message}) from error
+
+
+@require_GET
+@people_only
+def part(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
+    """To the object store, which has the bytes."""
+    return redirect(downloads.part_url(actor=user, team_slug=team, name=name, number=number))
+
+
+def _estimate(user: User, team: Team, form: BatchForm) -> dict[str, Any]:
+    """Of what is typed so far; why there is none where it cannot be."""
+    if form.workers is None:
+        return {"why_no_estimate": "Fix the highlighted fields to see the cost."}
+    cluster, pods = form.workers
+    try:
+        shown = estimates.estimate(actor=user, team_slug=team.slug, cluster=cluster, pods=pods)
+    except Invalid as refusal:
+        return {"why_no_estimate": refusal.message}
+    return {"estimate": shown}
+
+
 def _versions(user: User, team: Team) -> list[ModelVersion]:
-    """Those that Triton serves."""
-    rows = versions.list_ready_versions(actor=user, team_slug=team.slug)[:_VERSIONS]
+    """Those that Triton serves, the newest of each model first; of more than can be listed, the newest."""
+    ready = versions.list_ready_versions(actor=user, team_slug=team.slug)
+    ready = ready.defer("config_pbtxt", "readme", "signature", "scan", "checks", "laid_out")
+    rows = list(ready[: _VERSIONS + 1])
+    if len(rows) > _VERSIONS:
+        rows = list(ready.order_by("-pk")[: _VERSIONS + 1])
     return [row for row in rows if TRITON in loading.engines_for(row.source_uri, row.format)]
 
 
@@ -116,18 +153,24 @@ def _decide(user: User, job: BatchJob, form: DecisionForm) -> BatchJob:
             return requests.cancel(actor=user, job_id=job.pk, reason=comment)
 
 
-def _context_of(user: User, job: BatchJob, form: DecisionForm) -> dict[str, Any]:
+def _context_of(user: User, job: BatchJob, form: DecisionForm, page: str) -> dict[str, Any]:
     is_member = policy.is_allowed(user, Action.REQUEST_CHANGE, job.team)
     is_submitted = job.state == BatchState.SUBMITTED
-    is_approver = policy.is_allowed(user, Action.APPROVE, job.team, requester_id=job.requester_id)
+    why_not = waiting.why_not_decide(user, job) if is_submitted else ""
     open_states = (BatchState.PLANNING, BatchState.SUBMITTED, BatchState.RUNNING)
     percent = 100 * job.done_rows / job.total_rows if job.total_rows else 0
+    pages = Paginator(downloads.parts_of(job), _PER_PAGE)
     return {
         "job": job,
+        "page": pages.get_page(page),
         "form": form,
         "progress": jobs.progress_of(job),
         "percent": percent,
-        "may_decide": is_submitted and is_approver,
+        "is_submitted": is_submitted,
+        "consequence": descriptions.consequence(BatchSettings.from_json(job.pods)),
+        "needed": descriptions.NEEDED,
+        "may_decide": is_submitted and not why_not,
+        "why_not": why_not,
         "may_cancel": is_member and job.state in open_states,
         "may_resume": is_member and job.state == BatchState.FAILED and job.total_rows is not None,
     }

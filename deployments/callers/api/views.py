@@ -12,8 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.callers.selectors import keys as key_views
-from deployments.callers.services import keys
-from deployments.callers.services.keys import KeyDraft, NewKey
+from deployments.callers.services import keys, limits
+from deployments.callers.services.issuing import KeyLimits, NewKey
+from deployments.callers.services.keys import KeyDraft
 from deployments.models import CallerKey
 from deployments.states import ConsumerKind
 from portal.api.base_serializer import Serializer, choice_of
@@ -24,12 +25,21 @@ from portal.core import clock
 TAGS = ["callers"]
 
 
+_TOKENS_HELP = (
+    "of a language model. Counted from its answers, so the key is paused some seconds after it used too many; "
+    "null is no limit"
+)
+
+
 class CallerKeySerializer(Serializer):
     id = serializers.IntegerField(source="row.pk")
     caller = serializers.CharField(source="row.consumer.name")
     kind = choice_of(ConsumerKind, source="row.consumer.kind")
     contact = serializers.CharField(source="row.consumer.contact")
-    prefix = serializers.CharField(source="row.prefix", help_text="first characters of the key")
+    prefix = serializers.CharField(
+        source="row.prefix",
+        help_text="by which people tell keys apart: the first characters of the key, or of a signed one the last",
+    )
     state = serializers.ChoiceField(
         choices=["active", "ending", "expired", "revoked"],
         help_text="ending: replaced by another key, and still accepted until ends_at",
@@ -39,6 +49,22 @@ class CallerKeySerializer(Serializer):
         allow_null=True,
         help_text="the gateway answers 429 to more; null is no limit",
     )
+    tokens_per_minute = serializers.IntegerField(
+        source="row.tokens_per_minute", allow_null=True, help_text=_TOKENS_HELP
+    )
+    tokens_per_day = serializers.IntegerField(
+        source="row.tokens_per_day", allow_null=True, help_text=_TOKENS_HELP
+    )
+    tokens_this_minute = serializers.IntegerField(
+        source="use.minute_tokens",
+        help_text="counted so far, with what earlier minutes used above the limit",
+    )
+    tokens_today = serializers.IntegerField(source="use.day_tokens", help_text="UTC")
+    paused_until = serializers.DateTimeField(
+        source="row.paused_until",
+        allow_null=True,
+        help_text="it used too many tokens: the gateway answers 429 until then",
+    )
     created_by = serializers.CharField(source="row.created_by.username")
     created_at = serializers.DateTimeField(source="row.created_at")
     ends_at = serializers.DateTimeField(source="ended_at")
@@ -47,8 +73,24 @@ class CallerKeySerializer(Serializer):
 _LIMIT: dict[str, Any] = {
     "allow_null": True,
     "min_value": 1,
-    "max_value": keys.MAX_REQUESTS_PER_MINUTE,
+    "max_value": limits.MAX_REQUESTS_PER_MINUTE,
     "help_text": "the gateway answers 429 to more; null is no limit",
+}
+_TOKENS: dict[str, dict[str, Any]] = {
+    name: {"allow_null": True, "min_value": 1, "max_value": most, "help_text": _TOKENS_HELP}
+    for name, most in (
+        ("minute", limits.MAX_TOKENS_PER_MINUTE),
+        ("day", limits.MAX_TOKENS_PER_DAY),
+    )
+}
+
+
+_DAYS: dict[str, Any] = {
+    "allow_null": True,
+    "min_value": 1,
+    "max_value": keys.MAX_DAYS,
+    "help_text": f"how long the key lives: {keys.DEFAULT_DAYS} unless stated; the platform may allow fewer "
+    "than the maximum (SLIPWAY_TOKEN_MAX_DAYS)",
 }
 
 
@@ -62,12 +104,16 @@ class CallerKeyDraftSerializer(Serializer):
     )
     kind = choice_of(ConsumerKind, default=ConsumerKind.SERVICE.value)
     contact = serializers.CharField(max_length=200, default="", allow_blank=True)
-    days = serializers.IntegerField(default=keys.DEFAULT_DAYS, min_value=1, max_value=keys.MAX_DAYS)
+    days = serializers.IntegerField(default=None, **_DAYS)
     requests_per_minute = serializers.IntegerField(default=None, **_LIMIT)
+    tokens_per_minute = serializers.IntegerField(default=None, **_TOKENS["minute"])
+    tokens_per_day = serializers.IntegerField(default=None, **_TOKENS["day"])
 
 
 class KeyLimitSerializer(Serializer):
     requests_per_minute = serializers.IntegerField(**_LIMIT)
+    tokens_per_minute = serializers.IntegerField(required=False, **_TOKENS["minute"])
+    tokens_per_day = serializers.IntegerField(required=False, **_TOKENS["day"])
 
 
 class KeyRotationSerializer(Serializer):
@@ -77,7 +123,7 @@ class KeyRotationSerializer(Serializer):
         max_value=keys.MAX_OVERLAP_HOURS,
         help_text="how long the old key still works",
     )
-    days = serializers.IntegerField(default=keys.DEFAULT_DAYS, min_value=1, max_value=keys.MAX_DAYS)
+    days = serializers.IntegerField(default=None, **_DAYS)
 
 
 class CallerKeysView(APIView):
@@ -105,7 +151,9 @@ class CallerKeysView(APIView):
             kind=ConsumerKind(body["kind"]),
             contact=body["contact"],
             days=body["days"],
-            requests_per_minute=body["requests_per_minute"],
+            limits=KeyLimits(
+                body["requests_per_minute"], body["tokens_per_minute"], body["tokens_per_day"]
+            ),
         )
         made = keys.create(actor=actor_of(request), deployment_id=deployment_id, draft=draft)
         return _created(made)
@@ -133,12 +181,17 @@ class LimitKeyView(APIView):
         tags=TAGS,
         request=KeyLimitSerializer,
         responses={200: CallerKeySerializer, **REFUSALS},
-        description="The gateway follows within seconds. Each of its proxies counts for itself.",
+        description="The gateway follows within seconds. Each of its proxies counts requests for itself. "
+        "A limit of tokens that is not stated stays as it is.",
     )
     def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
         body: dict[str, Any] = read_body(KeyLimitSerializer, request)
-        row = keys.set_limit(
-            actor=actor_of(request), deployment_id=deployment_id, key_id=key_id, **body
+        row = limits.set_limits(
+            actor=actor_of(request),
+            deployment_id=deployment_id,
+            key_id=key_id,
+            limits=KeyLimits(**body),
+            only=body.keys(),
         )
         return _shown(row)
 
@@ -157,12 +210,12 @@ class RevokeKeyView(APIView):
 
 
 def _shown(row: CallerKey) -> Response:
-    view = key_views.KeyView(row, key_views.state_of(row, clock.now()))
+    view = key_views.view_of(row, clock.now())
     return Response(CallerKeySerializer(view).data)
 
 
 def _created(made: NewKey) -> Response:
-    view = key_views.KeyView(made.row, key_views.state_of(made.row, clock.now()))
+    view = key_views.view_of(made.row, clock.now())
     body = {**CallerKeySerializer(view).data, "key": made.plain}
     response = Response(body, status=status.HTTP_201_CREATED)
     response["Cache-Control"] = "no-store"

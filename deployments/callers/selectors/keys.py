@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from deployments.models import CallerKey, Deployment
+from deployments.callers.domain import token_windows
+from deployments.callers.domain.token_windows import TokenLimits, TokenUse
+from deployments.models import CallerKey, Deployment, KeyTokens
 from deployments.serving.selectors import deployments
 from portal.accounts.policy import Actor
 from portal.core import clock, sealing
@@ -24,10 +26,37 @@ class KeyView:
 
     row: CallerKey
     state: str
+    use: TokenUse
 
     @property
     def is_open(self) -> bool:
         return self.state in ("active", "ending")
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_open and self.row.paused_until is not None
+
+    @property
+    def limit_lines(self) -> list[str]:
+        stated = (
+            (self.row.requests_per_minute, "requests a minute"),
+            (self.row.tokens_per_minute, "tokens a minute"),
+            (self.row.tokens_per_day, "tokens a day"),
+        )
+        return [f"{limit:,} {unit}" for limit, unit in stated if limit is not None]
+
+    @property
+    def use_lines(self) -> list[str]:
+        """Tokens used against each limit, of a key that is open."""
+        used = (
+            (self.use.minute_tokens, self.row.tokens_per_minute, "this minute"),
+            (self.use.day_tokens, self.row.tokens_per_day, "today"),
+        )
+        return [
+            f"{tokens:,} of {limit:,} tokens used {when}"
+            for tokens, limit, when in used
+            if limit is not None and self.is_open
+        ]
 
     @property
     def ended_at(self) -> datetime:
@@ -41,9 +70,25 @@ def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[
 
 
 def list_of(deployment: Deployment) -> list[KeyView]:
-    rows = CallerKey.objects.filter(deployment=deployment).select_related("consumer", "created_by")
+    rows = CallerKey.objects.filter(deployment=deployment).select_related(
+        "consumer", "created_by", "tokens", "signing_key"
+    )
     at = clock.now()
-    return [KeyView(row, state_of(row, at)) for row in rows]
+    return [view_of(row, at) for row in rows]
+
+
+def view_of(row: CallerKey, at: datetime) -> KeyView:
+    return KeyView(row, state_of(row, at), _use_of(row, at))
+
+
+def _use_of(row: CallerKey, at: datetime) -> TokenUse:
+    try:
+        tokens = row.tokens
+    except KeyTokens.DoesNotExist:
+        return token_windows.nothing(at)
+    use = TokenUse(tokens.minute, tokens.minute_tokens, tokens.day, tokens.day_tokens)
+    limits = TokenLimits(row.tokens_per_minute, row.tokens_per_day)
+    return token_windows.at_time(use, limits, at)
 
 
 def state_of(row: CallerKey, at: datetime) -> str:

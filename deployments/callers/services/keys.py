@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import timedelta
+from typing import Final
 
 from django.db import transaction
 
 from deployments import audit_actions
-from deployments.callers.selectors.keys import SEALED
+from deployments.callers.services import issuing, key_rows, limits
+from deployments.callers.services.issuing import NO_LIMITS, KeyLimits, NewKey
 from deployments.models import CallerKey, Consumer, Deployment
-from deployments.serving.selectors import deployments
-from deployments.serving.services import desired_state, timeline
 from deployments.states import ConsumerKind
-from portal.accounts import policy
+from portal.accounts import tokens
 from portal.accounts.models import User
-from portal.accounts.policy import SYSTEM, Action, Actor
-from portal.audit import trail
-from portal.audit.actions import AuditAction
-from portal.core import clock, sealing
-from portal.core.errors import Conflict, Invalid, NotFound
+from portal.accounts.policy import SYSTEM
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid
 
 DEFAULT_DAYS: Final = 90
 MAX_DAYS: Final = 365
@@ -31,8 +26,6 @@ DEFAULT_OVERLAP_HOURS: Final = 24
 MAX_OVERLAP_HOURS: Final = 30 * 24
 # A Secret holds a mebibyte at most; more callers than this are one service of many.
 MOST_KEYS: Final = 500
-MAX_REQUESTS_PER_MINUTE: Final = 1_000_000
-_PREFIX: Final = "slc_"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _BATCH: Final = 200
 
@@ -41,28 +34,20 @@ _BATCH: Final = 200
 class KeyDraft:
     """A name that the team already has means the same caller, whose kind and contact stay.
 
-    `requests_per_minute`: more are answered 429 by the gateway; None is no limit.
+    `days` None is the default lifetime.
     """
 
     name: str
     kind: ConsumerKind = ConsumerKind.SERVICE
     contact: str = ""
-    days: int = DEFAULT_DAYS
-    requests_per_minute: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """`plain` is shown once and stored nowhere in the clear."""
-
-    row: CallerKey
-    plain: str
+    days: int | None = None
+    limits: KeyLimits = NO_LIMITS
 
 
 def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
-    deployment = _changeable(actor, deployment_id)
-    _check_days(draft.days)
-    _check_limit(draft.requests_per_minute)
+    deployment = key_rows.changeable(actor, deployment_id)
+    days = _days(draft.days)
+    limits.check(deployment, draft.limits)
     with transaction.atomic():
         Deployment.objects.select_for_update().get(pk=deployment.pk)
         open_keys = CallerKey.objects.filter(deployment=deployment, ended_at=None)
@@ -71,8 +56,8 @@ def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
                 f"{deployment} has {MOST_KEYS} keys. Revoke one first.", code="too_many_keys"
             )
         consumer = _consumer(actor, deployment, draft)
-        made = _issue(actor, deployment, consumer, draft.days, draft.requests_per_minute)
-        _record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
+        made = issuing.issue(actor, deployment, consumer, days=days, limits=draft.limits)
+        key_rows.record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
     return made
 
 
@@ -82,13 +67,13 @@ def rotate(
     deployment_id: int,
     key_id: int,
     overlap_hours: int = DEFAULT_OVERLAP_HOURS,
-    days: int = DEFAULT_DAYS,
+    days: int | None = None,
 ) -> NewKey:
     """A new key of the same caller with the same limit; the old one ends after the overlap, or when it
     would have.
     """
-    deployment = _changeable(actor, deployment_id)
-    _check_days(days)
+    deployment = key_rows.changeable(actor, deployment_id)
+    lifetime = _days(days)
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise Invalid(
             f"The overlap must be 0 to {MAX_OVERLAP_HOURS} hours.",
@@ -96,53 +81,34 @@ def rotate(
         )
     at = clock.now()
     with transaction.atomic():
-        old = _open_key(deployment, key_id, at)
+        old = key_rows.open_key(deployment, key_id, at)
         ends_at = min(old.ends_at, at + timedelta(hours=overlap_hours))
         changed = CallerKey.objects.filter(pk=old.pk, rotated_at=None, ended_at=None).update(
             rotated_at=at, ends_at=ends_at
         )
         if not changed:
             raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
-        made = _issue(actor, deployment, old.consumer, days, old.requests_per_minute)
-        before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
-        _record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)
-    return made
-
-
-def set_limit(
-    *, actor: User, deployment_id: int, key_id: int, requests_per_minute: int | None
-) -> CallerKey:
-    """None lifts the limit."""
-    deployment = _changeable(actor, deployment_id)
-    _check_limit(requests_per_minute)
-    with transaction.atomic():
-        row = _open_key(deployment, key_id, clock.now())
-        before = {"requests_per_minute": row.requests_per_minute}
-        if before["requests_per_minute"] == requests_per_minute:
-            return row
-        changed = CallerKey.objects.filter(pk=row.pk, ended_at=None).update(
-            requests_per_minute=requests_per_minute
+        made = issuing.issue(
+            actor, deployment, old.consumer, days=lifetime, limits=KeyLimits.of(old)
         )
-        if not changed:
-            raise Conflict(f"The key {row} has already ended.", code="key_ended")
-        row.requests_per_minute = requests_per_minute
-        _record(actor, audit_actions.CALLER_KEY_LIMITED, row, "limited", before=before)
-    return row
+        before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
+        key_rows.record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)
+    return made
 
 
 def revoke(*, actor: User, deployment_id: int, key_id: int) -> CallerKey:
     """It ends at once; the gateway follows within seconds."""
-    deployment = _changeable(actor, deployment_id, may_be_retired=True)
+    deployment = key_rows.changeable(actor, deployment_id, may_be_retired=True)
     at = clock.now()
     with transaction.atomic():
-        row = _open_key(deployment, key_id, at)
+        row = key_rows.open_key(deployment, key_id, at)
         changed = CallerKey.objects.filter(pk=row.pk, ended_at=None).update(
             ended_at=at, is_revoked=True, sealed=""
         )
         if not changed:
             raise Conflict(f"The key {row} has already ended.", code="key_ended")
         row.ended_at, row.is_revoked, row.sealed = at, True, ""
-        _record(actor, audit_actions.CALLER_KEY_REVOKED, row, "revoked")
+        key_rows.record(actor, audit_actions.CALLER_KEY_REVOKED, row, "revoked")
     return row
 
 
@@ -159,27 +125,9 @@ def end_expired() -> int:
                 ended_at=at, sealed=""
             )
             if changed:
-                _record(SYSTEM, audit_actions.CALLER_KEY_EXPIRED, row, "expired")
+                key_rows.record(SYSTEM, audit_actions.CALLER_KEY_EXPIRED, row, "expired")
                 ended += 1
     return ended
-
-
-def _changeable(actor: User, deployment_id: int, *, may_be_retired: bool = False) -> Deployment:
-    deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-    policy.require(actor, Action.MANAGE_CALLERS, deployment)
-    if not may_be_retired and (deployment.is_retired or deployment.is_retiring):
-        raise Conflict(f"{deployment} is retired, so it has no callers.", code="retired")
-    return deployment
-
-
-def _open_key(deployment: Deployment, key_id: int, at: datetime) -> CallerKey:
-    rows = CallerKey.objects.select_related("consumer", "deployment__team")
-    row = rows.filter(pk=key_id, deployment=deployment).first()
-    if row is None:
-        raise NotFound(f"{deployment} has no key {key_id}.")
-    if row.ended_at is not None or row.ends_at <= at:
-        raise Conflict(f"The key {row} has already ended.", code="key_ended")
-    return row
 
 
 def _consumer(actor: User, deployment: Deployment, draft: KeyDraft) -> Consumer:
@@ -209,69 +157,17 @@ def _consumer(actor: User, deployment: Deployment, draft: KeyDraft) -> Consumer:
     return row
 
 
-def _check_days(days: int) -> None:
-    if not 1 <= days <= MAX_DAYS:
-        raise Invalid(
-            f"The lifetime must be 1 to {MAX_DAYS} days.", fields={"days": f"1 to {MAX_DAYS}"}
-        )
+def max_days() -> int:
+    """The platform's maximum for tokens holds for the keys of callers too."""
+    return min(MAX_DAYS, tokens.max_days())
 
 
-def _check_limit(requests_per_minute: int | None) -> None:
-    if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_REQUESTS_PER_MINUTE:
-        allowed = f"1 to {MAX_REQUESTS_PER_MINUTE}"
-        raise Invalid(
-            f"The limit must be {allowed} requests a minute, or empty for none.",
-            fields={"requests_per_minute": allowed},
-        )
+def default_days() -> int:
+    return min(DEFAULT_DAYS, max_days())
 
 
-def _issue(
-    actor: User, deployment: Deployment, consumer: Consumer, days: int, limit: int | None
-) -> NewKey:
-    """256 random bits need no salt and no slow hash."""
-    plain, at = _PREFIX + secrets.token_urlsafe(32), clock.now()
-    row = CallerKey.objects.create(
-        consumer=consumer,
-        deployment=deployment,
-        prefix=plain[:10],
-        sha256=hashlib.sha256(plain.encode()).hexdigest(),
-        sealed=sealing.seal(SEALED, plain),
-        requests_per_minute=limit,
-        created_by=actor,
-        created_at=at,
-        ends_at=at + timedelta(days=days),
-    )
-    return NewKey(row, plain)
-
-
-def _record(
-    actor: Actor,
-    action: AuditAction,
-    row: CallerKey,
-    verb: str,
-    *,
-    before: dict[str, Any] | None = None,
-) -> None:
-    """Audit row, timeline and the new state for the gateway, in the caller's transaction."""
-    deployment, consumer = row.deployment, row.consumer
-    trail.record(
-        actor=actor,
-        action=action,
-        obj=row,
-        label=f"{consumer.name} for {deployment}",
-        team_slug=deployment.team.slug,
-        before=before,
-        after={
-            "prefix": row.prefix,
-            "ends_at": row.ends_at.isoformat(),
-            "requests_per_minute": row.requests_per_minute,
-        },
-    )
-    timeline.note(
-        deployment=deployment,
-        kind="caller key",
-        message=f"key {row.prefix}… of {consumer.name} {verb}",
-        actor=actor,
-    )
-    if not deployment.is_retired:
-        desired_state.change_caller_keys(deployment)
+def _days(days: int | None) -> int:
+    chosen, most = default_days() if days is None else days, max_days()
+    if not 1 <= chosen <= most:
+        raise Invalid(f"The lifetime must be 1 to {most} days.", fields={"days": f"1 to {most}"})
+    return chosen

@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
+from deployments.callers.services import token_limits
 from deployments.models import CallerKey
 from fleet.telemetry.domain.counters import LONGEST_GAP
 from fleet.telemetry.services import callers
@@ -28,7 +29,8 @@ def count(*, cluster_id: int) -> None:
     """Makes network calls: run it outside transactions."""
     deployments = _deployments(cluster_id)
     if deployments:
-        callers.count(cluster_id=cluster_id, deployments=deployments)
+        tokens = callers.count(cluster_id=cluster_id, deployments=deployments)
+        token_limits.record(cluster_id=cluster_id, tokens=tokens)
 
 
 def _deployments(cluster_id: int) -> list[CountedDeployment]:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django import forms
 
-from deployments.callers.services import keys
+from deployments.callers.services import keys, limits
+from deployments.callers.services.issuing import KeyLimits
 from deployments.callers.services.keys import KeyDraft
 from deployments.states import ConsumerKind
 from portal.ui.service_form import ServiceForm
 
-_DAYS = [(str(days), f"{days} days") for days in (7, 30, 90, 180, keys.MAX_DAYS)]
-_OVERLAPS = [("0", "now"), ("1", "in 1 hour"), ("24", "in 24 hours"), ("168", "in 7 days")]
+_OVERLAPS = [
+    ("0", "now"),
+    ("1", "in 1 hour"),
+    ("24", "in 24 hours"),
+    ("168", "in 7 days"),
+    (str(keys.MAX_OVERLAP_HOURS), "in 30 days"),
+]
 
 
-class NewKeyForm(ServiceForm):
+class _WithLifetime(ServiceForm):
+    """The platform's maximum is a setting, so it is read for each form."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        days = self.fields["days"]
+        days.initial = keys.default_days()
+        days.widget.attrs |= {"min": 1, "max": keys.max_days()}
+        days.help_text = f"1 to {keys.max_days()}. The key stops working then."
+
+
+class NewKeyForm(_WithLifetime):
     name = forms.CharField(
         max_length=40,
         label="Caller",
@@ -28,14 +48,28 @@ class NewKeyForm(ServiceForm):
         label="Contact",
         help_text="Whom to ask before the key ends. Needed for a new caller.",
     )
-    days = forms.ChoiceField(choices=_DAYS, initial=str(keys.DEFAULT_DAYS), label="Valid for")
+    days = forms.IntegerField(label="Valid for (days)")
 
     requests_per_minute = forms.IntegerField(
         required=False,
         min_value=1,
-        max_value=keys.MAX_REQUESTS_PER_MINUTE,
+        max_value=limits.MAX_REQUESTS_PER_MINUTE,
         label="Requests a minute",
         help_text="The gateway answers 429 to more. Empty: no limit.",
+    )
+    tokens_per_minute = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_TOKENS_PER_MINUTE,
+        label="Tokens a minute",
+        help_text="The key is paused seconds after it used more. Empty: no limit.",
+    )
+    tokens_per_day = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_TOKENS_PER_DAY,
+        label="Tokens a day",
+        help_text="Until midnight UTC. Empty: no limit.",
     )
 
     def draft(self) -> KeyDraft:
@@ -44,12 +78,12 @@ class NewKeyForm(ServiceForm):
             name=data["name"],
             kind=ConsumerKind(data["kind"]),
             contact=data["contact"],
-            days=int(data["days"]),
-            requests_per_minute=data["requests_per_minute"],
+            days=data["days"],
+            limits=limits_in(data),
         )
 
 
-class KeyForm(ServiceForm):
+class KeyForm(_WithLifetime):
     """What to do with one key."""
 
     action = forms.ChoiceField(
@@ -59,10 +93,28 @@ class KeyForm(ServiceForm):
     overlap_hours = forms.ChoiceField(
         choices=_OVERLAPS, initial=str(keys.DEFAULT_OVERLAP_HOURS), required=False
     )
+    # Of the new key.
+    days = forms.IntegerField(required=False)
 
     requests_per_minute = forms.IntegerField(
-        required=False, min_value=1, max_value=keys.MAX_REQUESTS_PER_MINUTE, label="Limit"
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_REQUESTS_PER_MINUTE,
+        label="Requests a minute",
+    )
+    tokens_per_minute = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=limits.MAX_TOKENS_PER_MINUTE,
+        label="Tokens a minute",
+    )
+    tokens_per_day = forms.IntegerField(
+        required=False, min_value=1, max_value=limits.MAX_TOKENS_PER_DAY, label="Tokens a day"
     )
 
     def overlap(self) -> int:
         return int(self.cleaned_data["overlap_hours"] or keys.DEFAULT_OVERLAP_HOURS)
+
+
+def limits_in(data: Mapping[str, Any]) -> KeyLimits:
+    return KeyLimits(data["requests_per_minute"], data["tokens_per_minute"], data["tokens_per_day"])

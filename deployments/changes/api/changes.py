@@ -7,7 +7,7 @@ from typing import Final
 from django.urls import URLPattern
 from rest_framework import serializers
 
-from deployments.changes.api.serializers import ChangeSerializer
+from deployments.changes.api.serializers import ChangeSerializer, ListedChangeSerializer
 from deployments.changes.api.views import ChangeAddresses
 from deployments.models import Deployment
 from deployments.states import ChangeState
@@ -22,6 +22,7 @@ class ChangeFilterSerializer(Serializer):
 urlpatterns: Final[list[URLPattern]] = ChangeAddresses(
     subject=Deployment,
     serializer=ChangeSerializer,
+    listed=ListedChangeSerializer,
     filters=ChangeFilterSerializer,
     path="changes",
     name="change",

@@ -176,3 +176,12 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "deadline_at",
             "finished_at",
         ]
+
+
+class ListedChangeSerializer(ChangeSerializer):
+    """A change request in a list, without what was shown when it was decided, which is large."""
+
+    decided: Any = None
+
+    class Meta(ChangeSerializer.Meta):
+        fields = [name for name in ChangeSerializer.Meta.fields if name != "decided"]

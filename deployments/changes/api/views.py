@@ -42,6 +42,7 @@ class _Changes(GenericAPIView[Any]):
             team_slug=query.get("team"),
             state=query["state"],
             about=self.subject,
+            with_decided=False,
         )
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
@@ -116,10 +117,11 @@ _DECISIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeAddresses:
-    """The addresses of one subject's requests. `name` is theirs in operation ids."""
+    """The addresses of one subject's requests. `name` is theirs in operation ids; `listed` shows one in a list."""
 
     subject: type[Deployment | Pipeline]
     serializer: Any
+    listed: Any
     filters: type[Serializer]
     path: str
     name: str
@@ -156,9 +158,9 @@ class ChangeAddresses:
         ]
 
     def _list(self) -> Any:
-        rows = {200: self.serializer(many=True), 422: PROBLEM}
+        rows = {200: self.listed(many=True), 422: PROBLEM}
         schema = self._schema("list_{}s", rows, parameters=[self.filters])
-        return self._view(_Changes, get=schema, filters=self.filters)
+        return self._view(_Changes, get=schema, filters=self.filters, serializer_class=self.listed)
 
     def _decision(self, decision: _Decision) -> Any:
         schema = self._schema(

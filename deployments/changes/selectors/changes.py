@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from django.db.models import BigIntegerField, Prefetch, QuerySet, prefetch_related_objects
@@ -34,12 +35,13 @@ _RELATED: Final = (
 )
 
 
-# Every page counts them.
+# Every page counts them, so it reads what approvals.ApproverContext needs and no evidence.
 _SUBMITTED_BY_OTHERS: Final = VisibleQuery(
     lambda teams: (
         ChangeRequest.objects.filter(state=ChangeState.SUBMITTED, team__in=teams)
         .exclude(requester=Parameter("person", BigIntegerField()))
         .select_related("requester")
+        .only("team", "state", "required", "requester__service_team")
         .order_by()
     )
 )
@@ -51,8 +53,9 @@ def list_visible_to(
     team_slug: str | None = None,
     state: str = "",
     about: type[Deployment | Pipeline] | None = None,
+    with_decided: bool = True,
 ) -> QuerySet[ChangeRequest]:
-    """Newest first."""
+    """Newest first. `with_decided`: with what was shown when it was decided, which is most of a row."""
     rows = ChangeRequest.objects.filter(team__in=policy.visible_teams(actor))
     if team_slug:
         rows = rows.filter(team__slug=team_slug)
@@ -60,19 +63,30 @@ def list_visible_to(
         rows = rows.filter(state=state)
     if about is not None:
         rows = rows.filter(pipeline__isnull=about is Deployment)
-    return _with_related(rows)
+    rows = _with_related(rows)
+    return rows if with_decided else rows.defer("decided")
 
 
-def inbox(actor: Actor) -> QuerySet[ChangeRequest]:
-    """Requests that wait for a decision which this person may take, oldest first."""
-    rows = ChangeRequest.objects.filter(state=ChangeState.SUBMITTED)
-    if isinstance(actor, User):
-        rows = rows.filter(pk__in=_waiting_for(actor))
-    return _with_related(rows).order_by("id")
+def waiting_for(actor: User) -> list[int]:
+    """Ids of the requests that wait for a decision which this person may take, oldest first.
+
+    Few requests wait at any time; their rules say which of them wait for this person.
+    """
+    waiting = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk)
+    if not waiting:
+        return []
+    prefetch_related_objects(waiting, "approvals")
+    context = approvals.ApproverContext(actor)
+    return sorted(change.pk for change in waiting if context.is_waiting_for_actor(change))
+
+
+def of_ids(ids: Collection[int]) -> QuerySet[ChangeRequest]:
+    """With all that a list shows, oldest first. Whoever calls it made sure that they are visible."""
+    return _with_related(ChangeRequest.objects.filter(pk__in=ids)).order_by("id")
 
 
 def count_waiting_for(actor: User) -> int:
-    return len(_waiting_for(actor))
+    return len(waiting_for(actor))
 
 
 def get_visible(
@@ -140,13 +154,3 @@ def _with_related(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
         "approvals__user",
         "approvals__stands_for",
     )
-
-
-def _waiting_for(actor: User) -> list[int]:
-    """Ids. Few requests wait at any time; their rules say which of them wait for this person."""
-    waiting = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk)
-    if not waiting:
-        return []
-    prefetch_related_objects(waiting, "approvals")
-    context = approvals.ApproverContext(actor)
-    return [change.pk for change in waiting if context.is_waiting_for_actor(change)]

@@ -11,6 +11,7 @@ from deployments.models import ChangeRequest
 from deployments.plans.domain import descriptions
 from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Cost
+from deployments.spec.domain import serving_spec
 from deployments.states import ChangeKind
 
 
@@ -49,7 +50,8 @@ def _detail_of(change: ChangeRequest) -> str:
     if change.revision is not None:
         spec = {**change.revision.spec, **change.scale}
         unit = "GPU" if spec["gpus"] == 1 else "GPUs"
-        parts.append(f"{spec['gpus']} {unit} of {spec['instance_type']}")
+        types = " or ".join(serving_spec.stored(change.revision.spec).instance_types)
+        parts.append(f"{spec['gpus']} {unit} of {types}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if address_access.is_opening(change):
         parts.append("open to everyone who reaches the gateway")

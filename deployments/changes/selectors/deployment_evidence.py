@@ -16,7 +16,7 @@ from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.preflight.domain.checks import Cost
 from deployments.quality.selectors import quality
 from deployments.registry.domain.metadata import version_metadata
-from deployments.spec.domain import field_values
+from deployments.spec.domain import field_values, serving_spec
 from deployments.states import ChangeKind
 
 _FIRST: Final = (
@@ -45,8 +45,8 @@ def facts(change: ChangeRequest) -> ChangeFacts:
         team_id=deployment.team_id,
         environment=deployment.environment,
         kind=change.kind,
-        instance_type=revision.spec["instance_type"] if revision else "",
-        gpu_name=change.gpu_name,
+        instance_types=serving_spec.stored(revision.spec).instance_types if revision else (),
+        gpu_names=tuple(filter(None, change.gpu_name.split(", "))),
         has_cost=change.revision is not None,
         month_amount=Cost.from_json(change.cost).month_max,
         opens_address=address_access.is_opening(change),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.approvals.domain.rules import Requirement
+from deployments.approvals.domain.requirement import Requirement
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors.subjects import ChangeSubject, Rendered, subject_of
 from deployments.environments.domain import promotion

@@ -267,7 +267,9 @@ def _per_hour(deployment: Deployment) -> Decimal | None:
 
 
 def _price_of(deployment: Deployment, spec: ServingSpec) -> Decimal | None:
-    shares = capacity.list_shares(cluster_id=deployment.cluster_id)
+    shares = capacity.list_shares(
+        cluster_id=deployment.cluster_id, instance_types=spec.instance_types
+    )
     share = cost.find_gpu_share(shares, spec)
     each = share.usd_per_hour_amount if share else None
     return None if each is None else each * spec.floor_replicas * spec.nodes

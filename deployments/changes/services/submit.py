@@ -177,6 +177,8 @@ def _gpu_name(deployment: Deployment, revision: Revision | None) -> str:
     revision = revision or deployment.stable_revision
     if revision is None:
         return ""
-    shares = capacity.list_shares(cluster_id=deployment.cluster_id)
-    share = cost.find_gpu_share(shares, rendering.spec_of(revision))
-    return share.gpu_name if share else ""
+    spec = rendering.spec_of(revision)
+    shares = capacity.list_shares(
+        cluster_id=deployment.cluster_id, instance_types=spec.instance_types
+    )
+    return cost.gpu_names(cost.find_gpu_shares(shares, spec))

@@ -31,6 +31,9 @@ from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import respond, target_of
 
 _SIDE = "plan-side"
+_MOST_VERSIONS = 100
+_LONGEST_ID = 19
+_UNUSED = ("config_pbtxt", "readme", "signature", "scan", "checks", "laid_out")
 
 
 @require_http_methods(["GET", "POST"])
@@ -42,7 +45,7 @@ def request_canary(request: HttpRequest, user: User, team: str, name: str) -> Ht
     form = CanaryForm(
         request.POST or None,
         deployment=deployment,
-        versions=_offered(user, deployment),
+        versions=_offered(request, user, deployment),
         has_tokens=_has_tokens(deployment),
         initial=_initial(request, deployment, templates),
     )
@@ -92,15 +95,21 @@ def _request_canary(user: User, deployment: Deployment, form: CanaryForm) -> Cha
     )
 
 
-def _offered(user: User, deployment: Deployment) -> list[ModelVersion]:
-    """Ready versions of the same model, without the one that serves."""
+def _offered(request: HttpRequest, user: User, deployment: Deployment) -> list[ModelVersion]:
+    """The newest ready versions of the same model, without the one that serves; and the one that is named."""
     stable = deployment.stable_revision
     if stable is None:
         return []
     ready = versions.list_ready_versions(
         actor=user, team_slug=deployment.team.slug, model_id=stable.version.model_id
     )
-    return list(ready.exclude(pk=stable.version_id))
+    others = ready.exclude(pk=stable.version_id).defer(*_UNUSED)
+    newest = list(others[:_MOST_VERSIONS])
+    named = request.POST.get("version") or request.GET.get("version", "")
+    is_missing = named not in {str(version.pk) for version in newest}
+    if is_missing and named.isascii() and named.isdecimal() and len(named) < _LONGEST_ID:
+        newest += others.filter(pk=int(named))
+    return newest
 
 
 def _has_tokens(deployment: Deployment) -> bool:

@@ -51,7 +51,11 @@ def triton(data: Mapping[str, str]) -> str:
 
 def placement(data: Mapping[str, str]) -> str:
     zones = ", spread across zones" if data.get("placement_spread_zones") == ON else ""
-    return f"{data.get('placement_capacity', '')}{zones}"
+    others = data.get("placement_other_instance_types", "").strip()
+    also = f", also on {others}" if others else ""
+    queue = data.get("placement_queue", "").strip()
+    queued = f", queue {queue}" if queue else ""
+    return f"{data.get('placement_capacity', '')}{also}{queued}{zones}"
 
 
 def additional_models(data: Mapping[str, str]) -> str:

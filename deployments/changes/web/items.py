@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
+
+from django.urls import reverse
 
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors import changes, shown_evidence
@@ -31,6 +34,28 @@ class ChangeItem:
     is_emergency: bool
     # Dollars a month at min replicas; None where it costs nothing or is not known.
     month_min: Decimal | None
+    cost_unit: ClassVar = "a month"
+
+    # What tables of requests show, of whatever kind they are (changes/_request_table.html).
+    @property
+    def state(self) -> str:
+        return self.change.state
+
+    @property
+    def path(self) -> str:
+        return reverse("change", args=(self.change.pk,))
+
+    @property
+    def anchor(self) -> str:
+        return f"change-{self.change.pk}"
+
+    @property
+    def requested_at(self) -> datetime:
+        return self.change.created_at
+
+    @property
+    def cost(self) -> Decimal | None:
+        return self.month_min
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from deployments.changes.web import (
     promotion,
     request_body,
     review,
+    setting_suggestions,
     version_choice,
 )
 from deployments.changes.web import settings as change_settings
@@ -205,7 +206,9 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
     allowed, rejected = gpu_choice.rows_of(
         draft.advice, draft.shares, chosen=draft.data.get("share", "")
     )
-    settings = change_settings.settings_of(draft.form, draft.data, draft.cluster)
+    settings = setting_suggestions.added_to(
+        change_settings.settings_of(draft.form, draft.data, draft.cluster), draft
+    )
     tones = ["done"] * index + ["on"] + [""] * (len(STEPS) - index - 1)
     return {
         "team": draft.team,

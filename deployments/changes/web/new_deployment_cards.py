@@ -38,6 +38,8 @@ class CostFact:
     label: str
     amount: Decimal | None
     unit: str = ""
+    # On the cheapest of several instance types; `amount` is then that of the dearest.
+    low: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +156,15 @@ def cost_card(cost: Cost | None) -> CostCard | None:
     if cost is None:
         return None
     facts = (
-        CostFact("At min replicas", cost.per_hour, " / h"),
-        CostFact("At max replicas", _per_hour(cost.month_max), " / h"),
-        CostFact("Monthly cost (min)", cost.month_min),
-        CostFact("Monthly cost (max)", cost.month_max),
+        CostFact("At min replicas", cost.per_hour, " / h", low=cost.cheapest_per_hour),
+        CostFact(
+            "At max replicas",
+            _per_hour(cost.month_max),
+            " / h",
+            low=_per_hour(cost.cheapest_month_max),
+        ),
+        CostFact("Monthly cost (min)", cost.month_min, low=cost.cheapest_month_min),
+        CostFact("Monthly cost (max)", cost.month_max, low=cost.cheapest_month_max),
         *_rollout_facts(cost),
         *_team_facts(cost),
     )

@@ -61,6 +61,9 @@ class SettingView:
     is_default: bool
     is_switch: bool = False
     options: Sequence[Option] = ()
+    # Values that may be typed, and a sentence about them.
+    suggestions: Sequence[str] = ()
+    note: str = ""
 
     @property
     def is_searched(self) -> bool:

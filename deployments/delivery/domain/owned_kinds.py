@@ -20,6 +20,9 @@ ROUTE: Final[Kind] = ("gateway.networking.k8s.io/v1", "HTTPRoute")
 POD: Final[Kind] = ("v1", "Pod")
 # Who may call the route.
 ACCESS_POLICY: Final[Kind] = ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy")
+# In the namespace of a Gateway of Istio: who may call its routes, and whose tokens it verifies.
+GATEWAY_ACCESS: Final[Kind] = ("security.istio.io/v1", "AuthorizationPolicy")
+GATEWAY_TOKENS: Final[Kind] = ("security.istio.io/v1", "RequestAuthentication")
 # Created with a workload and removed with it.
 DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("v1", "Service"),

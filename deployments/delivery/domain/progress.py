@@ -14,6 +14,8 @@ from typing import Any, Final
 from deployments.delivery.domain import diagnosis
 from deployments.delivery.domain.diagnosis import Diagnosis
 from deployments.manifests.domain.model_files import digest_check
+from deployments.serving.domain.queue_state import QUEUED
+from fleet.clusters.domain import queues
 
 Json = Mapping[str, Any]
 
@@ -78,6 +80,8 @@ def of_pod(pod: Json) -> Progress:
     conditions = _conditions(status)
     if conditions.get("Ready", {}).get("status") == "True":
         return Progress("ready")
+    if queues.is_gated(pod):
+        return Progress("accepted", QUEUED, "waits for admission by Kueue")
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         cause = diagnosis.of_scheduling(scheduled.get("message", "no node fits"))

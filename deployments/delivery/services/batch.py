@@ -9,7 +9,14 @@ from datetime import timedelta
 from typing import Final
 
 from deployments.delivery.domain.reconcile import NextStep, Step
-from deployments.delivery.services import crash_logs, effects, git_backend, record, start_logs
+from deployments.delivery.services import (
+    crash_logs,
+    effects,
+    git_backend,
+    queue_states,
+    record,
+    start_logs,
+)
 from deployments.delivery.services.effects import Result
 from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import observe, observe_dependents
@@ -229,7 +236,8 @@ class Batch:
             return
         for state in states:
             explained = crash_logs.explain(state.deployment, state.observation)
-            state.observation = start_logs.explain(state.deployment, explained)
+            explained = start_logs.explain(state.deployment, explained)
+            state.observation = queue_states.explain(state.deployment, explained)
         snapshots = [DeploymentSnapshot.of(state) for state in states]
         settled = record.record(snapshots, self._leases)
         for state in states:

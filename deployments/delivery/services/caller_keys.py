@@ -1,17 +1,19 @@
 """Bring the keys of callers to the gateway, before the route that needs them.
 
-The Secret goes to the cluster directly also where a team delivers through Git: keys are never committed.
+The Secret goes to the cluster directly also where a team delivers through Git: keys are never committed. So do
+policies in the Gateway's namespace, which is the platform's: a revoked key must not wait for a commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from deployments.callers.selectors import keys
-from deployments.manifests.domain import caller_keys
+from deployments.manifests.domain.access import caller_keys, istio_access
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment
-from fleet.kube.domain.errors import ClusterError
+from fleet.kube.domain.errors import ClusterError, NotAllowed
 from fleet.kube.services import objects
 from fleet.kube.services.objects import Group
 
@@ -22,13 +24,20 @@ def push(
     """Secrets and policies of those that need keys. Returns the refusals by deployment: without its policy
     a route must not be written.
     """
-    closed = [item for item in rendered if item.caller_policies]
+    for item in rendered:
+        if item.context.verifies_tokens and not item.keys:
+            # It would go on denying what was approved to be open.
+            delete_gateway_access(item)
+    closed = [item for item in rendered if item.caller_policies or item.gateway_policies]
     if not closed:
         return {}
     current = keys.of_deployments([item.deployment.pk for item in closed])
     groups = []
     for item in closed:
         deployment_id = item.deployment.pk
+        if item.gateway_policies:
+            groups.append(Group(item.gateway_policies, force=True))
+            continue
         manifests = [caller_keys.secret(item.context, current.get(deployment_id, {}))]
         if is_direct(deployment_id):
             manifests += item.caller_policies
@@ -39,6 +48,20 @@ def push(
         for item, result in zip(closed, results, strict=True)
         if isinstance(result, ClusterError)
     }
+
+
+def delete_gateway_access(item: RenderedDeployment) -> None:
+    """Raises ClusterError."""
+    policy = istio_access.access(item.context, ())
+    # Who may not delete it never wrote it.
+    with suppress(NotAllowed):
+        objects.delete(
+            cluster_id=item.deployment.cluster_id,
+            api_version=policy["apiVersion"],
+            kind=policy["kind"],
+            namespace=policy["metadata"]["namespace"],
+            name=policy["metadata"]["name"],
+        )
 
 
 def delete(deployment: Deployment) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Collection
+from datetime import datetime, timedelta
 
 from deployments import audit_actions
 from deployments.changes.services import transitions
 from deployments.models import ChangeRequest, Deployment
+from deployments.serving.services.desired_state import PROGRESS_SECONDS
 from deployments.states import ChangeKind, ChangeState
 from portal.accounts.policy import SYSTEM
 
@@ -19,6 +21,14 @@ REMOVALS = (ChangeKind.STOP, ChangeKind.RETIRE)
 def is_late(deployment: Deployment, at: datetime) -> bool:
     deadline = deployment.progress_deadline_at
     return deadline is not None and at >= deadline
+
+
+def postpone(deployment_ids: Collection[int], at: datetime) -> None:
+    """What waits in a queue has all its time once it is admitted."""
+    if deployment_ids:
+        Deployment.objects.filter(pk__in=deployment_ids).update(
+            progress_deadline_at=at + timedelta(seconds=PROGRESS_SECONDS)
+        )
 
 
 def end_late(change: ChangeRequest, reason: str) -> None:

@@ -203,7 +203,7 @@ def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
         cluster_id=deployment.cluster_id,
         api_version=item["apiVersion"],
         kind=item["kind"],
-        namespace=deployment.namespace,
+        namespace=item["metadata"].get("namespace", deployment.namespace),
         name=item["metadata"]["name"],
     )
     if (item["apiVersion"], item["kind"]) == owned_kinds.ACCESS_POLICY:

@@ -53,6 +53,24 @@ def stage_lines(deployment: Deployment, snapshot: RevisionSnapshot) -> list[Depl
     ]
 
 
+def queue_lines(deployment: Deployment, snapshot: RevisionSnapshot) -> list[DeploymentEvent]:
+    """One line when it begins to wait, is admitted or is evicted; not for each move of its position."""
+    now, before = snapshot.queue, snapshot.before.queue
+    if now is None or (before is not None and now.state == before.state):
+        return []
+    if before is None and not (now.is_waiting or now.is_ignored):
+        return []  # It never waited.
+    return [
+        timeline.line(
+            deployment=deployment,
+            kind="queue",
+            message=f"{snapshot.revision.workload_name}: {now.message}",
+            actor=SYSTEM,
+            revision_number=snapshot.revision.number,
+        )
+    ]
+
+
 def state_event(deployment: Deployment, state: DeploymentState, reason: str) -> AuditEvent:
     is_retired = state == DeploymentState.RETIRED
     return trail.event(

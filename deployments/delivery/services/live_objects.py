@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.manifests.domain import caller_keys
 from deployments.manifests.domain import diff as manifest_diff
-from deployments.manifests.domain.caller_keys import Refusal
+from deployments.manifests.domain.access import caller_keys
+from deployments.manifests.domain.access.caller_keys import Refusal
 from deployments.manifests.domain.diff import DiffLine
 from deployments.manifests.domain.metadata import Manifest, to_yaml
 from deployments.manifests.selectors.rendered import RenderedDeployment
@@ -118,7 +118,8 @@ def _desired(deployment: Deployment) -> list[Manifest]:
     manifests = list(by_name.values())
     if deployment.stable_revision is None:
         return manifests
-    return [*manifests, *rendered.caller_policies, rendered.route]
+    policies = [*rendered.caller_policies, *rendered.gateway_policies]
+    return [*manifests, *policies, rendered.route]
 
 
 def _view(cluster_id: int, manifest: Manifest) -> ObjectView:

@@ -11,10 +11,14 @@ from typing import Any
 from deployments.delivery.domain import owned_kinds, progress
 from deployments.delivery.domain.owned_kinds import Kind
 from deployments.delivery.domain.progress import Progress
-from deployments.manifests.domain import caller_keys, http_route, route_paths
+from deployments.manifests.domain import http_route, route_paths
 from deployments.manifests.domain import metadata as manifest_metadata
+from deployments.manifests.domain.access import caller_keys
 from deployments.models import Deployment, Revision
+from deployments.serving.domain.queue_state import QueueState
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.kube.domain.label_selectors import Labels
 from fleet.kube.services import objects
 
 Json = dict[str, Any]
@@ -48,6 +52,8 @@ class Observation:
     route: Json | None
     # Deployments that a workload's controller made, by revision number.
     controlled: Mapping[int, list[Json]] = field(default_factory=dict)
+    # By revision number, for those that name a queue.
+    queues: Mapping[int, QueueState] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> dict[str, int] | None:
@@ -82,6 +88,9 @@ class Observation:
 
     def with_pods(self, pods: Mapping[int, list[Json]]) -> Observation:
         return replace(self, pods=pods)
+
+    def with_queues(self, queues: Mapping[int, QueueState]) -> Observation:
+        return replace(self, queues=queues)
 
     def weight_of(self, service: str) -> int | None:
         """The percent of requests sent to it; None while the gateway does not follow the route."""
@@ -134,12 +143,36 @@ def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json
     by_deployment: dict[int, list[Json]] = {deployment.pk: [] for deployment in deployments}
     by_label = {str(deployment.pk): deployment for deployment in deployments}
     listed = list_labelled(deployments, owned_kinds.DEPENDENT_OBJECTS, skip_refused=True)
+    listed.append(_beside_gateway(deployments, owned_kinds.GATEWAY_ACCESS, _label_of(deployments)))
     for item in itertools.chain(*listed):
         labels = item["metadata"].get("labels", {})
         deployment = by_label.get(labels.get(manifest_metadata.DEPLOYMENT_ID_LABEL, ""))
         if deployment is not None and _is_created_by_portal(item, deployment):
             by_deployment[deployment.pk].append(item)
-    return by_deployment
+    shared = _beside_gateway(
+        deployments, owned_kinds.GATEWAY_TOKENS, dict(manifest_metadata.MANAGED_BY)
+    )
+    return {pk: [*items, *shared] for pk, items in by_deployment.items()}
+
+
+def _beside_gateway(deployments: Sequence[Deployment], kind: Kind, labels: Labels) -> list[Json]:
+    """Policies in the Gateway's namespace; empty where policies lie beside routes."""
+    cluster = deployments[0].cluster
+    if not Capabilities.from_json(cluster.capabilities).verifies_tokens:
+        return []
+    (items,) = objects.list_several(
+        cluster_id=cluster.pk,
+        kinds=[kind],
+        namespaces=[cluster.gateway_namespace],
+        labels=labels,
+        skip_refused=True,
+    )
+    return items
+
+
+def is_own(item: Json) -> bool:
+    """False for what several deployments share."""
+    return manifest_metadata.DEPLOYMENT_ID_LABEL in item["metadata"].get("labels", {})
 
 
 def _is_created_by_portal(item: Json, deployment: Deployment) -> bool:
@@ -147,10 +180,16 @@ def _is_created_by_portal(item: Json, deployment: Deployment) -> bool:
     metadata = item["metadata"]
     return (
         manifest_metadata.MANAGED_BY.items() <= metadata.get("labels", {}).items()
-        and metadata.get("namespace") == deployment.namespace
+        and metadata.get("namespace") == _namespace_of(item, deployment)
         and not metadata.get("ownerReferences")
         and "deletionTimestamp" not in metadata
     )
+
+
+def _namespace_of(item: Json, deployment: Deployment) -> str:
+    """Where the portal creates objects of the kind."""
+    is_beside_gateway = (item["apiVersion"], item["kind"]) == owned_kinds.GATEWAY_ACCESS
+    return deployment.cluster.gateway_namespace if is_beside_gateway else deployment.namespace
 
 
 def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
@@ -163,14 +202,18 @@ def list_labelled(
     deployments: Sequence[Deployment], kinds: Sequence[Kind], *, skip_refused: bool = False
 ) -> list[list[Json]]:
     """Objects with the label of one of the deployments, by kind; other namespaces may be included."""
-    ids = [str(deployment.pk) for deployment in deployments]
     return objects.list_several(
         cluster_id=deployments[0].cluster_id,
         kinds=kinds,
         namespaces=sorted({deployment.namespace for deployment in deployments}),
-        labels={manifest_metadata.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids},
+        labels=_label_of(deployments),
         skip_refused=skip_refused,
     )
+
+
+def _label_of(deployments: Sequence[Deployment]) -> Labels:
+    ids = [str(deployment.pk) for deployment in deployments]
+    return {manifest_metadata.DEPLOYMENT_ID_LABEL: ids[0] if len(ids) == 1 else ids}
 
 
 class _ObservationBuilder:

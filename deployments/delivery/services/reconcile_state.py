@@ -11,9 +11,11 @@ from deployments.delivery.domain import drift, edits, reconcile
 from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.delivery.domain.edits import Edit
 from deployments.delivery.domain.reconcile import Desired, NextStep, Observed
+from deployments.delivery.services import observe
 from deployments.delivery.services.effects import Push
 from deployments.delivery.services.observe import Observation, number_of
-from deployments.manifests.domain import caller_keys, metadata
+from deployments.manifests.domain import metadata
+from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, Revision
@@ -91,7 +93,7 @@ class ReconcileState:
         self.orphans = [
             item
             for key, item in self._objects.items()
-            if key not in desired and number_of(item) not in refused
+            if key not in desired and number_of(item) not in refused and observe.is_own(item)
         ]
         self._assess_drift(at)
 
@@ -219,7 +221,9 @@ class ReconcileState:
         return any(caller_keys.refusal_of(item) for item in live if item is not None)
 
     def _desired_policies(self) -> Sequence[Manifest]:
-        return self.rendered.caller_policies if self._desired_revisions() else ()
+        if not self._desired_revisions():
+            return ()
+        return [*self.rendered.caller_policies, *self.rendered.gateway_policies]
 
 
 def _key(item: Mapping[str, Any]) -> tuple[str, str]:

@@ -85,6 +85,7 @@ class _Recording:
         self._rollouts = dict(rollouts.values_list("deployment_id", "pk"))
         self._written: list[Deployment] = []
         self._reverted: list[int] = []
+        self._queued: list[int] = []
         self._lines: list[DeploymentEvent] = []
         self._audit: list[AuditEvent] = []
 
@@ -106,6 +107,9 @@ class _Recording:
         verdict = health.assess(facts, now=DeploymentState(deployment.state))
         for revision in revisions:
             self._lines += events.stage_lines(deployment, revision)
+            self._lines += events.queue_lines(deployment, revision)
+        if any(revision.is_queued for revision in revisions):
+            self._queued.append(deployment.pk)
         verdict = self._with_drift(shot, verdict)
         self._note_state(deployment, verdict)
         self._finish_change(deployment, verdict, is_late=facts.is_late)
@@ -125,6 +129,7 @@ class _Recording:
         if self._reverted:
             # Not with the other columns: people set it, perhaps at this moment.
             Deployment.objects.filter(pk__in=self._reverted).update(is_revert_requested=False)
+        deadlines.postpone(self._queued, self._at)
         DeploymentEvent.objects.bulk_create(self._lines)
         self._flush_audit()
 

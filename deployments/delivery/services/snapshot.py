@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from deployments.delivery.domain import health
@@ -14,6 +14,7 @@ from deployments.delivery.services.reconcile_state import DriftReport, Reconcile
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import ChangeRequest, Deployment, Revision
 from deployments.serving.domain.observed_revision import ObservedRevision
+from deployments.serving.domain.queue_state import QUEUED, QueueState
 from deployments.states import ChangeKind
 
 
@@ -44,6 +45,12 @@ class RevisionSnapshot:
     weight: int | None
     mirror: int | None
     before: ObservedRevision
+    queue: QueueState | None = None
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it is not ready because pods wait in a queue."""
+        return self.progress.reason == QUEUED
 
     def observed(self, at: datetime) -> ObservedRevision:
         is_unchanged = self.before.is_ready == self.progress.is_ready
@@ -54,6 +61,7 @@ class RevisionSnapshot:
             is_failing=self.progress.is_failing,
             is_ready=self.progress.is_ready,
             weight=self.weight,
+            queue=self.queue,
             since=(self.before.since if is_unchanged else None) or at,
         )
 
@@ -68,12 +76,19 @@ def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> Revi
         refusal = snapshot.refusals[revision.number]
         progress = Progress(progress.stage, "refused", refusal, is_failing=True)
     service = snapshot.rendered.service_of(revision)
+    before = ObservedRevision.of(deployment.observed, revision.number)
+    queue = observation.queues.get(revision.number)
+    # Between the end of its pods and their replacement nothing new is known.
+    queue = before.queue if queue is None else queue.after(before.queue)
+    if queue is not None and progress.reason == QUEUED:
+        progress = replace(progress, message=queue.message)
     return RevisionSnapshot(
         revision=revision,
         progress=progress,
         weight=observation.weight_of(service),
         mirror=observation.mirror_of(service),
-        before=ObservedRevision.of(deployment.observed, revision.number),
+        before=before,
+        queue=queue,
     )
 
 
@@ -100,7 +115,8 @@ def facts_of(
         route_problem=observation.route_problem,
         # Added replicas that start do not degrade those that serve, and a start begins again.
         was_ready=deployment.first_ready_at is not None and not is_moving,
-        is_late=deadlines.is_late(deployment, at),
+        # A queue may be long, and says nothing about the revision.
+        is_late=deadlines.is_late(deployment, at) and not (stable and stable.is_queued),
         is_retiring=deployment.is_retiring,
         is_stopped=deployment.is_stopped,
         remaining_objects=len(observation.workloads) + pods,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from deployments.guards.domain import histograms
-from deployments.guards.domain.betting import lanes, slow_share
-from deployments.guards.domain.betting.blocks import CALM, DEFAULT_SECONDS
+from deployments.guards.domain.betting import blocks, lanes, slow_share
+from deployments.guards.domain.betting.blocks import DEFAULT_SECONDS
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.lanes import Claim
 from deployments.guards.domain.betting.rates import RateLimit
@@ -19,8 +19,6 @@ from deployments.guards.domain.histograms import Counts
 from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.percentiles import PercentileGuard
 
-# Two scrapes: the counts of both sides are read up to one scrape apart.
-_LEAST_SECONDS: Final = 30.0
 # Of this rollout, from which stable's own counts say more than those since its start.
 _ENOUGH_OF_ROLLOUT: Final = 1000
 _COMPLETE: Final = 0.9
@@ -124,8 +122,7 @@ def next_step(
 
 
 def with_blocks(tests: PercentileTests, block_seconds: float) -> PercentileTests:
-    least = CALM if block_seconds == CALM else max(_LEAST_SECONDS, block_seconds)
-    return replace(tests, block_seconds=least)
+    return replace(tests, block_seconds=blocks.of_histogram(block_seconds))
 
 
 def begin(tests: PercentileTests, before: Counts) -> PercentileTests:

@@ -18,6 +18,7 @@ from deployments.manifests.domain.metadata import (
     env_of,
     metadata,
     pod_labels_of,
+    queue_labels,
     resources_of,
     version_annotations,
 )
@@ -45,10 +46,13 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
         fields["storageInitializer"] = {"enabled": False}
     if llm.prefix_routing:
         fields["router"] = {"scheduler": {}}
+    # A LeaderWorkerSet is queued by group only with the label of its own, which KServe copies from here.
+    meta = metadata(context, name, served, version_annotations(served))
+    meta["labels"] |= queue_labels(served)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(context, name, served, version_annotations(served)),
+        "metadata": meta,
         "spec": fields,
     }
 

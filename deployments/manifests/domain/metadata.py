@@ -12,6 +12,7 @@ from deployments.manifests.domain import yaml
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.queues import QUEUE_LABEL
 
 Manifest = dict[str, Any]
 to_yaml = yaml.to_yaml
@@ -66,6 +67,8 @@ class ManifestContext:
     control_plane_cidrs: tuple[str, ...] = ()
     # Namespaces of the gateway's proxies, in addition to the Gateway's own.
     proxy_namespaces: tuple[str, ...] = ()
+    # The Gateway verifies keys that the portal signs, by policies in its own namespace.
+    verifies_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,13 @@ def labels_of(context: ManifestContext, served: ServedRevision | None = None) ->
 
 def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str, str]:
     workload = workload_name(context.deployment, served.number)
-    return {**labels_of(context, served), WORKLOAD_LABEL: workload}
+    return {**labels_of(context, served), WORKLOAD_LABEL: workload, **queue_labels(served)}
+
+
+def queue_labels(served: ServedRevision) -> dict[str, str]:
+    """Of the workload and its pods: Kueue reads the label at either, KServe copies it from either."""
+    queue = served.spec.placement.queue
+    return {QUEUE_LABEL: queue} if queue else {}
 
 
 def metadata(

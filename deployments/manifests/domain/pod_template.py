@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from deployments.manifests.domain import node_affinity
 from deployments.manifests.domain.metadata import (
     HUGGING_FACE_CREDENTIALS,
     WORKLOAD_LABEL,
@@ -35,8 +36,6 @@ _DOWNLOAD_MIB_PER_SECOND = 100
 _LLM_LEAST_SECONDS = 10 * 60
 _MIB_PER_MILLION_PARAMETERS = 2
 GPU_TOLERATION: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-_KARPENTER_CAPACITY = "karpenter.sh/capacity-type"
-_NODE_GROUP_CAPACITY = "eks.amazonaws.com/capacityType"
 _USER = 1000
 SCRATCH: Final = "/tmp"  # noqa: S108  a mount point inside the pod
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
@@ -45,19 +44,11 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """Node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
-    fields: dict[str, Any] = {
-        "nodeSelector": {
-            **node_selection.read_labels(spec.placement.node_labels),
-            "node.kubernetes.io/instance-type": spec.instance_type,
-        },
-        "tolerations": _tolerations(spec),
-    }
-    terms = _capacity_terms(spec)
-    if terms:
-        required = {"nodeSelectorTerms": terms}
-        fields["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
-        }
+    fields: dict[str, Any] = {"tolerations": _tolerations(spec)}
+    if selector := node_affinity.selector_of(spec):
+        fields["nodeSelector"] = selector
+    if affinity := node_affinity.affinity_of(spec):
+        fields["affinity"] = {"nodeAffinity": affinity}
     if spec.placement.priority_class:
         fields["priorityClassName"] = spec.placement.priority_class
     # Knative refuses the field unless its configuration was changed for it.
@@ -73,26 +64,10 @@ def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
     spot = {"operator": "Equal", "effect": "NoSchedule"}
     return [
         dict(GPU_TOLERATION),
-        {"key": _KARPENTER_CAPACITY, "value": "spot", **spot},
-        {"key": _NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
+        {"key": node_affinity.KARPENTER_CAPACITY, "value": "spot", **spot},
+        {"key": node_affinity.NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
         *own,
     ]
-
-
-def _capacity_terms(spec: ServingSpec) -> list[dict[str, Any]]:
-    """Terms are alternatives. Karpenter and node groups label their nodes differently; nodes
-    without either label count as on-demand.
-    """
-    values = ((_KARPENTER_CAPACITY, "spot"), (_NODE_GROUP_CAPACITY, "SPOT"))
-    if spec.placement.capacity == "spot":
-        return [
-            {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
-            for key, value in values
-        ]
-    if spec.placement.capacity == "on-demand":
-        excluded = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in values]
-        return [{"matchExpressions": excluded}]
-    return []
 
 
 def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from deployments.manifests.domain.metadata import (
     env_of,
     metadata,
     pod_labels_of,
+    queue_labels,
     resources_of,
     version_annotations,
 )
@@ -44,10 +45,12 @@ def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
     # An autoscaler owns the number: writing it too would reset it at every apply.
     if served.spec.scaling.kind == serving_spec.FIXED:
         spec["replicas"] = served.spec.min_replicas
+    fields = metadata(context, name, served, version_annotations(served))
+    fields["labels"] |= queue_labels(served)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(context, name, served, version_annotations(served)),
+        "metadata": fields,
         "spec": spec,
     }
 

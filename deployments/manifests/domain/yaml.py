@@ -30,6 +30,22 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
+# PyYAML reads YAML 1.1 in its own way; kubectl, Argo CD and Flux read these as numbers and booleans too,
+# and refuse an annotation such as a digest of digits and one "e". Plain, they would be no strings there.
+for tag, pattern, first in (
+    (
+        "float",
+        r"[-+]?(\.[0-9_]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9_]+)?",
+        "-+.0123456789",
+    ),
+    ("int", r"[-+]?0o[0-7_]+", "-+0"),
+    ("bool", r"[yYnN]", "yYnN"),
+):
+    _Dumper.add_implicit_resolver(
+        f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{pattern})$"), list(first)
+    )
+
+
 def to_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
     """Byte-identical for equal manifests."""
     return "---\n".join(_text_of(manifest) for manifest in manifests)
@@ -79,6 +95,7 @@ def _put_list(value: Sequence[Any], indent: str, lines: list[str]) -> None:
             lines.append(f"{indent}- {_leaf(item, indent)}")
 
 
+@lru_cache(maxsize=65536)
 def _key(key: Any) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise _Unsupported

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from deployments.manifests.domain import caller_keys, http_route, metadata, route_paths
+from deployments.manifests.domain import http_route, metadata, route_paths
 from deployments.manifests.domain import revision as revision_manifests
+from deployments.manifests.domain.access import caller_keys, istio_access
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -20,8 +21,8 @@ from deployments.manifests.domain.metadata import (
     to_yaml,
 )
 from deployments.manifests.domain.model_files.bucket_files import ServingFiles
-from deployments.manifests.selectors import rendering
-from deployments.models import CallerKey, Deployment, ModelVersion, Revision
+from deployments.manifests.selectors import caller_access, rendering
+from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -149,19 +150,28 @@ class RenderedDeployment:
 
     @cached_property
     def caller_policies(self) -> Sequence[Manifest]:
-        """Who may call the route, and how often. Empty where the address is open."""
-        if not self.keys or not self.has_route:
+        """Beside the route: who may call it, and how often. Empty where the address is open, or where the
+        policies lie beside the Gateway.
+        """
+        if not self._is_closed or self.context.verifies_tokens:
             return ()
-        limited = CallerKey.objects.filter(
-            deployment=self.deployment, ended_at=None, requests_per_minute__isnull=False
-        )
-        limits = {
-            row.client: row.requests_per_minute
-            for row in limited.select_related("consumer")
-            if row.requests_per_minute is not None
-        }
+        limits = caller_access.limits(self.deployment)
         policy = caller_keys.policy(self.context)
         return (policy, caller_keys.limits(self.context, limits)) if limits else (policy,)
+
+    @cached_property
+    def gateway_policies(self) -> Sequence[Manifest]:
+        """In the Gateway's namespace: who may call the route of a Gateway that verifies signed keys."""
+        if not self._is_closed or not self.context.verifies_tokens:
+            return ()
+        return (
+            istio_access.tokens(self.context, caller_access.issuers()),
+            istio_access.access(self.context, caller_access.principals(self.deployment)),
+        )
+
+    @property
+    def _is_closed(self) -> bool:
+        return bool(self.keys) and self.has_route
 
     @cached_property
     def weights(self) -> Mapping[str, int]:

@@ -111,6 +111,7 @@ def context_for(
         egress_cidrs=used.egress_cidrs,
         control_plane_cidrs=used.control_plane_cidrs,
         proxy_namespaces=used.gateway_namespaces,
+        verifies_tokens=capabilities.verifies_tokens,
     )
 
 

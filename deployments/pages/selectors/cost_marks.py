@@ -38,7 +38,12 @@ def _changes(of_named: Q, start: datetime, end: datetime) -> list[tuple[datetime
         state=ChangeState.DONE,
         finished_at__gte=start,
         finished_at__lt=end,
-    ).select_related("deployment", "revision")
+    )
+    # Without evidence, which is most of a row.
+    rows = rows.select_related("deployment", "revision").only(
+        *("kind", "scale", "restored_number", "finished_at"),
+        *("deployment__name", "revision__number"),
+    )
     return [
         (row.finished_at, row.deployment.name, text)
         for row in rows[:_NEWEST]
@@ -73,7 +78,10 @@ def _describe_scale(change: ChangeRequest, number: int) -> str:
 def _ended_rollouts(of_named: Q, start: datetime, end: datetime) -> list[tuple[datetime, str, str]]:
     rows = Rollout.objects.filter(
         of_named, phase__in=_ENDS, finished_at__gte=start, finished_at__lt=end
-    ).select_related("deployment", "candidate_revision")
+    )
+    rows = rows.select_related("deployment", "candidate_revision").only(
+        "phase", "finished_at", "deployment__name", "candidate_revision__number"
+    )
     return [
         (
             row.finished_at,

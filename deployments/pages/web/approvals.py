@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
 from deployments.approvals.selectors import approvals
 from deployments.approvals.web.forms import DecisionForm
+from deployments.batch.selectors import waiting as batch
+from deployments.batch.web import items as batch_items
+from deployments.batch.web.items import BatchItem
 from deployments.changes.selectors import changes, emergency_reviews, shown_evidence
 from deployments.changes.services import decisions, emergency_override, plan_figures, recheck
 from deployments.changes.web import items, new_deployment_cards
+from deployments.changes.web.items import ChangeItem
 from deployments.environments.web import cards
 from deployments.manifests.web.yaml_files import manifests_of_text
-from deployments.models import ChangeRequest, EmergencyReview
+from deployments.models import BatchJob, ChangeRequest, EmergencyReview
 from deployments.plans.domain import descriptions
 from deployments.plans.selectors import plans
 from deployments.registry.domain.metadata import version_metadata
@@ -58,23 +66,52 @@ class ReviewRow:
 @require_GET
 @people_only
 def inbox(request: HttpRequest, user: User) -> HttpResponse:
-    waiting = list(changes.inbox(user))
+    waiting = changes.waiting_for(user)
+    jobs = list(batch.list_waiting_for(user))
+    rows: list[BatchJob | int] = [*jobs, *waiting]
+    page = Paginator(rows, _MAX_ROWS).get_page(request.GET.get("page"))
+    other_jobs = batch.list_submitted(user).exclude(pk__in=[job.pk for job in jobs])
     visible = changes.list_visible_to(user)
-    still_open = visible.filter(state__in=changes.OPEN_STATES)
-    others = still_open.exclude(pk__in=[change.pk for change in waiting])
+    others = visible.filter(state__in=changes.OPEN_STATES).exclude(pk__in=waiting)
+    shown, shown_jobs = list(others[:_MAX_ROWS]), list(other_jobs[:_MAX_ROWS])
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
-        "waiting": items.items_of(waiting),
+        "page": page,
+        "waiting": _items_of(list(page.object_list)),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
             for review in emergency_reviews.list_visible_to(user, is_open=True)[:_MAX_ROWS]
         ],
-        "open": items.items_of(others[:_MAX_ROWS]),
-        "decided": items.items_of(closed[:_MAX_ROWS]),
+        "open": _newest(items.items_of(shown), batch_items.items_of(shown_jobs)),
+        "open_count": _count(others, shown) + _count(other_jobs, shown_jobs),
+        "decided": _newest(
+            items.items_of(closed[:_MAX_ROWS]),
+            batch_items.items_of(batch.list_decided(user)[:_MAX_ROWS]),
+        ),
     }
     parts = {"inbox": "pages/_inbox.html"}
     return respond(request, "pages/approvals.html", context, parts=parts)
+
+
+def _items_of(rows: list[BatchJob | int]) -> list[ChangeItem | BatchItem]:
+    """Of batch jobs, and of change requests by their ids."""
+    jobs = [row for row in rows if isinstance(row, BatchJob)]
+    ids = [row for row in rows if isinstance(row, int)]
+    return _by_age(items.items_of(changes.of_ids(ids)), batch_items.items_of(jobs))
+
+
+def _count(rows: QuerySet[Any], shown: Sized) -> int:
+    return len(shown) if len(shown) < _MAX_ROWS else rows.count()
+
+
+def _by_age(*rows: Iterable[ChangeItem | BatchItem]) -> list[ChangeItem | BatchItem]:
+    """The oldest first."""
+    return sorted(chain.from_iterable(rows), key=lambda row: row.requested_at)
+
+
+def _newest(*rows: Iterable[ChangeItem | BatchItem]) -> list[ChangeItem | BatchItem]:
+    return _by_age(*rows)[::-1][:_MAX_ROWS]
 
 
 @require_http_methods(["GET", "POST"])

@@ -13,11 +13,11 @@ from django.views.decorators.http import require_http_methods
 
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.selectors import usage as caller_usage
-from deployments.callers.services import keys
-from deployments.callers.services.keys import NewKey
-from deployments.callers.web.forms import KeyForm, NewKeyForm
+from deployments.callers.services import keys, limits
+from deployments.callers.services.issuing import NewKey
+from deployments.callers.web.forms import KeyForm, NewKeyForm, limits_in
 from deployments.delivery.services import live_objects
-from deployments.manifests.domain.caller_keys import Refusal
+from deployments.manifests.domain.access.caller_keys import Refusal
 from deployments.models import CallerKey, Deployment
 from deployments.pages.web import frame
 from deployments.serving.selectors import deployments
@@ -27,6 +27,7 @@ from fleet.kube.domain.errors import ClusterError
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
+from portal.core import clock
 from portal.ui.access import people_only
 
 
@@ -42,7 +43,7 @@ def callers(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
         changed = key_form.run(lambda: _change_key(user, deployment, key_form))
         if isinstance(changed, CallerKey):
             done = "revoked" if changed.is_revoked else _limit_of(changed)
-            messages.success(request, f"Key {changed.prefix}… of {changed.consumer.name}: {done}.")
+            messages.success(request, f"Key {changed.hint} of {changed.consumer.name}: {done}.")
             return redirect("callers", team, name)
         made = changed
     elif request.method == "POST":
@@ -67,8 +68,8 @@ def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey 
     if data["action"] == "revoke":
         return keys.revoke(**key)
     if data["action"] == "limit":
-        return keys.set_limit(**key, requests_per_minute=data["requests_per_minute"])
-    return keys.rotate(**key, overlap_hours=form.overlap())
+        return limits.set_limits(**key, limits=limits_in(data))
+    return keys.rotate(**key, overlap_hours=form.overlap(), days=data["days"])
 
 
 def _gateway_report(deployment: Deployment) -> tuple[list[Refusal], str]:
@@ -82,8 +83,8 @@ def _gateway_report(deployment: Deployment) -> tuple[list[Refusal], str]:
 
 
 def _limit_of(row: CallerKey) -> str:
-    limit = row.requests_per_minute
-    return "no limit" if limit is None else f"{limit:,} requests a minute at most"
+    lines = key_views.view_of(row, clock.now()).limit_lines
+    return f"{', '.join(lines)} at most" if lines else "no limit"
 
 
 def _keys_url(user: User, deployment: Deployment) -> str:
@@ -116,6 +117,9 @@ def _show(
         and policy.is_allowed(user, Action.MANAGE_CALLERS, deployment),
         "form": NewKeyForm() if made is not None else new_form,
         "key_form": KeyForm(),
+        "most_days": keys.max_days(),
+        "enforces_limits": limits.enforces_limits(deployment),
+        "why_no_tokens": limits.why_no_tokens(deployment),
         "errors": [] if posted is new_form else [e for es in posted.errors.values() for e in es],
         "made": made,
         "usage": caller_usage.this_month(deployment),

@@ -120,6 +120,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
             deployment, is_busy=rollout is not None or open_change is not None
         ),
         "usual_start": _usual_start(deployment),
+        "queues": deployments.queues_to_mention(deployment),
         "open_change": None if rollout else open_change,
         "can_request": can_request,
         "has_pending_drift": Drift.from_json(deployment.drift).outcome == Outcome.PENDING,

@@ -35,6 +35,7 @@ urlpatterns: list[URLPattern] = [
     *ChangeAddresses(
         subject=Pipeline,
         serializer=PipelineChangeSerializer,
+        listed=PipelineChangeSerializer,
         filters=PipelineChangeFilterSerializer,
         path="pipeline-changes",
         name="pipeline_change",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.domain.rules import Member
 from deployments.registry.domain import signatures
 from deployments.serving.domain import inference_call
-from deployments.spec.domain import engines, serving_spec
+from deployments.spec.domain import engines
 from deployments.spec.domain.pod_settings import OPEN
 from fleet.clusters.domain.capabilities import Capabilities, Offer
 from portal.accounts import policy
@@ -26,6 +26,11 @@ from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
 _RELATED = ("team", "cluster", "created_by")
+# What tells whether a pipeline can call a deployment.
+_COLUMNS = (
+    *("name", "cluster", "environment", "is_retiring", "is_stopped"),
+    *("stable_revision__spec", "candidate_revision__spec"),
+)
 
 
 def list_visible_to(
@@ -72,15 +77,36 @@ def offer_for(capabilities: Capabilities) -> Offer:
     return capabilities.offers("pipeline")
 
 
-def members_of(*, team: Team, cluster_id: int, environment: str) -> dict[str, Member]:
-    """The live deployments of a cluster by name; `why_not` says why a pipeline cannot call one."""
-    rows = Deployment.objects.filter(team=team, cluster_id=cluster_id, is_retired=False)
-    rows = rows.select_related("stable_revision__version__model", "candidate_revision")
-    rows = rows.order_by("name")
+def members_of(
+    *, team: Team, cluster_id: int, environment: str, names: Collection[str] | None = None
+) -> dict[str, Member]:
+    """The live deployments of a cluster by name, all or those of `names`; `why_not` says why a pipeline cannot
+    call one.
+    """
+    rows = _live(team).filter(cluster_id=cluster_id)
+    if names is not None:
+        rows = rows.filter(name__in=names)
+    rows = rows.select_related("stable_revision__version__model").only(
+        *_COLUMNS, "stable_revision__version__signature", "stable_revision__version__model__name"
+    )
     return {row.name: _member(row, environment) for row in rows}
 
 
-def _member(row: Deployment, environment: str) -> Member:
+def callable_names(*, team: Team) -> Mapping[tuple[int, str], tuple[str, ...]]:
+    """What a pipeline can call, in order, by cluster and environment; without what it can call nothing of."""
+    names: dict[tuple[int, str], list[str]] = {}
+    for row in _live(team).only(*_COLUMNS):
+        if not _why_not(row, row.environment):
+            names.setdefault((row.cluster_id, row.environment), []).append(row.name)
+    return {place: tuple(found) for place, found in names.items()}
+
+
+def _live(team: Team) -> QuerySet[Deployment]:
+    rows = Deployment.objects.filter(team=team, is_retired=False).order_by("name")
+    return rows.select_related("stable_revision", "candidate_revision")
+
+
+def _why_not(row: Deployment, environment: str) -> str:
     why_not = ""
     if row.environment != environment:
         why_not = f"{row.name} is a {row.environment} deployment; the pipeline is {environment}."
@@ -90,13 +116,18 @@ def _member(row: Deployment, environment: str) -> Member:
         why_not = f"{row.name} is stopped: start it first."
     elif row.stable_revision is None:
         why_not = f"{row.name} is not serving yet."
-    if row.stable_revision is None:
+    revisions = (row.stable_revision, row.candidate_revision)
+    if row.stable_revision is not None and any(map(_needs_key, revisions)):
+        why_not = f"{row.name} needs a key, and pipelines have none."
+    return why_not
+
+
+def _member(row: Deployment, environment: str) -> Member:
+    why_not, revision = _why_not(row, environment), row.stable_revision
+    if revision is None:
         return Member(name=row.name, path="", why_not=why_not)
-    revision = row.stable_revision
     model, spec = revision.version.model.name, revision.spec
     signature = signatures.from_json(revision.version.signature)
-    if any(_needs_key(revision) for revision in (row.stable_revision, row.candidate_revision)):
-        why_not = f"{row.name} needs a key, and pipelines have none."
     call = inference_call.call_of(engine=spec["engine"], model=model, signature=signature)
     is_known = spec["engine"] in engines.ONNX_ENGINES and signature.inputs
     inputs = (
@@ -115,13 +146,8 @@ def _member(row: Deployment, environment: str) -> Member:
 
 
 def _needs_key(revision: Revision | None) -> bool:
-    return revision is not None and serving_spec.stored(revision.spec).network.access != OPEN
-
-
-def members_for(pipeline: Pipeline) -> dict[str, Member]:
-    return members_of(
-        team=pipeline.team, cluster_id=pipeline.cluster_id, environment=pipeline.environment
-    )
+    """As serving_spec.stored reads it, for hundreds of rows."""
+    return revision is not None and revision.spec.get("network", {}).get("access", OPEN) != OPEN
 
 
 def using(deployment: Deployment) -> list[Pipeline]:
@@ -169,7 +195,12 @@ class RenderedPipeline:
 
 
 def render(pipeline: Pipeline, spec: PipelineSpec) -> RenderedPipeline:
-    members = members_for(pipeline)
+    members = members_of(
+        team=pipeline.team,
+        cluster_id=pipeline.cluster_id,
+        environment=pipeline.environment,
+        names=spec.deployments,
+    )
     if not all(name in members for name in spec.deployments):
         return RenderedPipeline(spec, members, ())
     paths = {name: members[name].path for name in spec.deployments}

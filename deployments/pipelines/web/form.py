@@ -83,6 +83,9 @@ class StepRow:
         return not is_first and not any(field.value() or field.errors for field in fields)
 
 
+_LONGEST_LIST: Final = 50
+
+
 class PipelineForm(CommentForm):
     """`name` is shown only for a new one."""
 
@@ -100,6 +103,8 @@ class PipelineForm(CommentForm):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.kind = kind
+        # More than a list to choose from holds: they are typed, with suggestions.
+        self.suggested = deployments if len(deployments) > _LONGEST_LIST else ()
         if not is_new:
             del self.fields["name"]
         choices = [("", "none"), *((name, name) for name in deployments)]

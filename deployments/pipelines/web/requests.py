@@ -104,7 +104,9 @@ def change_pipeline(request: HttpRequest, user: User, team: str, name: str) -> H
         request.POST or None,
         initial=initial,
         kind=kind,
-        deployments=_names(selectors.members_for(pipeline)),
+        deployments=selectors.callable_names(team=pipeline.team).get(
+            (pipeline.cluster_id, pipeline.environment), ()
+        ),
         is_new=False,
     )
     context = _context(pipeline.team, form, kind) | {"pipeline": pipeline}
@@ -192,13 +194,11 @@ def _kind(request: HttpRequest, default: NodeKind) -> NodeKind:
 def _places(team: Team) -> list[Where]:
     """Every cluster and environment in which the team has deployments."""
     places = []
+    callable_names = selectors.callable_names(team=team)
     for cluster in clusters.list_clusters():
         offer = selectors.offer_for(cluster.capabilities)
         for environment in Environment:
-            members = selectors.members_of(
-                team=team, cluster_id=cluster.id, environment=environment
-            )
-            names = _names(members)
+            names = callable_names.get((cluster.id, environment), ())
             if not names:
                 continue
             why_not = offer.why if offer.ok is False else ""
@@ -207,7 +207,3 @@ def _places(team: Team) -> list[Where]:
             text = f"{cluster.name} · {environment.value}"
             places.append(Where(cluster.id, environment, text, names, why_not))
     return places
-
-
-def _names(members: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name, member in members.items() if not member.why_not)

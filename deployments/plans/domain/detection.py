@@ -65,10 +65,14 @@ def of_latency(settings: PlanSettings, lengths: BlockLengths) -> LatencyDetectio
     if not is_mean and not any(guard.max_ratio for guard in guards.percentiles):
         return None
     level = counter_verdicts.alpha_of_one_test(settings.analysis.alpha, tests=guards.tests)
-    count = power.fewest_blocks(
-        _SLOWER_MEAN if is_mean else _SLOWER_PERCENTILE, level, settings.analysis.payoff
+    sign = _SLOWER_MEAN if is_mean else _SLOWER_PERCENTILE
+    count = power.fewest_blocks(sign, level, settings.analysis.payoff)
+    seconds = (
+        max(lengths.means, SLOT_SECONDS)
+        if is_mean
+        else max(blocks.of_histogram(lengths.means), blocks.READING_SECONDS)
     )
-    return LatencyDetection(max(lengths.means, SLOT_SECONDS), count, lengths.is_from_history)
+    return LatencyDetection(seconds, count, lengths.is_from_history)
 
 
 def has_error_guard(settings: PlanSettings) -> bool:

@@ -91,6 +91,11 @@ class ChoiceSerializer(Serializer):
     free_replicas = serializers.IntegerField(source="offer.free_replicas", allow_null=True)
     is_recommended = serializers.BooleanField()
     explanation = serializers.CharField()
+    also_on = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="other ranked instance types with as many units of the same GPU resource, for "
+        "placement.other_instance_types",
+    )
     refusals = RefusalSerializer(many=True)
 
     @extend_schema_field(serializers.CharField(allow_null=True))

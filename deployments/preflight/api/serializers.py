@@ -41,6 +41,13 @@ class CostSerializer(Serializer):
     overlap_seconds = serializers.CharField(
         allow_null=True, help_text="expected duration of the rollout"
     )
+    cheapest_per_hour = serializers.CharField(
+        allow_null=True,
+        help_text="with several instance types: on the cheapest; amounts without this prefix are those of "
+        "the dearest",
+    )
+    cheapest_month_min = serializers.CharField(allow_null=True)
+    cheapest_month_max = serializers.CharField(allow_null=True)
 
 
 class PreflightSerializer(Serializer):

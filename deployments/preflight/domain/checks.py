@@ -76,7 +76,9 @@ class Cost:
     replicas. `team_month_min` and `team_month_max` are a full month of everything that the team
     then runs, with this revision at min and max replicas. `overlap_amount` is the cost of the
     stable revision during the `overlap_seconds` of a rollout. `replaced_month_max` is a full month of the
-    revision that this one replaces, at max replicas.
+    revision that this one replaces, at max replicas. With several instance types all amounts are those of the
+    dearest; those of the cheapest are `cheapest_per_hour`, `cheapest_month_min` and `cheapest_month_max`, None
+    for one instance type.
     """
 
     per_hour: Decimal | None
@@ -91,6 +93,9 @@ class Cost:
     replaced_month_max: Decimal | None = None
     overlap_amount: Decimal | None = None
     overlap_seconds: int | None = None
+    cheapest_per_hour: Decimal | None = None
+    cheapest_month_min: Decimal | None = None
+    cheapest_month_max: Decimal | None = None
 
     @property
     def is_increase(self) -> bool:
@@ -126,7 +131,7 @@ class Preflight:
     manifests: str
     evidence_hash: str
     url: str
-    # Of the share that the spec requests; empty if no node offers it.
+    # Of the shares that the spec requests, comma-separated; empty if no node offers them.
     gpu_name: str
 
     @property

@@ -1,4 +1,4 @@
-"""GPUs committed by a team: desired now plus approved."""
+"""GPUs committed by a team: desired now, plus approved, plus those of batch jobs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from django.db.models import Q
 from deployments.manifests.selectors import baselines
 from deployments.models import ChangeRequest, Deployment
 from deployments.plans.selectors import plans
+from deployments.preflight.selectors import batch_jobs
 from deployments.spec.domain import replicas, serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeState
 from portal.accounts.models import Team
+from portal.core import clock
 
 _COUNTED = (ChangeState.APPROVED, ChangeState.APPLYING)
 _ROLES = ("stable_revision", "candidate_revision", "baseline_revision")
@@ -54,8 +56,9 @@ def committed_gpus(
     *,
     without_change_id: int | None = None,
     without_deployment_id: int | None = None,
+    without_job_id: int | None = None,
 ) -> int:
-    """GPUs at full scale-out: what the team runs, and revisions of approved changes.
+    """GPUs at full scale-out: what the team runs, batch jobs, and revisions of approved changes.
 
     A revision that an approved change scales counts at the larger of both sizes.
     """
@@ -68,7 +71,8 @@ def committed_gpus(
     for revision_id, spec in (*counted, *_approved(team, without_change_id)):
         gpus_by_revision[revision_id] = max(gpus_by_revision.get(revision_id, 0), spec.most_gpus)
     baselines = sum(spec.most_gpus for spec in _approved_baselines(team, without_change_id))
-    return sum(gpus_by_revision.values()) + baselines
+    of_jobs = batch_jobs.held(team, at=clock.now(), without_job_id=without_job_id).gpus
+    return sum(gpus_by_revision.values()) + baselines + of_jobs
 
 
 def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, ServingSpec]]:

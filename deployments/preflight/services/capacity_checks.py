@@ -10,7 +10,7 @@ from deployments.preflight.domain.checks import Check
 from deployments.spec.domain import node_selection, replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import fit
-from fleet.capacity.selectors.fit import ReplicaSize
+from fleet.capacity.selectors.fit import Fit, ReplicaSize
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
@@ -21,28 +21,31 @@ from fleet.gpus.domain import instance_types
 CAPACITY: Final = "Capacity now"
 BASELINE: Final = "Capacity for the baseline"
 INSTANCE_TYPE: Final = "Instance type"
+OTHER_TYPES: Final = "Other instance types"
 
 
 def check_instance_type(
     spec: ServingSpec, *, cluster_id: int, pools: Sequence[NodePool]
 ) -> list[Check]:
-    """Empty for a known type. An unknown one is usually misspelt and would wait forever for a node."""
+    """Empty for known types. An unknown one is usually misspelt and would wait forever for a node."""
     known = cluster_instance_types.list_known(cluster_id=cluster_id, pools=pools)
-    name = spec.instance_type
-    if name in known:
+    unknown = [name for name in spec.instance_types if name not in known]
+    if not unknown:
         return []
+    name = unknown[0]
+    title = INSTANCE_TYPE if name == spec.instance_type else OTHER_TYPES
     if not known:
         detail = (
             f"Instance type {name} could not be verified: the cluster has no nodes and no "
             "prices are loaded."
         )
-        return [Check(INSTANCE_TYPE, ok=None, detail=detail, is_blocking=False)]
+        return [Check(title, ok=None, detail=detail, is_blocking=False)]
     detail = f"Unknown instance type {name}: no node uses it and it has no price."
     fix = (
         f"Did you mean {instance_types.nearest(name, known)}? If {name} is new, ask a platform "
         "admin to load its price."
     )
-    return [Check(INSTANCE_TYPE, ok=False, detail=detail, fix=fix)]
+    return [Check(title, ok=False, detail=detail, fix=fix)]
 
 
 def check_capacity(
@@ -51,18 +54,18 @@ def check_capacity(
     """Lack of free capacity does not block: nodes start and other pods end. A replica larger than
     the largest node of its type never starts, so that does.
     """
-    verdict = fit.fits_now(spaces, size=replica_size(spec), replicas=spec.min_replicas * spec.nodes)
+    size, count = replica_size(spec), spec.min_replicas * spec.nodes
+    for name in spec.instance_types:
+        alone = fit.fits_now(spaces, size=replace(size, instance_types=(name,)), replicas=count)
+        if not alone.is_possible:
+            return _check_too_small(name, spec, alone)
+    verdict = fit.fits_now(spaces, size=size, replicas=count)
     if verdict.ok:
         return Check(CAPACITY, ok=True, detail=verdict.reason, is_blocking=False)
-    if not verdict.is_possible:
-        fix = f"Request less {' and '.join(verdict.short_of)}, or choose a larger instance type."
-        return Check(CAPACITY, ok=False, detail=verdict.reason, fix=fix)
     if capabilities.node_pools is not None:
         return _check_scale_up(spec, capabilities.node_pools, reason=verdict.reason)
     if capabilities.feature("karpenter").is_there:
-        detail = (
-            f"{verdict.reason} Karpenter starts a node if a node pool allows {spec.instance_type}."
-        )
+        detail = f"{verdict.reason} Karpenter starts a node if a node pool allows {size.types}."
         fix = (
             "Pods wait for a node, usually a few minutes. Choose a free GPU share to start "
             "immediately."
@@ -70,6 +73,15 @@ def check_capacity(
         return Check(CAPACITY, ok=None, detail=detail, fix=fix, is_blocking=False)
     fix = "Pods would stay pending. Choose another GPU or free capacity first."
     return Check(CAPACITY, ok=False, detail=verdict.reason, fix=fix, is_blocking=False)
+
+
+def _check_too_small(name: str, spec: ServingSpec, verdict: Fit) -> Check:
+    less = f"Request less {' and '.join(verdict.short_of)}"
+    if name == spec.instance_type:
+        fix = f"{less}, or choose a larger instance type."
+        return Check(CAPACITY, ok=False, detail=verdict.reason, fix=fix)
+    fix = f"{less}, or remove {name} from the other instance types."
+    return Check(OTHER_TYPES, ok=False, detail=verdict.reason, fix=fix)
 
 
 def check_all(
@@ -104,7 +116,7 @@ def check_baseline(
 
 def replica_size(spec: ServingSpec) -> ReplicaSize:
     return ReplicaSize(
-        instance_type=spec.instance_type,
+        instance_types=spec.instance_types,
         gpu_resource=spec.gpu_resource,
         gpus=spec.gpus,
         cpu=spec.cpu,
@@ -115,12 +127,16 @@ def replica_size(spec: ServingSpec) -> ReplicaSize:
 
 
 def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str) -> Check:
-    start = node_pools.check_start(
-        pools,
-        instance_type=spec.instance_type,
-        capacity=spec.placement.capacity,
-        gpus=spec.gpus * spec.min_replicas * spec.nodes,
-    )
+    starts = [
+        node_pools.check_start(
+            pools,
+            instance_type=name,
+            capacity=spec.placement.capacity,
+            gpus=spec.gpus * spec.min_replicas * spec.nodes,
+        )
+        for name in spec.instance_types
+    ]
+    start = next((start for start in starts if start.ok), starts[0])
     detail = f"{reason} {start.message}"
     if start.ok and spec.placement.node_labels:
         fix = "Pods would stay pending if its nodes do not get these labels. Ask a platform admin."

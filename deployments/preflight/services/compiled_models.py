@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from deployments.models import ModelVersion
@@ -13,11 +13,12 @@ from deployments.sizing.domain import compute_capability
 NAME: Final = "GPU of the plan"
 
 
-def check_gpus(versions: Iterable[ModelVersion], gpu_name: str) -> list[Check]:
-    """One check for each plan: models of one process share its GPU. `gpu_name` is empty where the instance
-    type is not known yet.
+def check_gpus(versions: Iterable[ModelVersion], gpu_names: Sequence[str]) -> list[Check]:
+    """A check of each plan on each GPU: models of one process share its GPU. A name is empty where the
+    instance type is not known yet.
     """
-    return [check for version in versions for check in _check_gpu(version, gpu_name)]
+    names = list(dict.fromkeys(gpu_names))
+    return [c for version in versions for name in names for c in _check_gpu(version, name)]
 
 
 def _check_gpu(version: ModelVersion, gpu_name: str) -> list[Check]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from deployments.preflight.domain.checks import Check, Cost
+from deployments.preflight.selectors import batch_jobs
 from deployments.preflight.selectors.quotas import RunningRevision
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
@@ -50,17 +51,19 @@ def estimate_cost(
     *,
     team: Team,
     spec: ServingSpec,
-    share: GpuShare | None,
+    offered: Sequence[GpuShare],
     running: Sequence[RunningRevision],
     shares: SharesByCluster,
     replaces: ReplacedDeployment | None = None,
     baseline: ServingSpec | None = None,
 ) -> Cost:
-    """`share` is the one that the spec requests, `running` what the team runs now. The revision of
+    """`offered` are the shares of the cluster, `running` what the team runs now. The revision of
     `replaces`, and a baseline, are paid for in addition only while a rollout runs.
     """
+    share = find_gpu_share(offered, spec)
     each = share.usd_per_hour_amount if share else None
     at, spend = clock.now(), costs.spent_this_month(team_slug=team.slug)
+    of_jobs = batch_jobs.held(team, at=at).left_amount
     spent = spend.total_amount.quantize(_CENT)
     replaced_id = replaces.deployment_id if replaces else None
     own = [revision for revision in running if revision.deployment_id == replaced_id]
@@ -73,13 +76,18 @@ def estimate_cost(
     overlaps = replaces is not None and replaces.overlap_seconds > 0
     overlap = sum_per_hour([*own, *beside], shares) if overlaps else Decimal(0)
     minimum, maximum = (_multiply(each, count * spec.nodes) for count in _replicas(spec))
+    cheapest = _cheapest(find_gpu_shares(offered, spec))
+    least, most = (_multiply(cheapest, count * spec.nodes) for count in _replicas(spec))
     return Cost(
         per_hour=minimum,
+        cheapest_per_hour=least,
+        cheapest_month_min=_per_month(least),
+        cheapest_month_max=_per_month(most),
         month_min=_per_month(minimum),
         month_max=_per_month(maximum),
         budget=team.monthly_budget_amount or None,
         spent=spent,
-        forecast=_forecast(spent, _add(others, minimum), overlap, replaces, at),
+        forecast=_add(_forecast(spent, _add(others, minimum), overlap, replaces, at), of_jobs),
         price_source=_price_source(share),
         team_month_min=_per_month(_add(others, minimum)),
         team_month_max=_per_month(_add(others, maximum)),
@@ -90,10 +98,34 @@ def estimate_cost(
 
 
 def find_gpu_share(shares: Sequence[GpuShare], spec: ServingSpec) -> GpuShare | None:
-    """The share with the size of the spec, at the price of the requested capacity type."""
-    size = (spec.instance_type, spec.gpu_resource, spec.gpus)
-    alike = [share for share in shares if share.size == size]
-    return next(iter(capacity.for_capacity(alike, spec.placement.capacity)), None)
+    """The dearest of `find_gpu_shares`: budgets and approvals count it. None where one is not offered: what
+    it costs is not known, and may be more.
+    """
+    found = find_gpu_shares(shares, spec)
+    return None if None in found else max(filter(None, found), key=_dearness)
+
+
+def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuShare | None]:
+    """For each instance type the share with the size of the spec, at the price of the requested capacity
+    type; None where the cluster does not offer it.
+    """
+    found: list[GpuShare | None] = []
+    for name in spec.instance_types:
+        size = (name, spec.gpu_resource, spec.gpus)
+        alike = [share for share in shares if share.size == size]
+        found.append(next(iter(capacity.for_capacity(alike, spec.placement.capacity)), None))
+    return found
+
+
+def gpu_names(shares: Iterable[GpuShare | None]) -> str:
+    """Each name once, for example "NVIDIA-A10G, NVIDIA-L4"."""
+    return ", ".join(dict.fromkeys(share.gpu_name for share in shares if share and share.gpu_name))
+
+
+def _dearness(share: GpuShare) -> tuple[bool, Decimal]:
+    """A price that is not known is not a low one."""
+    amount = share.usd_per_hour_amount
+    return amount is None, amount or Decimal(0)
 
 
 def check_budget(cost: Cost, *, is_binding: bool = False) -> Check:
@@ -165,6 +197,13 @@ def _overlap_amount(overlap: Decimal | None, replaces: ReplacedDeployment | None
     if replaces is None or overlap is None:
         return None
     return (overlap * replaces.overlap_seconds / 3600).quantize(_CENT)
+
+
+def _cheapest(shares: Sequence[GpuShare | None]) -> Decimal | None:
+    """Of a replica on the cheapest of several instance types; None for one, or without all prices."""
+    amounts = [share.usd_per_hour_amount for share in shares if share]
+    known = [amount for amount in amounts if amount is not None]
+    return min(known) if 1 < len(shares) == len(known) else None
 
 
 def _replicas(spec: ServingSpec) -> tuple[int, int]:

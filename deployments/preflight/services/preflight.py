@@ -22,6 +22,7 @@ from deployments.preflight.services import (
     limits,
     monitor_checks,
     multi_model_checks,
+    queue_checks,
     quota_checks,
     revision_checks,
     scaling_checks,
@@ -153,11 +154,11 @@ def _evaluate(
 ) -> Preflight:
     nodes, running = capacity.read(cluster_id=subject.cluster.id), quotas.list_running(subject.team)
     spec, baseline, capabilities = subject.spec, subject.baseline, subject.cluster.capabilities
-    share = preflight_cost.find_gpu_share(nodes.shares, spec)
+    shares = preflight_cost.find_gpu_shares(nodes.shares, spec)
     cost = preflight_cost.estimate_cost(
         team=subject.team,
         spec=spec,
-        share=share,
+        offered=nodes.shares,
         running=running,
         shares=SharesByCluster({subject.cluster.id: nodes.shares}),
         replaces=subject.replaces,
@@ -169,7 +170,7 @@ def _evaluate(
         version_check,
         *_check_model(subject, is_ready=bool(version_check.ok)),
         *_check_cluster(subject),
-        *_check_gpu(subject, nodes.shares, share.gpu_name if share else ""),
+        *_check_gpu(subject, shares),
         quota_checks.check_quota(
             subject.team,
             spec,
@@ -189,7 +190,7 @@ def _evaluate(
         manifests=subject.rendered.to_yaml(),
         evidence_hash=subject.rendered.evidence_digest,
         url=f"{subject.cluster.gateway_url}{http_route.path_prefix(subject.context)}",
-        gpu_name=share.gpu_name if share else "",
+        gpu_name=preflight_cost.gpu_names(shares),
     )
 
 
@@ -213,12 +214,15 @@ def _check_model(subject: Subject, *, is_ready: bool) -> list[Check]:
     ]
 
 
-def _check_gpu(subject: Subject, shares: Sequence[GpuShare], gpu_name: str) -> list[Check]:
+def _check_gpu(subject: Subject, shares: Sequence[GpuShare | None]) -> list[Check]:
     return [
-        revision_checks.check_memory(
+        *revision_checks.check_memory(
             subject.version, subject.spec, shares, additional=subject.rendered.additional
         ),
-        *compiled_models.check_gpus((subject.version, *subject.rendered.additional), gpu_name),
+        *compiled_models.check_gpus(
+            (subject.version, *subject.rendered.additional),
+            [share.gpu_name if share else "" for share in shares],
+        ),
     ]
 
 
@@ -250,6 +254,7 @@ def _check_cluster(subject: Subject) -> list[Check]:
             cluster_id=subject.cluster.id,
             deployment_id=subject.context.deployment_id,
         ),
+        *queue_checks.check_queue(subject.context, subject.spec, subject.cluster),
         *volume_checks.check_volume(subject.context, subject.spec, cluster_id=subject.cluster.id),
         *revision_checks.check_tuning(subject.version, subject.spec),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from deployments.manifests.domain.metadata import ManifestContext
@@ -11,7 +12,7 @@ from deployments.manifests.services.serving_bytes import Bucket
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.selectors import addresses
-from deployments.preflight.services import cost, language_checks
+from deployments.preflight.services import language_checks
 from deployments.registry.domain import (
     compatibility,
     external_weights,
@@ -35,6 +36,7 @@ from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.selectors.clusters import ClusterInfo
 
 TRITON_SETTINGS: Final = "Triton settings"
+OTHER_MEMORY: Final = "GPU memory of other types"
 _IN_PROGRESS: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
 _UPLOAD_AGAIN = "Upload the file again as a new version, and request that one."
 
@@ -223,24 +225,40 @@ def check_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
 def check_memory(
     version: ModelVersion,
     spec: ServingSpec,
-    shares: Sequence[GpuShare],
+    shares: Sequence[GpuShare | None],
     *,
     additional: Sequence[ModelVersion] = (),
-) -> Check:
-    """Compare the memory of all models with the GPU share. Only a measurement blocks."""
-    share = cost.find_gpu_share(list(shares), spec)
-    if spec.llm is not None:
-        size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
-        need = language_models.estimate_need(spec.llm, size)
-    else:
-        tunings = zip(additional, spec.additional_models, strict=True)
-        others = [(added, tuning.instances_per_gpu) for added, tuning in tunings]
-        need = measurements.estimate_need(
-            version, instances=spec.instances_per_gpu, additional=others
-        )
+) -> list[Check]:
+    """Compare the memory of all models with the GPU share of each instance type. For the first, only a
+    measurement blocks; another one is there for more capacity, so that it must have the memory.
+    """
+    need = _estimate(version, spec, additional)
     if need is None:
         detail = "The required GPU memory is unknown."
-        return Check("GPU memory", ok=None, detail=detail, is_blocking=False)
+        return [Check("GPU memory", ok=None, detail=detail, is_blocking=False)]
+    first, *others = shares
+    checks = [_check_memory_of(need, spec, first)]
+    for name, share in zip(spec.instance_types[1:], others, strict=True):
+        check = _check_memory_of(need, spec, share)
+        detail = f"{name}: {check.detail}"
+        fix = f"Remove {name} from the other instance types." if check.ok is False else check.fix
+        blocks = check.ok is not None
+        checks.append(replace(check, name=OTHER_MEMORY, detail=detail, fix=fix, is_blocking=blocks))
+    return checks
+
+
+def _estimate(
+    version: ModelVersion, spec: ServingSpec, additional: Sequence[ModelVersion]
+) -> Need | None:
+    if spec.llm is not None:
+        size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
+        return language_models.estimate_need(spec.llm, size)
+    tunings = zip(additional, spec.additional_models, strict=True)
+    others = [(added, tuning.instances_per_gpu) for added, tuning in tunings]
+    return measurements.estimate_need(version, instances=spec.instances_per_gpu, additional=others)
+
+
+def _check_memory_of(need: Need, spec: ServingSpec, share: GpuShare | None) -> Check:
     if share is None or not share.vram_mib:
         detail = (
             f"Needs {need.range_on(spec.gpus * spec.split_nodes)} MiB; the memory of this GPU share "

@@ -76,7 +76,7 @@ class ModelView(ConditionalMixin, APIView):
         responses={200: ModelSerializer, 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        model = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
+        model = versions.get_model_with_aliases(actor=actor_of(request), team_slug=team, name=name)
         return Response(ModelSerializer(model).data)
 
     @extend_schema(

@@ -169,7 +169,7 @@ class ListedVersionSerializer(Serializer):
     def get_is_pinned(self, version: ListedVersion | ModelVersion) -> bool:
         """Whether it always resolves to the same bytes."""
         if version.source_uri:
-            return external_weights.parse(version.source_uri).is_pinned
+            return external_weights.is_pinned(version.source_uri)
         return bool(version.sha256)
 
     @extend_schema_field(DeclarationSerializer)

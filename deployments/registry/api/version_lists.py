@@ -20,6 +20,7 @@ from deployments.registry.api.version_filters import (
     filter_of,
 )
 from deployments.registry.selectors import (
+    found_versions,
     listed_versions,
     quarantined_in_use,
     version_search,
@@ -81,8 +82,15 @@ class VersionsView(GenericAPIView[Any]):
         query = read_query(VersionListSerializer, request)
         kind, _, metric = query["sort"].removeprefix("-").partition(":")
         is_descending = query["sort"].startswith("-")
-        rows = version_search.search(actor=actor_of(request), filters=filter_of(query))
+        actor, filters = actor_of(request), filter_of(query)
         pages: AgePage | MetricPage = AgePage(is_descending=is_descending)
+        by_age: Any = (
+            None if kind == "metric" else found_versions.find(actor=actor, filters=filters)
+        )
+        if by_age is not None:
+            found: Any = pages.paginate_queryset(by_age, request, view=self)
+            return pages.get_paginated_response(ListedVersionSerializer(found, many=True).data)
+        rows = version_search.search(actor=actor, filters=filters)
         if kind == "metric":
             rows = version_search.with_metric(rows, metric)
             pages = MetricPage(is_descending=is_descending)

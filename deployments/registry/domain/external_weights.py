@@ -31,6 +31,11 @@ _PATTERNS: Final = {
         re.ASCII,
     ),
 }
+# How valid references end that have a pin.
+_PINNED: Final = {
+    HUGGING_FACE: re.compile(r":[0-9a-f]{40}\Z"),
+    IMAGE: re.compile(r"@sha256:[0-9a-f]{64}\Z"),
+}
 _FORMS: Final = {
     HUGGING_FACE: "hf://organisation/model:commit",
     CLAIM: "pvc://claim/path",
@@ -96,6 +101,12 @@ def parse(text: str) -> ExternalWeights:
     if scheme == HUGGING_FACE and not _COMMIT.fullmatch(pin):
         pin = ""
     return ExternalWeights(uri=uri, scheme=scheme, name=match["name"], pin=pin)
+
+
+def is_pinned(uri: str) -> bool:
+    """Of a valid reference, as stored."""
+    pinned = _PINNED.get(uri.partition("://")[0])
+    return bool(pinned and pinned.search(uri))
 
 
 def from_spec(*, hugging_face_id: str, artifact: str) -> ExternalWeights | None:

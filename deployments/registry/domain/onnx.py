@@ -53,6 +53,7 @@ def read(path: Path, files: Mapping[str, int] | None = None) -> OnnxFacts:
     beside = dict(files or {})
     external = onnx_external_data.locate(model, beside)
     onnx_refusals.refuse_call_explosion(model)
+    onnx_refusals.refuse_zip_maps(model.graph)
     inputs, outputs = _inputs(model.graph), _outputs(model.graph)
     onnx_refusals.refuse_unusable_tensors(inputs, outputs)
     max_batch_size = detect_max_batch_size(inputs, outputs)
@@ -119,7 +120,7 @@ def _tensor(value: Any) -> Tensor:
         raise NotServable(
             f"{quoted(value.name)} is a "
             f"{value.type.WhichOneof('value') or 'value without a type'}, but Triton serves "
-            "tensors only. With skl2onnx pass options={id(model): {'zipmap': False}}."
+            "tensors only. Change the model so that each input and output is one tensor."
         )
     tensor_type = value.type.tensor_type
     dtype = _DTYPES.get(tensor_type.elem_type)

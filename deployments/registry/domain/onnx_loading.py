@@ -56,9 +56,7 @@ def load(argument: dict[str, Any]) -> dict[str, Any]:
         return {"runtime": version, "missing_kernel": plain(str(error))}
     except REFUSALS as error:
         raise NotServable(
-            f"ONNX Runtime {version} cannot load this model: {plain(str(error))} Export it "
-            "again with standard operators; run onnx.checker.check_model(path, "
-            "full_check=True) for details."
+            f"ONNX Runtime {version} cannot load this model: {plain(str(error))} {_fix(str(error))}"
         ) from error
     return {
         "runtime": version,
@@ -66,6 +64,15 @@ def load(argument: dict[str, Any]) -> dict[str, Any]:
         "inputs": [value.name for value in session.get_inputs()],
         "outputs": [value.name for value in session.get_outputs()],
     }
+
+
+def _fix(message: str) -> str:
+    if "Failed to construct locale" in message:
+        return (
+            "Its StringNormalizer names no locale, or one that images of servers lack. Name C.UTF-8; with skl2onnx: "
+            "options={'STEP__locale': 'C.UTF-8'}, where STEP is the vectorizer in the pipeline."
+        )
+    return "Export it again with standard operators; run onnx.checker.check_model(path, full_check=True) for details."
 
 
 def plain(message: str) -> str:

@@ -16,6 +16,7 @@ MAX_NAME_LENGTH: Final = 1000
 MAX_NODES: Final = 1_000_000
 MAX_CALL_DEPTH: Final = 100
 _MAX_DIM: Final = 2**31 - 1
+_LONGEST_FIX: Final = 600
 
 
 def refuse_call_explosion(model: Any) -> None:
@@ -47,6 +48,28 @@ def refuse_call_explosion(model: Any) -> None:
             f"Written out, the model's functions have more than {MAX_NODES:,} nodes. Export it "
             "with fewer levels of functions."
         )
+
+
+def refuse_zip_maps(graph: Any) -> None:
+    """Converters of classifiers end with them: a map from class to probability for each row."""
+    tensors = {node.output[0]: node.input[0] for node in graph.node if _is_zip_map(node)}
+    maps = [value.name for value in graph.output if value.name in tensors]
+    if not maps:
+        return
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [value.name for value in graph.input if value.name not in constants]
+    outputs = [tensors.get(value.name, value.name) for value in graph.output]
+    cut = f"onnx.utils.extract_model('model.onnx', 'tensors.onnx', {inputs}, {outputs})"
+    if len(cut) > _LONGEST_FIX or not cut.isprintable():
+        cut = "onnx.utils.extract_model, with the input of ZipMap in the place of its output"
+    raise NotServable(
+        f"{quoted(maps[0])} is a map for each row (ZipMap), but Triton serves tensors only. Cut it off: "
+        f"{cut}. Or convert again without it: zipmap=False of onnxmltools, options={{'zipmap': False}} of skl2onnx."
+    )
+
+
+def _is_zip_map(node: Any) -> bool:
+    return bool(node.op_type == "ZipMap" and node.input and node.output)
 
 
 def refuse_unusable_tensors(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:

@@ -56,7 +56,7 @@ class S3Store:
         """`completing_client` must not retry (multipart_completion)."""
         self.bucket = bucket
         self.client = client
-        self._browser_client = browser_client
+        self.browser_client = browser_client
         self._completing_client = completing_client
 
     def create_upload(self, key: str, *, with_part_checksums: bool) -> str:
@@ -79,7 +79,7 @@ class S3Store:
             params["ChecksumSHA256"] = sha256_base64
         with translated(key):
             return str(
-                self._browser_client.generate_presigned_url(
+                self.browser_client.generate_presigned_url(
                     "upload_part", Params=params, ExpiresIn=PRESIGNED_SECONDS
                 )
             )

@@ -52,20 +52,25 @@ _SOURCES: Final = {
     "creator": "created_by__username",
 }
 _NAMES: Final = tuple(name for name in ListedVersion.__slots__ if name != "alias_names")
-_COLUMNS: Final = tuple(_SOURCES.get(name, name) for name in _NAMES)
+COLUMNS: Final = tuple(_SOURCES.get(name, name) for name in _NAMES)
 
 
 def columns(rows: QuerySet[ModelVersion]) -> QuerySet[ModelVersion, dict[str, Any]]:
     """The columns that `read` needs and those that were added to the rows, which order pages."""
     values: QuerySet[ModelVersion, dict[str, Any]] = rows.prefetch_related(None).values(
-        *_COLUMNS, *rows.query.annotations
+        *COLUMNS, *rows.query.annotations
     )
     return values
 
 
 def read(rows: Sequence[Mapping[str, Any]]) -> list[ListedVersion]:
     """Rows of `columns`, in one more query for all aliases."""
-    listed = [ListedVersion(*(row[column] for column in _COLUMNS)) for row in rows]
+    return from_rows([tuple(row[column] for column in COLUMNS) for row in rows])
+
+
+def from_rows(rows: Sequence[Sequence[Any]]) -> list[ListedVersion]:
+    """Rows of COLUMNS, as `read`."""
+    listed = [ListedVersion(*row) for row in rows]
     aliases = Alias.objects.filter(version__in=[version.id for version in listed])
     with kept_plans():
         names = list(aliases.order_by("name").values_list("version_id", "name"))
@@ -113,7 +118,7 @@ _ALIASES: Final = CompiledQuery(
 def _page(start: int, stop: int, *, is_descending: bool) -> CompiledQuery[ModelVersion]:
     limit = {"id__lt": _POSITION} if is_descending else {"id__gt": _POSITION}
     rows = ModelVersion.objects.filter(model=_MODEL, discarded_at=None, **limit)
-    ordered = rows.order_by("-id" if is_descending else "id").values_list(*_COLUMNS)
+    ordered = rows.order_by("-id" if is_descending else "id").values_list(*COLUMNS)
     return CompiledQuery(lambda: ordered[start:stop])
 
 

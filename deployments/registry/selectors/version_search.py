@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.postgres.search import SearchQuery as TextQuery
 from django.core.cache import cache
 from django.db import connection
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Q, QuerySet
 from redis.exceptions import RedisError
 
 from deployments.models import (
@@ -34,6 +34,7 @@ from deployments.registry.domain.metadata.search_query import Condition, Referen
 from deployments.registry.selectors import versions
 from portal.accounts import policy
 from portal.accounts.policy import Actor
+from portal.core.compiled_queries import CompiledQuery, Parameter
 
 # Stems of English words; other words are kept as they are.
 TEXT_CONFIGURATION: Final = "english"
@@ -204,34 +205,82 @@ def _is(reference: Reference) -> Q:
 
 
 def _has_word() -> Callable[[str], Q]:
-    match_text = _postgres_text if connection.vendor == "postgresql" else _plain_text
-    names = {kind.key: kind.name.lower() for kind in catalogue.FORMATS}
+    match_text = text_match()
 
     def has_word(word: str) -> Q:
-        of_model = Q(name__icontains=word) | Q(task__icontains=word)
-        of_model |= Q(description__icontains=word) | Q(team__slug__icontains=word)
-        if "/" in word:
-            team, _, name = word.partition("/")
-            of_model |= Q(team__slug=team, name__startswith=name)
-        # Joined by its key in the order of pages: what many versions have is found after few of them.
         matches = match_text(word)
-        matches |= Q(model__in=Model.objects.filter(of_model).values("pk"))
-        kinds = [key for key, name in names.items() if word in name]
+        named = models_named(word)
+        if named is not None:
+            matches |= Q(model__in=named)
+        kinds = formats_named(word)
         if kinds:
             matches |= Q(format__in=kinds)
-        return matches | Q(sha256__startswith=word) if _DIGEST.fullmatch(word) else matches
+        return matches | Q(sha256__startswith=word) if is_digest(word) else matches
 
     return has_word
 
 
-def _plain_text(word: str) -> Q:
+def text_match() -> Callable[[str], Q]:
+    """What finds a word in the texts of versions themselves."""
+    return _postgres_text if connection.vendor == "postgresql" else plain_text
+
+
+def formats_named(word: str) -> list[str]:
+    return [kind.key for kind in catalogue.FORMATS if word in kind.name.lower()]
+
+
+def is_digest(word: str) -> bool:
+    return bool(_DIGEST.fullmatch(word))
+
+
+def models_named(word: str) -> Sequence[int] | QuerySet[Model, Any] | None:
+    """Models that have the word in their name, task, description or team; None if there are none.
+
+    Read before the versions: with nothing of a model among the conditions, PostgreSQL walks the documents in the
+    order of pages and joins only what matches.
+    """
+    team, _, name = word.partition("/")
+    by_path = {"team_slug": team, "start": name} if "/" in word else {}
+    query = _IN_PATH if by_path else _NAMED
+    ids = [pk for (pk,) in query.rows(word=word, **by_path)]
+    if len(ids) > _MAX_IDS:
+        return _named(word, by_path.get("team_slug"), by_path.get("start")).values("pk")
+    return ids or None
+
+
+def _named(word: Any, team: Any = None, start: Any = None) -> QuerySet[Model]:
+    named = Q(name__icontains=word) | Q(task__icontains=word)
+    named |= Q(description__icontains=word) | Q(team__slug__icontains=word)
+    if team is not None:
+        named |= Q(team__slug=team, name__startswith=start)
+    return Model.objects.filter(named).order_by()
+
+
+# Named one by one in a query; of more, their condition is.
+_MAX_IDS: Final = 500
+_WORD_VALUE: Final = Parameter("word", CharField())
+_NAMED: Final = CompiledQuery(lambda: _named(_WORD_VALUE).values_list("pk")[: _MAX_IDS + 1])
+_IN_PATH: Final = CompiledQuery(
+    lambda: _named(
+        _WORD_VALUE, Parameter("team_slug", CharField()), Parameter("start", CharField())
+    ).values_list("pk")[: _MAX_IDS + 1]
+)
+
+
+def plain_text(word: Any) -> Q:
     return Q(document__text__contains=word)
 
 
 def _postgres_text(word: str) -> Q:
-    parts = _WORD.findall(word)
-    if not parts:
-        return _plain_text(word)
-    prefixes = " & ".join(f"{part}:*" for part in parts)
+    prefixes = prefixes_of(word)
+    return text_or_vector(word, prefixes) if prefixes else plain_text(word)
+
+
+def prefixes_of(word: str) -> str:
+    """What to_tsquery takes for the parts of the word; empty if it has none."""
+    return " & ".join(f"{part}:*" for part in _WORD.findall(word))
+
+
+def text_or_vector(word: Any, prefixes: Any) -> Q:
     query = TextQuery(prefixes, config=TEXT_CONFIGURATION, search_type="raw")
-    return _plain_text(word) | Q(document__vector=query)
+    return plain_text(word) | Q(document__vector=query)

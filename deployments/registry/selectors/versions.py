@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from django.db.models import BigIntegerField, CharField, Q, QuerySet
+from django.db.models import (
+    BigIntegerField,
+    CharField,
+    Prefetch,
+    Q,
+    QuerySet,
+    prefetch_related_objects,
+)
 
 from deployments.models import Alias, Deployment, Model, ModelVersion, Revision
 from deployments.spec.domain import model_names
@@ -27,6 +34,12 @@ def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
     model = _MODEL.first(actor, team_slug=team_slug, name=name) if is_name else None
     if model is None:
         raise NotFound(f"Model {team_slug}/{name} does not exist, or you are not in its team.")
+    return model
+
+
+def get_model_with_aliases(*, actor: Actor, team_slug: str, name: str) -> Model:
+    model = get_model(actor=actor, team_slug=team_slug, name=name)
+    prefetch_related_objects([model], Prefetch("aliases", Alias.objects.select_related("version")))
     return model
 
 
@@ -111,8 +124,8 @@ def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployme
     multi-model serving.
     """
     teams = ModelVersion.objects.filter(pk__in=version_ids).values("model__team")
-    serves_several = Q(stable_revision__spec__has_key="additional_models") | Q(
-        candidate_revision__spec__has_key="additional_models"
+    serves_several = Q(stable_revision__spec__additional_models__0__isnull=False) | Q(
+        candidate_revision__spec__additional_models__0__isnull=False
     )
     rows = list(
         live_deployments().filter(
@@ -169,10 +182,10 @@ def is_used_by_a_revision(version: ModelVersion) -> bool:
 
 
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:
-    return _versions_in(policy.visible_teams(actor))
+    return versions_in(policy.visible_teams(actor))
 
 
-def _versions_in(teams: QuerySet[Team]) -> QuerySet[ModelVersion]:
+def versions_in(teams: QuerySet[Team]) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.select_related("model__team", "created_by").filter(
         model__team__in=teams, discarded_at__isnull=True
     )
@@ -189,7 +202,7 @@ _MODEL: Final = VisibleQuery(
 )
 _VERSION: Final = VisibleQuery(
     lambda teams: (
-        _versions_in(teams)
+        versions_in(teams)
         .select_related("source_import")
         .filter(pk=Parameter("version_id", BigIntegerField()))
         .order_by()
@@ -204,7 +217,7 @@ _ALIAS_NAMES: Final = CompiledQuery(
 )
 _NUMBERED: Final = VisibleQuery(
     lambda teams: (
-        _versions_in(teams)
+        versions_in(teams)
         .select_related("source_import")
         .filter(
             model__team__slug=_TEAM_SLUG,

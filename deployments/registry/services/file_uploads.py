@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from deployments.models import ArtifactFile
+from deployments.models.multipart import MultipartFile
 from deployments.registry.domain.multipart import PartPlan
 from deployments.registry.gateways import multipart_completion, object_store
 from deployments.registry.gateways.object_store import (
@@ -45,18 +45,23 @@ class PartsState:
         return [] if self.is_assembled or self.is_assembling else self.plan.missing(sizes)
 
 
-def plan_of(file: ArtifactFile) -> PartPlan:
+def _rows(file: MultipartFile) -> QuerySet[MultipartFile]:
+    """The row of the file, of whatever it is a file of."""
+    return type(file)._default_manager.filter(pk=file.pk)
+
+
+def plan_of(file: MultipartFile) -> PartPlan:
     return PartPlan(file.size_bytes, file.part_size_bytes)
 
 
-def open_upload(file: ArtifactFile, *, with_part_checksums: bool) -> None:
+def open_upload(file: MultipartFile, *, with_part_checksums: bool) -> None:
     """Open the file's multipart upload in the store, unless one is open. Of two at once, one stays."""
     if file.upload_id:
         return
     store = object_store.store()
     with translated():
         upload_id = store.create_upload(file.key, with_part_checksums=with_part_checksums)
-    rows = ArtifactFile.objects.filter(pk=file.pk, upload_id="", s3_version_id="")
+    rows = _rows(file).filter(upload_id="", s3_version_id="")
     if rows.update(upload_id=upload_id) == 0:
         with translated():
             store.abort_upload(file.key, upload_id)
@@ -65,7 +70,7 @@ def open_upload(file: ArtifactFile, *, with_part_checksums: bool) -> None:
     file.upload_id = upload_id
 
 
-def parts_state(file: ArtifactFile) -> PartsState:
+def parts_state(file: MultipartFile) -> PartsState:
     """An upload that the store has dropped is forgotten: all its parts are missing again."""
     if file.s3_version_id:
         return PartsState(plan_of(file), is_assembled=True)
@@ -83,13 +88,13 @@ def parts_state(file: ArtifactFile) -> PartsState:
         return PartsState(plan_of(file), is_assembled=record_if_stored(file))
 
 
-def is_assembling(file: ArtifactFile) -> bool:
+def is_assembling(file: MultipartFile) -> bool:
     """Whether the store may be assembling the parts now."""
     until = file.assembly_deadline_at
     return until is not None and until > clock.now()
 
 
-def assemble(file: ArtifactFile) -> None:
+def assemble(file: MultipartFile) -> None:
     """Assemble the parts into the object.
 
     Raises Conflict with the parts that are missing, and Unavailable `assembling` while the store is at
@@ -109,7 +114,7 @@ def assemble(file: ArtifactFile) -> None:
         )
 
 
-def _complete(file: ArtifactFile, state: PartsState) -> None:
+def _complete(file: MultipartFile, state: PartsState) -> None:
     """One request of one caller. Only an answer of the store ends the time in which it is not repeated."""
     if not _claim(file):
         raise _assembling(file)
@@ -132,24 +137,24 @@ def _complete(file: ArtifactFile, state: PartsState) -> None:
         raise
 
 
-def _claim(file: ArtifactFile) -> bool:
+def _claim(file: MultipartFile) -> bool:
     at = clock.now()
     until = at + multipart_completion.assemble_within(file.size_bytes)
     is_free = Q(assembly_deadline_at=None) | Q(assembly_deadline_at__lte=at)
-    rows = ArtifactFile.objects.filter(is_free, pk=file.pk, upload_id=file.upload_id)
+    rows = _rows(file).filter(is_free, upload_id=file.upload_id)
     if rows.update(assembly_deadline_at=until) == 0:
         return False
     file.assembly_deadline_at = until
     return True
 
 
-def _end_claim(file: ArtifactFile) -> None:
-    rows = ArtifactFile.objects.filter(pk=file.pk, assembly_deadline_at=file.assembly_deadline_at)
+def _end_claim(file: MultipartFile) -> None:
+    rows = _rows(file).filter(assembly_deadline_at=file.assembly_deadline_at)
     rows.update(assembly_deadline_at=None)
     file.assembly_deadline_at = None
 
 
-def _assembling(file: ArtifactFile) -> Unavailable:
+def _assembling(file: MultipartFile) -> Unavailable:
     return Unavailable(
         f"Object storage is assembling {file.path}. That can take minutes for a large file; nothing "
         "has to be sent again.",
@@ -158,7 +163,7 @@ def _assembling(file: ArtifactFile) -> Unavailable:
     )
 
 
-def record_if_stored(file: ArtifactFile) -> bool:
+def record_if_stored(file: MultipartFile) -> bool:
     """Record an assembled upload from the store, even if the request that completed it died.
 
     Without an object, the upload is gone: forget it, so that the file can be sent again.
@@ -169,7 +174,7 @@ def record_if_stored(file: ArtifactFile) -> bool:
     return False
 
 
-def _record(file: ArtifactFile) -> bool:
+def _record(file: MultipartFile) -> bool:
     try:
         with translated():
             stored = object_store.store().head(file.key)
@@ -184,16 +189,16 @@ def _record(file: ArtifactFile) -> bool:
     return True
 
 
-def _write(file: ArtifactFile, *, s3_version_id: str) -> None:
+def _write(file: MultipartFile, *, s3_version_id: str) -> None:
     """Of two that assemble at once, the first decides which object it is."""
     fields = {"upload_id": "", "s3_version_id": s3_version_id, "assembly_deadline_at": None}
-    if ArtifactFile.objects.filter(pk=file.pk, s3_version_id="").update(**fields) == 0:
+    if _rows(file).filter(s3_version_id="").update(**fields) == 0:
         file.refresh_from_db()
         return
     file.upload_id, file.s3_version_id, file.assembly_deadline_at = "", s3_version_id, None
 
 
-def _require_complete(file: ArtifactFile, state: PartsState) -> None:
+def _require_complete(file: MultipartFile, state: PartsState) -> None:
     missing = state.missing
     if missing:
         first = ", ".join(str(number) for number in missing[:_MAX_LISTED])

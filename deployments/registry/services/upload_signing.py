@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deployments.models import ArtifactFile, ModelVersion
+from deployments.models.multipart import MultipartFile
 from deployments.registry.gateways import object_store
 from deployments.registry.services import file_uploads, upload_validation, uploads
 from deployments.registry.services.store_errors import translated
@@ -42,18 +42,24 @@ def sign_parts(*, actor: User, version_id: int, files: Sequence[PartsToSign]) ->
         zip(uploads.files_named(version, [item.path for item in files]), files, strict=True)
     )
     for file, item in chosen:
-        _require_signable(version, file, item)
+        require_signable(file, item, has_part_checksums=version.has_part_checksums)
     uploads.extend(version)
     urls = []
     for file, item in chosen:
-        file_uploads.open_upload(file, with_part_checksums=version.has_part_checksums)
-        urls += [_sign(version, file, number, item.checksums) for number in item.numbers]
+        urls += sign(file, item, has_part_checksums=version.has_part_checksums)
     return urls
 
 
-def _require_signable(version: ModelVersion, file: ArtifactFile, item: PartsToSign) -> None:
+def sign(file: MultipartFile, item: PartsToSign, *, has_part_checksums: bool) -> list[PartUrl]:
+    """Of a file that `require_signable` takes; opens its upload in the store."""
+    file_uploads.open_upload(file, with_part_checksums=has_part_checksums)
+    checksums = item.checksums if has_part_checksums else {}
+    return [_sign(file, number, checksums.get(number, "")) for number in item.numbers]
+
+
+def require_signable(file: MultipartFile, item: PartsToSign, *, has_part_checksums: bool) -> None:
     upload_validation.check_numbers(item.numbers, file_uploads.plan_of(file))
-    if version.has_part_checksums and set(item.numbers) - set(item.checksums):
+    if has_part_checksums and set(item.numbers) - set(item.checksums):
         raise Invalid(
             "This upload was opened with part_checksums: send `checksums` for all part numbers.",
             fields={"checksums": "base64 SHA-256 of each part"},
@@ -62,10 +68,7 @@ def _require_signable(version: ModelVersion, file: ArtifactFile, item: PartsToSi
         raise Conflict(f"{file.path} is complete; no part of it can be sent.", code="wrong_state")
 
 
-def _sign(
-    version: ModelVersion, file: ArtifactFile, number: int, checksums: Mapping[int, str]
-) -> PartUrl:
-    checksum = checksums.get(number, "") if version.has_part_checksums else ""
+def _sign(file: MultipartFile, number: int, checksum: str) -> PartUrl:
     size_bytes = file_uploads.plan_of(file).bytes_of(number)
     with translated():
         url = object_store.store().presign_part(

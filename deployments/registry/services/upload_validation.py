@@ -125,7 +125,10 @@ def _file_problems(file: DraftFile) -> dict[str, str]:
             f"{file.path[:80]} is larger than the limit of {limit // 2**30:,} GiB for a file."
         )
     elif file.path.endswith(".onnx") and file.size_bytes > onnx.MAX_BYTES:
-        problems["size_bytes"] = "An ONNX file cannot be larger than 2 GiB; quantise the model."
+        problems["size_bytes"] = (
+            "An ONNX file cannot be larger than 2 GiB. Save its weights as external data: "
+            "onnx.save_model(model, 'model.onnx', save_as_external_data=True), and upload the folder."
+        )
     if file.sha256 and not model_names.is_sha256(file.sha256):
         problems["sha256"] = "Enter the SHA-256 as 64 lowercase hexadecimal digits."
     return problems

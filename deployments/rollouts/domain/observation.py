@@ -186,6 +186,8 @@ class RolloutObservation:
     # Soak, requests and guards allow a promotion without a person, as far as it is known now.
     is_auto_promotable: bool = False
     mirror: int | None = 0
+    # The candidate, or its baseline, is not ready because pods wait in a queue.
+    is_queued: bool = False
 
     def shows(self, split: TrafficSplit) -> bool:
         return self.is_current and (self.weight, self.mirror) == (split.weight, split.mirror)

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from deployments.guards.domain import histogram_state, prometheus_state, promql, reference
+from deployments.guards.domain.betting import blocks
 from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.histogram_state import Reading
@@ -32,7 +33,6 @@ from portal.core import clock, leases
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
 
-EVERY_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 3.0
 # Some forty queries of five seconds at most, eight at a time, until the sources are known.
 _LEASE_SECONDS: Final = 60.0
@@ -88,7 +88,11 @@ def advance(*, reading_id: int) -> None:
         before = prometheus_state.with_lengths(before, lengths)
     state = _read(snapshot, before, started_at)
     _store(row, lease, step_key, state)
-    leases.release(PrometheusReading, lease, next_check_at=at + timedelta(seconds=EVERY_SECONDS))
+    leases.release(
+        PrometheusReading,
+        lease,
+        next_check_at=at + timedelta(seconds=blocks.READING_SECONDS),
+    )
 
 
 def target_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> QueryTarget:

@@ -29,6 +29,7 @@ from deployments.rollouts.services import (
     evidence,
     growth,
     promote,
+    queueing,
     transitions,
 )
 from deployments.serving.domain.observed_revision import ObservedRevision
@@ -85,8 +86,8 @@ def advance(*, rollout_id: int) -> None:
 
 def _decide(snapshot: RolloutSnapshot) -> Decision:
     """Decide by the current evidence, which is stored before the effect."""
-    progress, at = snapshot.progress, clock.now()
-    observed = observation_of(snapshot.rollout)
+    at, observed = clock.now(), observation_of(snapshot.rollout)
+    progress = queueing.prolonged(snapshot, observed, at)
     if progress.phase not in JUDGED_PHASES or progress.step_started_at is None:
         return decide.decide(progress, observed, at)
     analysed = analysis.analyse(snapshot)
@@ -117,6 +118,7 @@ def observation_of(rollout: Rollout) -> RolloutObservation:
         is_stable_ready=stable.is_ready,
         candidate_unready_since=candidate.since,
         candidate_message=candidate.message,
+        is_queued=candidate.is_queued or (of_baseline is not None and of_baseline.is_queued),
         **_checks(rollout, is_ready=candidate.is_ready is True),
     )
 

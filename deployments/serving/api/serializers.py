@@ -48,7 +48,10 @@ class ObservedSerializer(Serializer):
         source="observed_mirror", allow_null=True, help_text="null: unknown or no candidate"
     )
     revisions = serializers.DictField(
-        source="observed", help_text="by revision: stage, ready, reason, message, weight, since"
+        source="observed",
+        help_text="by revision: stage, ready, reason, message, weight, since, and queue, of one that names a "
+        "queue of Kueue: queue, state (pending, admitted, evicted, ignored), waiting (pods), position (of the first one "
+        "in the LocalQueue; null: not known), why, eviction",
     )
 
 

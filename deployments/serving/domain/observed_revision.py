@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from deployments.serving.domain.queue_state import QUEUED, QueueState
+
 MISSING: Final = "missing"
 
 
@@ -24,6 +26,8 @@ class ObservedRevision:
     # Percent of requests that the gateway sends to it.
     weight: int | None = None
     since: datetime | None = None
+    # Of a revision that names a queue.
+    queue: QueueState | None = None
 
     @classmethod
     def of(cls, column: Mapping[str, Any], number: int) -> ObservedRevision:
@@ -39,7 +43,13 @@ class ObservedRevision:
             is_ready=data["ready"],
             weight=data["weight"],
             since=datetime.fromisoformat(data["since"]),
+            queue=QueueState.from_json(data.get("queue")),
         )
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it is not ready because pods wait in a queue."""
+        return self.reason == QUEUED
 
     @property
     def exists(self) -> bool:
@@ -55,6 +65,7 @@ class ObservedRevision:
             "ready": self.is_ready,
             "weight": self.weight,
             "since": self.since.isoformat() if self.since else None,
+            "queue": self.queue.to_json() if self.queue else None,
         }
 
 

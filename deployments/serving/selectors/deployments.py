@@ -11,6 +11,7 @@ from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
 from deployments.plans.domain import baseline
 from deployments.plans.selectors import plans
 from deployments.serving.domain.observed_revision import ObservedRevision
+from deployments.serving.domain.queue_state import QueueState
 from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
@@ -126,6 +127,27 @@ def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
         status_of(deployment, revision, role, weight)
         for revision, role, weight in weighted
         if revision is not None
+    ]
+
+
+def queues_to_mention(deployment: Deployment) -> list[tuple[str, QueueState]]:
+    """The workloads whose pods wait in a queue, or whose queue has no effect."""
+    if deployment.is_stopped or deployment.is_retired:
+        return []
+    revisions = (
+        deployment.stable_revision,
+        deployment.candidate_revision,
+        deployment.baseline_revision,
+    )
+    named = [
+        (revision.workload_name, ObservedRevision.of(deployment.observed, revision.number).queue)
+        for revision in revisions
+        if revision is not None
+    ]
+    return [
+        (name, queue)
+        for name, queue in named
+        if queue is not None and (queue.is_waiting or queue.is_ignored)
     ]
 
 

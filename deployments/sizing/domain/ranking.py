@@ -117,6 +117,8 @@ class Choice:
     refusals: tuple[Refusal, ...] = ()
     is_recommended: bool = False
     explanation: str = ""
+    # Other ranked instance types with as many units of the same GPU resource, in the order of the ranking.
+    also_on: tuple[str, ...] = ()
 
     @property
     def is_rejected(self) -> bool:
@@ -149,7 +151,7 @@ def advise(
     return Advice(
         need=need,
         demand=demand,
-        ranked=tuple(_explain(choice, fitting[0]) for choice in fitting),
+        ranked=tuple(_with_others(_explain(choice, fitting[0]), fitting) for choice in fitting),
         rejected=tuple(sorted(rejected, key=_rejection_rank)),
     )
 
@@ -269,6 +271,17 @@ def _note_isolation(choice: Choice, message: str) -> str:
         if is_shared
         else message
     )
+
+
+def _with_others(choice: Choice, fitting: Sequence[Choice]) -> Choice:
+    offer = choice.offer
+    alike = [
+        other.offer.instance_type
+        for other in fitting
+        if (other.offer.gpu_resource, other.offer.gpus) == (offer.gpu_resource, offer.gpus)
+        and other.offer.instance_type != offer.instance_type
+    ]
+    return replace(choice, also_on=tuple(dict.fromkeys(alike)))
 
 
 def _is_waiting(choice: Choice) -> bool:

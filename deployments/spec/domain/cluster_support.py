@@ -28,7 +28,7 @@ _CERTAIN: Final = frozenset({"caller-keys", "model-routing"})
 # What the requester does instead, where it is a decision of its own.
 _FIXES: Final[Mapping[str, str]] = {
     "caller-keys": "State {path} open if everyone who reaches the gateway may call it, or ask a "
-    "platform admin for Envoy Gateway 1.5 or newer.",
+    "platform admin for Envoy Gateway 1.5 or newer, or Istio 1.22 or newer.",
     "model-routing": "Turn {path} off. The deployment's own address serves all the same.",
 }
 _FIX: Final = "Change {path} or ask a platform admin to install it."
@@ -62,6 +62,8 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
         for (path, value), option in _NEEDS.items()
         if definitions.value_at(spec, path) == value
     ]
+    if spec.placement.queue:
+        needed.append(("placement.queue", "kueue"))
     if spec.nodes > 1:
         needed.append(("llm.nodes", MULTI_NODE if spec.split_nodes > 1 else LEADER_WORKER_SET))
     if spec.scaling.kind == HPA and spec.scaling.metric == "queue":

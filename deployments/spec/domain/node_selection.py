@@ -1,5 +1,5 @@
-"""Which nodes take pods, as text: labels that a node must have ("name=value, name=value"), and taints that pods
-tolerate, as kubectl writes taints ("key=value:Effect, key:Effect").
+"""Which nodes take pods, as text: labels that a node must have ("name=value, name=value"), taints that pods
+tolerate, as kubectl writes taints ("key=value:Effect, key:Effect"), and instance types ("name, name").
 """
 
 from __future__ import annotations
@@ -7,7 +7,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+INSTANCE_TYPE: Final = r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?"
 _MOST_ENTRIES: Final = 10
+MOST_OTHER_TYPES: Final = 5
 _LABEL: Final = re.compile(
     r"(?P<name>([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
     r"=(?P<value>[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
@@ -15,7 +18,7 @@ _LABEL: Final = re.compile(
 # Other settings choose them.
 CHOSEN_ELSEWHERE: Final = frozenset(
     {
-        "node.kubernetes.io/instance-type",
+        INSTANCE_TYPE_LABEL,
         "karpenter.sh/capacity-type",
         "eks.amazonaws.com/capacityType",
     }
@@ -44,6 +47,21 @@ def read_labels(text: str) -> dict[str, str]:
 def normalized_labels(text: str) -> str:
     """The same labels always as the same text."""
     return ", ".join(f"{name}={value}" for name, value in read_labels(text).items())
+
+
+def split_types(text: str) -> tuple[str, ...]:
+    """Instance types in their order. Raises ValueError for what is none, and for one that comes twice."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if len(names) > MOST_OTHER_TYPES or len(set(names)) < len(names):
+        raise ValueError("too many instance types, or one twice")
+    if any(not re.fullmatch(INSTANCE_TYPE, name) for name in names):
+        raise ValueError("not instance types")
+    return names
+
+
+def normalized_types(text: str) -> str:
+    """The same instance types always as the same text."""
+    return ", ".join(split_types(text))
 
 
 def split_taints(text: str) -> tuple[str, ...]:

@@ -10,7 +10,13 @@ from deployments.spec.domain import field_rules
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import ENGINES, LLM_SERVICE, OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
-from deployments.spec.domain.node_selection import normalized_labels, normalized_taints
+from deployments.spec.domain.node_selection import (
+    INSTANCE_TYPE,
+    MOST_OTHER_TYPES,
+    normalized_labels,
+    normalized_taints,
+    normalized_types,
+)
 from portal.core.definitions import Definition, setting
 
 # Of the others a preset of KServe names the image.
@@ -20,6 +26,16 @@ OPEN: Final[Access] = "open"
 KEYS: Final[Access] = "keys"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
+InstanceType = Annotated[
+    str,
+    setting(
+        "Instance type",
+        "Of the nodes that run it.",
+        pattern=INSTANCE_TYPE,
+        max_length=40,
+        fix="Enter an instance type of the cluster, for example g5.xlarge.",
+    ),
+]
 Cpu = Annotated[
     str,
     AfterValidator(field_rules.check_cpu),
@@ -67,6 +83,17 @@ class Placement(Definition):
             choices={"spot": "spot (can be reclaimed)", "any": "either"},
         ),
     ] = "on-demand"
+    other_instance_types: Annotated[
+        str,
+        AfterValidator(normalized_types),
+        setting(
+            "Other instance types",
+            "Also take the pods, in this order after the chosen one, for example g6.xlarge, g5.2xlarge. "
+            "Budget and approvals count the dearest. Comma-separated.",
+            max_length=250,
+            fix=f"Write them as names of instance types, each once, up to {MOST_OTHER_TYPES}.",
+        ),
+    ] = ""
     priority_class: Annotated[
         str,
         setting(
@@ -98,6 +125,17 @@ class Placement(Definition):
             max_length=1000,
             fix="Write them as key=value:NoSchedule or key:NoSchedule, up to 10.",
         ),
+    ] = ""
+    queue: Annotated[
+        str,
+        setting(
+            "Queue",
+            "A LocalQueue of Kueue in the team's namespace: pods start once its quota admits them. Empty: none.",
+            pattern=_OBJECT_NAME,
+            max_length=63,
+            fix="Enter a LocalQueue of the team's namespace, or leave it empty.",
+        ),
+        needs({True: "kueue"}),  # any name
     ] = ""
     spread_zones: Annotated[
         bool, setting("Spread over zones", "Best effort. Never blocks scheduling.")

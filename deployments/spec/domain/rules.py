@@ -37,6 +37,8 @@ _WHOLE_GPU: Final = "nvidia.com/gpu"
 def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _engine(spec)
     yield from _replicas_and_gpus(spec)
+    yield from _instance_types(spec)
+    yield from _queue(spec)
     yield from scaling_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
@@ -65,6 +67,34 @@ def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:
         "gpus",
         spec.gpu_resource == _WHOLE_GPU or spec.gpus == 1,
         f"Use 1 {spec.gpu_resource} per replica.",
+    )
+
+
+def _instance_types(spec: ServingSpec) -> Iterator[Rule]:
+    yield (
+        "placement.other_instance_types",
+        spec.instance_type not in spec.instance_types[1:],
+        f"{spec.instance_type} is the instance type already. Remove it here.",
+    )
+    yield (
+        "placement.other_instance_types",
+        spec.nodes == 1 or len(spec.instance_types) == 1,
+        "The pods of one replica over several nodes run on one instance type. Leave it empty.",
+    )
+
+
+def _queue(spec: ServingSpec) -> Iterator[Rule]:
+    is_queued = bool(spec.placement.queue)
+    yield (
+        "placement.queue",
+        not is_queued or spec.scaling.kind != KNATIVE,
+        "Knative gives up on a revision that waits. Use another autoscaler, or leave it empty.",
+    )
+    yield (
+        "placement.queue",
+        not is_queued or spec.split_nodes == 1,
+        "Kueue admits the pods of KServe's server over several nodes one by one, so that some may hold GPUs "
+        f"and never serve. Use {LLM_SERVICE}, or leave it empty.",
     )
 
 

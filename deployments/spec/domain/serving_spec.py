@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
-from deployments.spec.domain import rules
+from deployments.spec.domain import node_selection, rules
 from deployments.spec.domain.applicability import used_by
 from deployments.spec.domain.engines import (
     ENGINES,
@@ -46,6 +46,7 @@ from deployments.spec.domain.pod_settings import (
     OPEN,
     Cpu,
     EnvironmentVariables,
+    InstanceType,
     Memory,
     Network,
     Placement,
@@ -119,16 +120,7 @@ class ServingSpec(Definition):
             },
         ),
     ]
-    instance_type: Annotated[
-        str,
-        setting(
-            "Instance type",
-            "Of the nodes that run it.",
-            pattern=r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?",
-            max_length=40,
-            fix="Enter an instance type of the cluster, for example g5.xlarge.",
-        ),
-    ]
+    instance_type: InstanceType
     gpu_resource: Annotated[
         str,
         setting(
@@ -264,6 +256,14 @@ class ServingSpec(Definition):
                 object.__setattr__(self, "llm", Llm(tensor_parallel=self.gpus))
         definitions.check(rules.rules_of(self))
         return self
+
+    @property
+    def instance_types(self) -> tuple[str, ...]:
+        """Those that take its pods, the preferred one first."""
+        return (
+            self.instance_type,
+            *node_selection.split_types(self.placement.other_instance_types),
+        )
 
     @property
     def floor_replicas(self) -> int:

@@ -5,8 +5,9 @@ other teams' deployments is counted, not named.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Count, Min, QuerySet
 
 from fleet.actions.domain.evidence import AffectedDeployment, Evidence, HeldBudget
 from fleet.actions.domain.states import OPEN, WAITING, ActionState
@@ -14,7 +15,9 @@ from fleet.models import FleetAction
 from portal.accounts import fleet_policy, policy
 from portal.accounts.models import User
 from portal.accounts.policy import Actor
+from portal.core import leases
 from portal.core.errors import Forbidden, NotFound
+from portal.core.leases import Backlog
 
 
 def list_all() -> QuerySet[FleetAction]:
@@ -81,6 +84,24 @@ def list_waiting_for(user: User) -> QuerySet[FleetAction]:
 
 def count_waiting_for(user: User) -> int:
     return list_waiting_for(user).count() if user.is_platform_admin else 0
+
+
+def backlog() -> Backlog:
+    """Those that a worker has to take."""
+    return leases.backlog(FleetAction.objects.all())
+
+
+def count_open() -> dict[str, int]:
+    """By state, also those of which there is none."""
+    rows = FleetAction.objects.filter(state__in=OPEN).order_by().values_list("state")
+    counts = dict(rows.annotate(Count("pk")))
+    return {str(state): counts.get(state, 0) for state in OPEN}
+
+
+def oldest_waiting_since() -> datetime | None:
+    rows = FleetAction.objects.filter(state=ActionState.SUBMITTED)
+    at: datetime | None = rows.aggregate(at=Min("created_at"))["at"]
+    return at
 
 
 def why_not_decide(actor: Actor, action: FleetAction) -> str:

@@ -68,9 +68,14 @@ def _spent_by_team(slugs: Collection[str], start: datetime, end: datetime) -> di
 def _month(
     team: Team, spent: Decimal, allocated: current.AllocatedGpus | None, at: datetime
 ) -> MonthSoFar:
-    rate = allocated.usd_per_hour_amount if allocated else Decimal(0)
+    now = allocated or current.AllocatedGpus(Decimal(0), Decimal(0))
     return MonthSoFar(
         spent_amount=spent.quantize(_CENT),
-        forecast_amount=month_end_amount(spent_amount=spent, usd_per_hour_amount=rate, at=at),
+        forecast_amount=month_end_amount(
+            spent_amount=spent,
+            usd_per_hour_amount=now.usd_per_hour_amount,
+            at=at,
+            ending=now.ending,
+        ),
         budget_amount=team.monthly_budget_amount,
     )

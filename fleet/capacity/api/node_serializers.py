@@ -23,6 +23,15 @@ class TaintSerializer(Serializer):
     effect = serializers.CharField()
 
 
+class GpuErrorSerializer(Serializer):
+    gpu = serializers.CharField(help_text="index on the node")
+    uuid = serializers.CharField()
+    xid = serializers.IntegerField()
+    meaning = serializers.CharField(help_text="empty: look it up in NVIDIA's catalogue")
+    is_of_program = serializers.BooleanField(help_text="a program's own fault, not the GPU's")
+    since = serializers.DateTimeField(help_text="when it was first read")
+
+
 class NodeDetailsSerializer(Serializer):
     id = serializers.IntegerField(source="node.pk")
     cluster_id = serializers.IntegerField(source="node.cluster_id")
@@ -52,6 +61,10 @@ class NodeDetailsSerializer(Serializer):
     conditions = ConditionSerializer(many=True)
     taints = TaintSerializer(many=True)
     notices = NoticeSerializer(many=True)
+    gpu_errors = GpuErrorSerializer(many=True, help_text="the last XID of each GPU that had one")
+    gpu_errors_read_at = serializers.DateTimeField(
+        source="node.xids_read_at", allow_null=True, help_text="null: dcgm-exporter was never read"
+    )
     gpus = GpuSerializer(many=True, source="tiles")
     first_seen_at = serializers.DateTimeField(source="node.first_seen_at")
     last_seen_at = serializers.DateTimeField(source="node.last_seen_at")

@@ -12,7 +12,7 @@ from fleet.kube.domain.label_selectors import LabelSelector
 
 @dataclass(frozen=True, slots=True)
 class NodePod:
-    """A pod on the node. `instance_type` is what it asks for; None: not known, for pods of others."""
+    """A pod on the node. `instance_types` are those that it may run on; None: not known, for pods of others."""
 
     namespace: str
     name: str
@@ -21,7 +21,7 @@ class NodePod:
     labels: tuple[tuple[str, str], ...]
     gpu_resource: str
     size: Amounts
-    instance_type: str | None
+    instance_types: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +147,12 @@ def _place(pods: Sequence[NodePod], nodes: Sequence[OtherNode]) -> list[MovedPod
 
 
 def _place_one(pod: NodePod, free: dict[tuple[str, str], OtherNode]) -> MovedPod:
-    if pod.instance_type is None:
+    if pod.instance_types is None:
         return MovedPod(pod, Fit.UNKNOWN)
     fitting = [
         node
         for node in free.values()
-        if node.instance_type == pod.instance_type
+        if node.instance_type in pod.instance_types
         and node.gpu_resource == pod.gpu_resource
         and node.room.replicas(pod.size) > 0
     ]

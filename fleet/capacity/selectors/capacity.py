@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -31,17 +31,32 @@ class ClusterCapacity:
 
 def read(*, cluster_id: int) -> ClusterCapacity:
     spaces = node_spaces.list_spaces(cluster_id)
-    return ClusterCapacity(spaces, _shares_of(cluster_id, spaces))
+    return ClusterCapacity(spaces, _shares_of(cluster_id, spaces, _kinds_of(spaces)))
 
 
-def list_shares(*, cluster_id: int) -> list[GpuShare]:
+def list_shares(*, cluster_id: int, instance_types: Collection[str] = ()) -> list[GpuShare]:
     """Shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the
     same instance types with a known price. Cheapest first; shares of unknown price last.
+
+    `instance_types`: those of these types only, without reading the nodes of others.
     """
-    return _shares_of(cluster_id, node_spaces.list_spaces(cluster_id))
+    if not instance_types:
+        spaces = node_spaces.list_spaces(cluster_id, with_state=False)
+        return _shares_of(cluster_id, spaces, _kinds_of(spaces))
+    # What could be started depends on all types that exist.
+    existing = node_spaces.kinds_of(cluster_id)
+    spaces = node_spaces.list_spaces(cluster_id, with_state=False, instance_types=instance_types)
+    found = _shares_of(cluster_id, spaces, existing)
+    return [share for share in found if share.instance_type in instance_types]
 
 
-def _shares_of(cluster_id: int, spaces: Sequence[NodeSpace]) -> list[GpuShare]:
+def _kinds_of(spaces: Sequence[NodeSpace]) -> set[tuple[str, str]]:
+    return {(space.node.instance_type, space.node.capacity_type) for space in spaces}
+
+
+def _shares_of(
+    cluster_id: int, spaces: Sequence[NodeSpace], existing: Collection[tuple[str, str]]
+) -> list[GpuShare]:
     by_kind: dict[tuple[str, str], list[NodeSpace]] = defaultdict(list)
     for space in spaces:
         by_kind[space.node.instance_type, space.node.capacity_type].append(space)
@@ -53,7 +68,7 @@ def _shares_of(cluster_id: int, spaces: Sequence[NodeSpace]) -> list[GpuShare]:
         for resource in sorted({name for space in spaces for name in space.free})
         for units in _sizes(resource, spaces)
     ]
-    gpu_shares += startable.list_startable(cluster_id=cluster_id, existing=by_kind.keys(), on=today)
+    gpu_shares += startable.list_startable(cluster_id=cluster_id, existing=existing, on=today)
     gpu_shares += _other_capacity_types(gpu_shares, list(by_kind.values()), book, today)
     return sorted(gpu_shares, key=_price_order)
 

@@ -11,6 +11,7 @@ from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types
 from fleet.gpus.domain.shares import WHOLE
 from fleet.gpus.selectors import prices
+from fleet.gpus.selectors.prices import Price
 from fleet.kube.domain import quantities
 
 
@@ -28,9 +29,9 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSize:
-    """What one replica requests. Empty `cpu` and `memory` request none."""
+    """What one replica requests. Empty `cpu` and `memory` request none; any of the instance types takes it."""
 
-    instance_type: str
+    instance_types: tuple[str, ...]
     gpu_resource: str
     gpus: int
     cpu: str = ""
@@ -38,6 +39,11 @@ class ReplicaSize:
     capacity_type: str = capacity_types.ANY
     # Names and values that a node must have.
     labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def types(self) -> str:
+        """ "g5.xlarge or g6.xlarge"."""
+        return " or ".join(self.instance_types)
 
     @property
     def amounts(self) -> Amounts:
@@ -48,10 +54,9 @@ class ReplicaSize:
 
 def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -> Fit:
     """Whether the replicas fit on the GPUs, CPU and memory that are free now on nodes of the requested
-    capacity type. `spaces` are those of the whole cluster.
+    capacity type, and of any of the instance types together. `spaces` are those of the whole cluster.
     """
-    name = size.instance_type
-    alike = [space for space in spaces if space.node.instance_type == name]
+    alike = [space for space in spaces if space.node.instance_type in size.instance_types]
     if not alike:
         return _without_nodes(size)
     suiting = [s for s in alike if capacity_types.suits(s.node.capacity_type, size.capacity_type)]
@@ -62,7 +67,7 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
         return _without_labels(size, suiting)
     offering = [space for space in labeled if size.gpu_resource in space.node.allocatable]
     if not offering:
-        reason = f"No {name} node offers {size.gpu_resource}."
+        reason = f"No {size.types} node offers {size.gpu_resource}."
         return Fit(ok=False, reason=reason, short_of=(GPU,))
     rooms = [space.room(size.gpu_resource) for space in offering]
     too_large = node_space.too_large(rooms, size.amounts)
@@ -73,31 +78,35 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
 
 def _without_nodes(size: ReplicaSize) -> Fit:
     """Without nodes, the hardware of the type comes from the price list."""
-    facts = prices.facts_of(size.instance_type)
-    if facts is not None and size.gpu_resource == WHOLE:
-        whole = Amounts(
-            facts.gpu_count,
-            quantities.millicores(facts.allocatable_cpu),
-            quantities.whole_bytes(facts.allocatable_memory),
-        )
-        rooms = [NodeRoom(whole=whole, free=whole)]
+    known = [prices.facts_of(name) for name in size.instance_types]
+    if all(known) and size.gpu_resource == WHOLE:
+        rooms = [_empty_node(facts) for facts in known if facts]
         too_large = node_space.too_large(rooms, size.amounts)
         if too_large:
             return _impossible(size, rooms, too_large)
-    return Fit(ok=False, reason=f"There is no {size.instance_type} node in the cluster now.")
+    return Fit(ok=False, reason=f"There is no {size.types} node in the cluster now.")
+
+
+def _empty_node(facts: Price) -> NodeRoom:
+    whole = Amounts(
+        facts.gpu_count,
+        quantities.millicores(facts.allocatable_cpu),
+        quantities.whole_bytes(facts.allocatable_memory),
+    )
+    return NodeRoom(whole=whole, free=whole)
 
 
 def _wrong_capacity_type(size: ReplicaSize, alike: Sequence[NodeSpace]) -> Fit:
     kinds = " and ".join(sorted({space.node.capacity_type for space in alike}))
     nodes = "its 1 node is" if len(alike) == 1 else f"its {len(alike)} nodes are"
-    reason = f"There is no {size.capacity_type} {size.instance_type} node in the cluster now"
+    reason = f"There is no {size.capacity_type} {size.types} node in the cluster now"
     return Fit(ok=False, reason=f"{reason}: {nodes} {kinds}.", short_of=(CAPACITY_TYPE,))
 
 
 def _without_labels(size: ReplicaSize, suiting: Sequence[NodeSpace]) -> Fit:
     named = ", ".join(f"{name}={value}" for name, value in size.labels)
     nodes = "Its 1 node does" if len(suiting) == 1 else f"Its {len(suiting)} nodes do"
-    reason = f"There is no {size.instance_type} node with {named} in the cluster now. {nodes} not have it."
+    reason = f"There is no {size.types} node with {named} in the cluster now. {nodes} not have it."
     return Fit(ok=False, reason=reason, short_of=(NODE_LABELS,))
 
 
@@ -108,7 +117,7 @@ def _impossible(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[st
         available = node_space.describe(name, largest, size.gpu_resource)
         requested = node_space.describe(name, size.amounts.each()[name], size.gpu_resource)
         parts.append(f"{available}, and a replica requests {requested}")
-    reason = f"A {size.instance_type} node has {'; '.join(parts)}."
+    reason = f"A {size.types} node has {'; '.join(parts)}."
     return Fit(ok=False, reason=reason, short_of=tuple(names), is_possible=False)
 
 

@@ -15,6 +15,7 @@ from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
 from fleet.models import Node
 from fleet.observation.domain import node_health
+from fleet.observation.domain.gpu_errors import GpuError
 from fleet.observation.domain.node_health import Condition, Taint
 from fleet.observation.domain.node_notices import Notice
 from portal.accounts.policy import Actor
@@ -48,6 +49,7 @@ class NodeDetails:
     taints: tuple[Taint, ...]
     tiles: tuple[GpuTile, ...]
     notices: tuple[Notice, ...]
+    gpu_errors: tuple[GpuError, ...]
 
     @property
     def problems(self) -> tuple[Condition, ...]:
@@ -87,6 +89,7 @@ def details(*, actor: Actor, node_id: int) -> NodeDetails:
         taints=node_health.read_taints(node.taints),
         tiles=() if node.gone_at else views[0].tiles,
         notices=notices.of_node(node),
+        gpu_errors=() if node.gone_at else notices.errors_of(node),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from django.db.models import QuerySet, Sum
@@ -36,9 +36,26 @@ class NodeSpace:
         )
 
 
-def list_spaces(cluster_id: int) -> list[NodeSpace]:
-    """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU."""
-    nodes = Node.objects.filter(cluster_id=cluster_id, gone_at=None, gpu_count__gt=0)
+def kinds_of(cluster_id: int) -> set[tuple[str, str]]:
+    """The instance and capacity types of GPU nodes that exist."""
+    rows = _gpu_nodes(cluster_id).order_by()
+    return set(rows.values_list("instance_type", "capacity_type").distinct())
+
+
+def list_spaces(
+    cluster_id: int,
+    *,
+    with_state: bool = True,
+    instance_types: Collection[str] | None = None,
+) -> list[NodeSpace]:
+    """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU. `with_state`: with
+    conditions and taints of the nodes. `instance_types` None: of all.
+    """
+    nodes = _gpu_nodes(cluster_id)
+    if instance_types is not None:
+        nodes = nodes.filter(instance_type__in=instance_types)
+    if not with_state:
+        nodes = nodes.defer("conditions", "taints", "resource_version", "first_seen_at")
     # Read once: joined, its capabilities would come with each node.
     cluster = Cluster.objects.filter(pk=cluster_id).order_by().first()
     taken = (
@@ -52,6 +69,10 @@ def list_spaces(cluster_id: int) -> list[NodeSpace]:
     for node_id, resource, units, cpu, memory in taken:
         used[node_id][resource] = Amounts(units, cpu, memory)
     return [_space(node, used.get(node.pk, {})) for node in _in(cluster, nodes)]
+
+
+def _gpu_nodes(cluster_id: int) -> QuerySet[Node]:
+    return Node.objects.filter(cluster_id=cluster_id, gone_at=None, gpu_count__gt=0)
 
 
 def _in(cluster: Cluster | None, nodes: QuerySet[Node]) -> Iterator[Node]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from django.db.models import Count, Q
 from django.db.models.fields.json import KeyTextTransform
 
 from fleet.models import Node, Pod
-from fleet.observation.domain import node_health, node_notices
+from fleet.observation.domain import gpu_errors, node_health, node_notices
+from fleet.observation.domain.gpu_errors import GpuError
 from fleet.observation.domain.node_notices import Notice
+from portal.core import clock
+
+# Readings come each minute.
+_KNOWN_FOR: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,17 @@ def of_node(node: Node) -> tuple[Notice, ...]:
     if node.gone_at is not None:
         return ()
     return node_notices.notices_of(
-        node_health.read_taints(node.taints), node_health.read_conditions(node.conditions)
+        node_health.read_taints(node.taints),
+        node_health.read_conditions(node.conditions),
+        errors_of(node),
     )
+
+
+def errors_of(node: Node) -> tuple[GpuError, ...]:
+    """The last XID of each GPU. A reading that is old says nothing of now."""
+    at = node.xids_read_at
+    is_known = at is not None and clock.now() - at <= _KNOWN_FOR
+    return gpu_errors.read(node.xids) if is_known else ()
 
 
 def list_nodes(*, cluster_id: int | None = None) -> list[NoticedNode]:
@@ -58,6 +73,7 @@ def list_nodes(*, cluster_id: int | None = None) -> list[NoticedNode]:
         may_have |= Q(taints__icontains=f'"{key}"')
     for mark in node_notices.CONDITION_MARKS:
         may_have |= Q(conditions__icontains=mark)
+    may_have |= Q(xids__isnull=False) & ~Q(xids=[])
     rows = Node.objects.filter(may_have, gone_at=None, gpu_count__gt=0)
     if cluster_id is not None:
         rows = rows.filter(cluster_id=cluster_id)

@@ -66,7 +66,6 @@ def _pods_on(node: Node) -> Iterable[Pod]:
 
 
 def _pod(row: Pod, node: Node) -> NodePod:
-    """Pods of workloads select nodes by instance type, so they go to nodes like this one."""
     workload = row.workload
     return NodePod(
         namespace=row.namespace,
@@ -76,8 +75,15 @@ def _pod(row: Pod, node: Node) -> NodePod:
         labels=tuple(sorted(row.labels.items())),
         gpu_resource=row.gpu_resource,
         size=Amounts(row.gpu_units, row.cpu_millicores, row.memory_bytes),
-        instance_type=node.instance_type if workload else None,
+        instance_types=_types_of(row, node) if workload else None,
     )
+
+
+def _types_of(row: Pod, node: Node) -> tuple[str, ...]:
+    """Pods of workloads select nodes by instance type; those observed before that was recorded go to nodes
+    like this one.
+    """
+    return tuple(row.instance_types) or (node.instance_type,)
 
 
 def _others(node: Node, resources: set[str]) -> list[OtherNode]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from fleet.clusters.domain.ca_bundle import MAX_BYTES
 from fleet.clusters.domain.serving_policy import ServingPolicy
+from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.api.base_serializer import Serializer
 from portal.api.definition_serializers import serializer_of
 
@@ -26,7 +31,9 @@ class ClusterSerializer(Serializer):
     last_error = serializers.CharField(help_text="empty while the cluster responds")
     last_seen_at = serializers.DateTimeField(allow_null=True)
     watch_seen_at = serializers.DateTimeField(allow_null=True)
-    capabilities = serializers.JSONField(source="capabilities.to_json")
+    capabilities = serializers.SerializerMethodField(
+        help_text="kueue.queues: those of the namespaces of teams that you may see"
+    )
     is_simulated = serializers.BooleanField()
     has_prometheus = serializers.BooleanField(
         help_text="whether a Prometheus is registered for the cluster"
@@ -34,6 +41,15 @@ class ClusterSerializer(Serializer):
     prometheus_certificates = CertificateSerializer(
         many=True, help_text="certificates trusted for its Prometheus; empty: public ones"
     )
+
+    @extend_schema_field(serializers.JSONField())
+    def get_capabilities(self, cluster: ClusterInfo) -> dict[str, Any]:
+        """`namespaces` of the context: those whose queues the reader may see; None: of all."""
+        namespaces = self.context["namespaces"]
+        found = cluster.capabilities
+        if found.kueue is not None and namespaces is not None:
+            found = replace(found, kueue=found.kueue.limited_to(namespaces))
+        return found.to_json()
 
 
 ServingPolicySerializer = serializer_of(ServingPolicy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
@@ -19,14 +21,25 @@ from fleet.clusters.selectors import clusters
 from fleet.clusters.services import clusters as cluster_services
 from fleet.clusters.services import connection_checks, serving_policy
 from fleet.clusters.services.clusters import ClusterDraft
+from portal.accounts import policy
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM
+
+
+def _visible(request: Request) -> dict[str, Any]:
+    """The namespaces whose queues the reader sees: those of their teams; None: of all."""
+    actor = actor_of(request)
+    if policy.sees_all(actor):
+        return {"namespaces": None}
+    slugs = policy.visible_teams(actor).values_list("slug", flat=True)
+    return {"namespaces": frozenset(slugs)}
 
 
 class ClustersView(APIView):
     @extend_schema(operation_id="clusters", tags=["fleet"], responses=ClusterSerializer(many=True))
     def get(self, request: Request) -> Response:
-        return Response(ClusterSerializer(clusters.list_clusters(), many=True).data)
+        rows = clusters.list_clusters()
+        return Response(ClusterSerializer(rows, many=True, context=_visible(request)).data)
 
     @extend_schema(
         operation_id="register_cluster",
@@ -38,14 +51,15 @@ class ClustersView(APIView):
     def post(self, request: Request) -> Response:
         draft = ClusterDraft(**read_body(ClusterDraftSerializer, request))
         pk = cluster_services.register(actor=actor_of(request), draft=draft)
-        cluster = ClusterSerializer(clusters.get_cluster(pk))
+        cluster = ClusterSerializer(clusters.get_cluster(pk), context=_visible(request))
         return Response(cluster.data, status=status.HTTP_201_CREATED)
 
 
 class ClusterView(APIView):
     @extend_schema(operation_id="cluster", tags=["fleet"], responses=ClusterSerializer)
     def get(self, request: Request, cluster_id: int) -> Response:
-        return Response(ClusterSerializer(clusters.get_cluster(cluster_id)).data)
+        cluster = clusters.get_cluster(cluster_id)
+        return Response(ClusterSerializer(cluster, context=_visible(request)).data)
 
     @extend_schema(
         operation_id="delete_cluster",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fleet.clusters.domain import monitor_selection
@@ -14,8 +14,12 @@ from fleet.clusters.domain.capability_descriptions import (
 )
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
+from fleet.clusters.domain.queues import Kueue
 
 FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
+# How a gateway checks the keys of callers: compared with a Secret, or verified as the portal's tokens.
+API_KEYS = "api-keys"
+ISTIO_TOKENS = "istio-tokens"
 NOT_CHECKED = "The capabilities of the cluster have not been checked yet."
 
 
@@ -66,11 +70,26 @@ class Capabilities:
     prometheuses: tuple[PrometheusSelection, ...] | None = None
     # Knative's flags for pods that are set; None without Knative or permission to read them.
     knative_flags: Mapping[str, str] | None = None
+    # None without Kueue.
+    kueue: Kueue | None = None
     probed_at: str = ""
     # Engines that this cluster can never run, with the reason.
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
     # What is different here about an engine that it does run.
     engine_notes: Mapping[str, str] = field(default_factory=dict)
+    # API_KEYS or ISTIO_TOKENS; empty where the gateway checks no keys, or that was never known.
+    key_check: str = ""
+
+    @property
+    def verifies_tokens(self) -> bool:
+        return self.key_check == ISTIO_TOKENS
+
+    def keeping_key_check(self, before: Capabilities) -> Capabilities:
+        """What was known of the gateway's check, where this probe could not tell: without it the policies
+        that close addresses would be taken for those of another gateway, and removed.
+        """
+        is_known = self.feature("caller-keys").is_there is True
+        return self if is_known else replace(self, key_check=before.key_check)
 
     def feature(self, name: str) -> Feature:
         return self.features.get(name, Feature(None, why=NOT_CHECKED))
@@ -164,11 +183,13 @@ class Capabilities:
             if self.prometheuses is None
             else [selection.to_json() for selection in self.prometheuses],
             "knative_flags": None if self.knative_flags is None else dict(self.knative_flags),
+            "kueue": None if self.kueue is None else self.kueue.to_json(),
             "engines": self.engines,
             "notes": self.notes,
             "probed_at": self.probed_at,
             "excluded_engines": dict(self.excluded_engines),
             "engine_notes": dict(self.engine_notes),
+            "key_check": self.key_check,
         }
 
     @classmethod
@@ -186,9 +207,11 @@ class Capabilities:
             if prometheuses is None
             else tuple(map(PrometheusSelection.from_json, prometheuses)),
             knative_flags=raw.get("knative_flags"),
+            kueue=Kueue.from_json(raw["kueue"]) if raw.get("kueue") else None,
             probed_at=raw.get("probed_at", ""),
             excluded_engines=raw.get("excluded_engines") or {},
             engine_notes=raw.get("engine_notes") or {},
+            key_check=raw.get("key_check", ""),
         )
 
 

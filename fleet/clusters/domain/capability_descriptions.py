@@ -75,9 +75,15 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Use a gateway that supports the Gateway API feature HTTPRouteRequestPercentageMirror.",
     ),
     "caller-keys": FeatureDescription(
-        "API keys at the gateway",
+        "Keys at the gateway",
         "serving only callers with a key",
-        "Use Envoy Gateway 1.5 or newer for the Gateway that the cluster is registered with.",
+        "Use Envoy Gateway 1.5 or newer, or Istio 1.22 or newer, for the Gateway that the cluster is "
+        "registered with.",
+    ),
+    "token-counts": FeatureDescription(
+        "Counting tokens of callers",
+        "limits of tokens for the keys of language models",
+        "Have the gateway's access log counted as slipway_caller_tokens_total in the cluster's Prometheus.",
     ),
     "model-routing": FeatureDescription(
         "Routing by model",
@@ -132,6 +138,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "routing requests for language models by prefix cache",
         "Install the Gateway API inference extension 1.0 or newer (inference.networking.k8s.io/v1), and "
         "a gateway that implements it.",
+    ),
+    "kueue": FeatureDescription(
+        "Kueue",
+        "queues that admit pods by quota",
+        "Install Kueue 0.16 or newer and create a LocalQueue in the namespaces of teams.",
     ),
     "daemon-sets": FeatureDescription(
         "DaemonSets", "keeping images on nodes", "Use a cluster whose nodes run DaemonSets."

@@ -7,43 +7,13 @@ every request that the portal makes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from fleet.clusters.domain.permission import Permission
 
 _READ = ("list", "watch")
 # Server-side apply patches objects and creates missing ones.
 _APPLY = ("create", "patch")
-
-
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """`resource` may name a subresource: pods/log. `names` limits it to objects of these names.
-
-    `is_per_team`: needed only in the namespaces of teams.
-    """
-
-    group: str
-    resource: str
-    verbs: tuple[str, ...]
-    why: str
-    is_per_team: bool = True
-    names: tuple[str, ...] = ()
-
-    def attributes(self, verb: str, namespace: str = "") -> dict[str, str]:
-        """The resource attributes of a SelfSubjectAccessReview."""
-        resource, _, subresource = self.resource.partition("/")
-        attributes = {
-            "group": self.group,
-            "resource": resource,
-            "subresource": subresource,
-            "verb": verb,
-            "namespace": namespace,
-            "name": self.names[0] if self.names else "",
-        }
-        return {key: value for key, value in attributes.items() if value or key == "group"}
-
-    def __str__(self) -> str:
-        return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
 def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Permission:
@@ -51,7 +21,7 @@ def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Per
 
 
 _KSERVE, _APPS = "serving.kserve.io", "apps"
-_GATEWAY = "gateway.networking.k8s.io"
+_GATEWAY, _KUEUE = "gateway.networking.k8s.io", "kueue.x-k8s.io"
 
 # Namespace and name of the controllers of features, by default: their image tags give the versions.
 CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -61,6 +31,7 @@ CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "karpenter": (("kube-system", "karpenter"), ("karpenter", "karpenter")),
     "istio": (("istio-system", "istiod"),),
     "leader-worker-set": (("lws-system", "lws-controller-manager"),),
+    "kueue": (("kueue-system", "kueue-controller-manager"),),
     "hpa-metrics": (("kube-system", "metrics-server"),),
 }
 _CONTROLLER_NAMES = tuple(sorted({name for all_ in CONTROLLERS.values() for _, name in all_}))
@@ -83,6 +54,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "checking priority classes"),
     _cluster("monitoring.coreos.com", "prometheuses", ("list",), "labelling ServiceMonitors"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
+    _cluster(_KUEUE, "localqueues", ("get", "list"), "offering the queues of teams"),
     Permission(
         "",
         "configmaps",
@@ -149,6 +121,10 @@ _IN_TEAMS: tuple[Permission, ...] = (
     Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
     Permission("batch", "jobs", ("get", *_APPLY, "delete"), "load tests and batch jobs"),
     Permission("", "events", ("list",), "reading why pods do not start"),
+    Permission(_KUEUE, "workloads", ("list",), "reading which pods wait in a queue"),
+    Permission(
+        f"visibility.{_KUEUE}", "localqueues/pendingworkloads", ("get",), "showing positions"
+    ),
     Permission("", "resourcequotas", ("get", *_APPLY), "enforcing the team's GPU quota"),
     Permission("", "limitranges", ("get", *_APPLY), "setting default container limits"),
     Permission("", "pods/log", ("get",), "reading pod logs"),
@@ -159,10 +135,25 @@ _IN_TEAMS: tuple[Permission, ...] = (
         "reading metrics and sending trials and golden requests",
     ),
 )
+# In the Gateway's namespace, and needed with Istio only.
+ISTIO_KEYS: tuple[Permission, ...] = (
+    Permission("security.istio.io", "authorizationpolicies", _WRITE, "checking callers with Istio"),
+    Permission(
+        "security.istio.io",
+        "requestauthentications",
+        ("get", "list", *_APPLY),
+        "having Istio verify the keys of callers",
+    ),
+)
 PERMISSIONS: tuple[Permission, ...] = (*_EVERYWHERE, *_IN_TEAMS)
-# In the namespaces of the gateway's proxies only. Without it lost requests are not counted there.
+# In the namespaces of the gateway and its proxies only. Without the first lost requests are not counted there.
 _AT_GATEWAYS: tuple[Permission, ...] = (
     Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
+    *ISTIO_KEYS,
+)
+# In the namespaces of dcgm-exporter only, where no Prometheus has its metrics.
+_AT_EXPORTERS: tuple[Permission, ...] = (
+    Permission("", "pods/proxy", ("get",), "reading errors of GPUs"),
 )
 # Only where people may change nodes by request (`manage.py cluster_rbac --fleet-actions`).
 FLEET_ACTIONS: tuple[Permission, ...] = (
@@ -184,11 +175,12 @@ def manifests(
     name: str = "slipway",
     team_namespaces: Sequence[str] = (),
     gateway_namespaces: Sequence[str] = (),
+    exporter_namespaces: Sequence[str] = (),
     has_fleet_actions: bool = False,
     device_plugin_config: tuple[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """ClusterRole and binding; with `team_namespaces`, write access is granted only in those, and the
-    gateway's proxies are read in `gateway_namespaces`. Fleet actions have a role of their own; with
+    gateway's proxies are read in `gateway_namespaces`, dcgm-exporter in `exporter_namespaces`. Fleet actions have a role of their own; with
     `device_plugin_config`, a namespace and a name, they may read that ConfigMap.
 
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
@@ -201,16 +193,20 @@ def manifests(
         fleet += [_role(of_fleet, namespace, [_device_plugin_config(config_map)])]
         fleet += [_binding(of_fleet, namespace, account)]
     if not team_namespaces:
-        return [_cluster_role(name, PERMISSIONS), _cluster_binding(name, account), *fleet]
+        everything = [*PERMISSIONS, *ISTIO_KEYS]
+        return [_cluster_role(name, everything), _cluster_binding(name, account), *fleet]
     everywhere = [permission for permission in PERMISSIONS if not permission.is_per_team]
     per_team = [permission for permission in PERMISSIONS if permission.is_per_team]
     made = [_cluster_role(name, everywhere), _cluster_binding(name, account)]
     for namespace in team_namespaces:
         made += [_role(name, namespace, per_team), _binding(name, namespace, account)]
-    for namespace in gateway_namespaces:
-        at_gateway = f"{name}-gateway"
-        made += [_role(at_gateway, namespace, _AT_GATEWAYS)]
-        made += [_binding(at_gateway, namespace, account)]
+    for suffix, namespaces, permissions in (
+        ("gateway", gateway_namespaces, _AT_GATEWAYS),
+        ("gpu-metrics", exporter_namespaces, _AT_EXPORTERS),
+    ):
+        for namespace in namespaces:
+            made += [_role(f"{name}-{suffix}", namespace, permissions)]
+            made += [_binding(f"{name}-{suffix}", namespace, account)]
     return [*made, *fleet]
 
 
@@ -227,7 +223,7 @@ def describe_cluster_wide() -> str:
         "administrator of the cluster. Omit --cluster-wide to grant them in team namespaces only.",
         *(
             f"- {', '.join(permission.verbs)} {permission}: {permission.why}"
-            for permission in PERMISSIONS
+            for permission in (*PERMISSIONS, *ISTIO_KEYS)
             if permission.is_per_team
         ),
     ]

@@ -8,14 +8,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from fleet.clusters.domain import kserve_releases, monitor_selection, node_pools
+from fleet.clusters.domain import kserve_releases, monitor_selection, node_pools, queues
 from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
-from fleet.clusters.services import api_server_probe, gateway_probe, kserve_probe, prometheus
+from fleet.clusters.services import (
+    api_server_probe,
+    gateway_probe,
+    key_check_probe,
+    kserve_probe,
+    prometheus,
+    queue_probe,
+)
 from fleet.clusters.services.installed_versions import read_version
 from fleet.gpus.domain import shares
 from fleet.kube.domain import resource_types
@@ -49,6 +56,7 @@ _GROUPS: Mapping[str, str] = {
     "istio": "security.istio.io",
     "leader-worker-set": "leaderworkerset.x-k8s.io",
     "inference-pool": "inference.networking.k8s.io",
+    "kueue": queues.GROUP,
     "hpa-metrics": "metrics.k8s.io",
     "external-metrics": "external.metrics.k8s.io",
 }
@@ -58,6 +66,9 @@ _KEDAS_OWN = Feature(
 )
 _NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
 _NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
+# What platforms make of the gateway's access log (docs/callers.md).
+CALLER_TOKENS = "slipway_caller_tokens_total"
+_PEER_AUTHENTICATION = ("security.istio.io/v1", "PeerAuthentication")
 NODE_POOL = resource_types.NODE_POOL
 PROMETHEUS = ResourceType("monitoring.coreos.com/v1", "Prometheus", "prometheuses")
 
@@ -72,7 +83,8 @@ def probe(*, cluster_id: int) -> Capabilities:
         policy=ServingPolicy.from_json(cluster.serving).with_defaults(default_policy()),
         at=clock.now(),
         promql=prometheus.probe(cluster),
-    )
+        caller_tokens=prometheus.probe_metric(cluster, CALLER_TOKENS),
+    ).keeping_key_check(Capabilities.from_json(cluster.capabilities))
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=capabilities.to_json(), is_reachable=True, last_error=""
     )
@@ -94,29 +106,24 @@ def read_capabilities(
     policy: ServingPolicy,
     at: datetime,
     promql: Feature,
+    caller_tokens: Feature,
 ) -> Capabilities:
     version = client.version()
     features: dict[str, Feature] = {"kubernetes": Feature(is_there=True, version=version)}
     groups = client.groups()
     for name, group in _GROUPS.items():
         features[name] = _group_feature(client, name, group, groups)
+    if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
+        # Its policies of gateways alone encrypt nothing between pods.
+        features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
     if features["keda"].is_there and features["external-metrics"].is_there:
         features["external-metrics"] = _KEDAS_OWN
     flags = kserve_probe.read_knative_flags(client, groups)
     features |= kserve_probe.read_features(client, features["kserve"], groups, flags)
     features |= _too_old(features, kserve=features["kserve"].version)
-    features["gateway-api"] = gateway_probe.read_gateway(client, gateway, groups)
-    features["gateway-proxies"] = gateway_probe.read_proxies(
-        client, gateway, policy.gateway_namespaces
-    )
+    of_gateway, key_check = _gateway_features(client, gateway, policy, groups, caller_tokens)
+    features |= of_gateway
     features["pod-proxy"] = _pod_proxy(client, policy, version)
-    features["request-mirror"] = gateway_probe.read_mirror(client, gateway, features["gateway-api"])
-    features["caller-keys"] = gateway_probe.read_keys(
-        client, gateway, features["gateway-api"], groups
-    )
-    features["model-routing"] = gateway_probe.read_model_routing(
-        client, gateway, features["gateway-api"]
-    )
     features["promql"] = promql
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
     is_local = version.endswith(_LOCAL_VERSION)
@@ -130,11 +137,42 @@ def read_capabilities(
         gpus_why=why,
         node_pools=_node_pools(client, features["karpenter"]),
         knative_flags=flags,
+        kueue=queue_probe.read_kueue(client, groups),
         prometheuses=_prometheuses(client, features["prometheus"]),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if is_local else {},
+        key_check=key_check,
         engine_notes=_LOCAL_NOTES if is_local else {},
     )
+
+
+def _gateway_features(
+    client: KubeClient,
+    gateway: tuple[str, str],
+    policy: ServingPolicy,
+    groups: Mapping[str, list[str]],
+    caller_tokens: Feature,
+) -> tuple[dict[str, Feature], str]:
+    """What the cluster's Gateway does, and how it checks keys (Capabilities.key_check)."""
+    api = gateway_probe.read_gateway(client, gateway, groups)
+    key_check = key_check_probe.read(client, gateway, api, groups)
+    features = {
+        "gateway-api": api,
+        "gateway-proxies": gateway_probe.read_proxies(client, gateway, policy.gateway_namespaces),
+        "request-mirror": gateway_probe.read_mirror(client, gateway, api),
+        "caller-keys": key_check.feature,
+        "model-routing": gateway_probe.read_model_routing(client, gateway, api),
+        "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
+    }
+    return features, key_check.kind
+
+
+def _serves(client: KubeClient, kind: tuple[str, str]) -> bool:
+    try:
+        client.resource_type(*kind)
+    except ObjectNotFound:
+        return False
+    return True
 
 
 def _pod_proxy(client: KubeClient, policy: ServingPolicy, version: str) -> Feature:

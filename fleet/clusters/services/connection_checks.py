@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from fleet.clusters.domain import connection_checks
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.connection_checks import Check
-from fleet.clusters.domain.rbac import PERMISSIONS, Permission
+from fleet.clusters.domain.permission import Permission
+from fleet.clusters.domain.rbac import PERMISSIONS
 from fleet.clusters.services import capabilities
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.gateways.kube_client import KubeClient

@@ -15,15 +15,22 @@ from fleet.kube.gateways.kube_client import KubeClient
 
 GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
-# Controllers whose Gateways check API keys of SecurityPolicies: Envoy Gateway's, the embedded cluster's.
-_ENVOY_GATEWAY = "gateway.envoyproxy.io"
-_CHECKS_KEYS = frozenset(
-    {"gateway.envoyproxy.io/gatewayclass-controller", "slipway.dev/local-envoy"}
-)
 # The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
-# No feature of the Gateway API: the embedded cluster's gateway reports it.
+# No features of the Gateway API: the embedded cluster's gateway reports them.
 _MODEL_ROUTING = "slipway.dev/ModelRouting"
+_NOT_BEFORE_KEYS: Mapping[str, str] = {
+    "": "does not route by the model in a body before it checks keys",
+    # Its chain of filters has `api_key_auth` before `ext_proc`, in which a body-based router runs.
+    "gateway.envoyproxy.io/gatewayclass-controller": (
+        "is Envoy Gateway's: it checks keys before a body-based router runs, so one key would open every model"
+    ),
+    # An EnvoyFilter puts such a router anywhere in the chain, and no object says where it ended up.
+    "istio.io/gateway-controller": (
+        "is Istio's: nothing there reports whether a body-based router runs before keys are checked"
+    ),
+}
+_COUNTS_TOKENS = "slipway.dev/TokenCounts"
 # Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
 _PROXY_LABELS = (
     "gateway.networking.k8s.io/gateway-name",
@@ -84,13 +91,27 @@ def read_model_routing(client: KubeClient, gateway: tuple[str, str], api: Featur
     """Whether the gateway routes by the model that a body names, *before* it checks keys. A router behind
     the check of keys would serve every model to every key, so nothing but the gateway's own report counts.
     """
-    why_not = "does not route by the model in a body before it checks keys"
-    return _read_supported(client, gateway, api, _MODEL_ROUTING, why_not)
+    return _read_supported(client, gateway, api, _MODEL_ROUTING, _NOT_BEFORE_KEYS)
+
+
+def read_token_counts(
+    client: KubeClient, gateway: tuple[str, str], api: Feature, metric: Feature
+) -> Feature:
+    """Whether tokens of callers are counted: by the gateway, as it reports, or else as a `metric`."""
+    if metric.is_there:
+        return metric
+    reported = _read_supported(client, gateway, api, _COUNTS_TOKENS, "does not count tokens")
+    return reported if reported.is_there else metric
 
 
 def _read_supported(
-    client: KubeClient, gateway: tuple[str, str], api: Feature, feature: str, why_not: str
+    client: KubeClient,
+    gateway: tuple[str, str],
+    api: Feature,
+    feature: str,
+    why_not: str | Mapping[str, str],
 ) -> Feature:
+    """`why_not` follows the name of the class; it may differ by controller, with "" for all others."""
     if not api.is_there:
         return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
 
@@ -105,37 +126,11 @@ def _read_supported(
         supported = {item["name"] if isinstance(item, Mapping) else item for item in listed}
         if not supported:
             return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
-        why = "" if feature in supported else f"{name} {why_not}"
-        return Feature(is_there=not why, why=why)
-
-    return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
-
-
-def read_keys(
-    client: KubeClient,
-    gateway: tuple[str, str],
-    api: Feature,
-    groups: Mapping[str, list[str]],
-) -> Feature:
-    """Whether the Gateway follows SecurityPolicies: a policy that another controller ignores would leave
-    the address open.
-    """
-    if not api.is_there:
-        return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
-    if _ENVOY_GATEWAY not in groups:
-        return Feature(is_there=False, why="Envoy Gateway is not installed")
-
-    def check() -> Feature:
-        name = client.get(GATEWAY, *gateway)["spec"]["gatewayClassName"]
-        try:
-            gateway_class = client.get(GATEWAY_CLASS, None, name)
-        except ObjectNotFound:
-            return Feature(is_there=False, why=f"GatewayClass {name} does not exist")
-        controller = gateway_class["spec"].get("controllerName", "")
-        if controller in _CHECKS_KEYS:
-            return Feature(is_there=True, version=groups[_ENVOY_GATEWAY][0])
-        why = f"GatewayClass {name} is controlled by {controller}, not by Envoy Gateway"
-        return Feature(is_there=False, why=why)
+        if feature in supported:
+            return Feature(is_there=True)
+        controller = str(gateway_class.get("spec", {}).get("controllerName", ""))
+        reason = why_not if isinstance(why_not, str) else why_not.get(controller, why_not[""])
+        return Feature(is_there=False, why=f"{name} {reason}")
 
     return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
 

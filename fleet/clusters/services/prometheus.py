@@ -32,6 +32,18 @@ def probe(cluster: Cluster) -> Feature:
     return Feature(is_there=True, version=prometheus.version(endpoint))
 
 
+def probe_metric(cluster: Cluster, metric: str) -> Feature:
+    """Whether it has a series of the metric now."""
+    endpoint = _endpoint(cluster)
+    if not endpoint.url:
+        return Feature(is_there=False, why=f"{NOT_REGISTERED} {cluster.name}")
+    [result] = prometheus.query(endpoint, [f"count({metric})"])
+    if isinstance(result, PrometheusError):
+        return Feature(None, why=f"{result.message}.")
+    is_there = bool(result.samples)
+    return Feature(is_there, why="" if is_there else f"Prometheus has no {metric}")
+
+
 def _endpoint(cluster: Cluster) -> Endpoint:
     url = cluster.prometheus_url
     signing = None

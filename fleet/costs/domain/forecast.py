@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
+
+from fleet.gpus.domain.rates import EndingRate
 
 _CENT = Decimal("0.01")
 _MS_PER_HOUR = 3_600_000
 
 
 def month_end_amount(
-    *, spent_amount: Decimal, usd_per_hour_amount: Decimal | None, at: datetime
+    *,
+    spent_amount: Decimal,
+    usd_per_hour_amount: Decimal | None,
+    at: datetime,
+    ending: Iterable[EndingRate] = (),
 ) -> Decimal | None:
-    """The amount spent so far plus the current hourly rate until the end of the month of `at` (UTC).
+    """The amount spent so far plus the current hourly rate until the end of the month of `at` (UTC). Of the rate
+    `ending` is the part that ends by itself, which counts until then.
 
     None when the hourly rate is not known.
     """
     if usd_per_hour_amount is None:
         return None
-    return (spent_amount + usd_per_hour_amount * _hours_left(at)).quantize(_CENT)
+    amount = spent_amount + usd_per_hour_amount * _hours_left(at)
+    for rate in ending:
+        hours = _hours_left(at) - hours_until(rate.ends_at, at)
+        amount -= rate.usd_per_hour_amount * hours
+    return amount.quantize(_CENT)
+
+
+def hours_until(end: datetime, at: datetime) -> Decimal:
+    """The hours from `at` to `end`, not before `at` and not after its month."""
+    return hours_in_month_of(at, seconds=max(0, int((end - at).total_seconds())))
 
 
 def hours_in_month_of(at: datetime, *, seconds: int) -> Decimal:

@@ -218,6 +218,7 @@ def _forecast(table: CostTable, allocated: AllocatedGpus, now: datetime) -> Deci
         spent_amount=table.total_amount.quantize(_CENT),
         usd_per_hour_amount=allocated.usd_per_hour_amount,
         at=now,
+        ending=allocated.ending,
     )
 
 

@@ -85,6 +85,8 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
     ResourceType("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", "securitypolicies"),
+    ResourceType("security.istio.io/v1", "AuthorizationPolicy", "authorizationpolicies"),
+    ResourceType("security.istio.io/v1", "RequestAuthentication", "requestauthentications"),
     ResourceType(
         "gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", "backendtrafficpolicies"
     ),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fleet.localcluster.controllers import (
     api_keys,
     caller_counts,
-    envoy_stats,
     rate_limits,
     team_routes,
+    token_counts,
 )
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import CountedClients
@@ -85,60 +85,7 @@ class Endpoint:
     port: int
 
 
-def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port: int) -> JsonObject:
-    """Envoy's static configuration; everything that changes comes from files under `directory`."""
-    routed = {
-        "rds": {
-            "route_config_name": ROUTES_NAME,
-            "config_source": _watch(directory, "routes", "routes.json"),
-        }
-    }
-    return {
-        "node": {"id": "slipway-gateway", "cluster": "slipway-gateway"},
-        "admin": {"address": _address("127.0.0.1", admin_port)},
-        "dynamic_resources": {"cds_config": _watch(directory, "clusters", "clusters.json")},
-        "static_resources": {
-            "listeners": [
-                _listener("gateway", gateway_port, routed),
-                _listener("stats", stats_port, {"route_config": envoy_stats.route()}),
-            ],
-            "clusters": [envoy_stats.cluster(_address("127.0.0.1", admin_port))],
-        },
-    }
-
-
-def _listener(name: str, port: int, routes: JsonObject) -> JsonObject:
-    return {
-        "name": name,
-        "address": _address("127.0.0.1", port),
-        "filter_chains": [{"filters": [_http_manager(name, routes)]}],
-    }
-
-
-def _http_manager(name: str, routes: JsonObject) -> JsonObject:
-    network = f"{_TYPES}.extensions.filters.network.http_connection_manager.v3"
-    router = f"{_TYPES}.extensions.filters.http.router.v3.Router"
-    return {
-        "name": "envoy.filters.network.http_connection_manager",
-        "typed_config": {
-            "@type": f"{network}.HttpConnectionManager",
-            "stat_prefix": name,
-            "normalize_path": True,
-            **routes,
-            "http_filters": [
-                # Before the keys: those of the route that the model chose are checked.
-                team_routes.model_filter(),
-                api_keys.disabled_filter(),
-                team_routes.answer_filter(),
-                # After the keys: it counts by the caller that they name.
-                rate_limits.empty_filter(),
-                {"name": "envoy.filters.http.router", "typed_config": {"@type": router}},
-            ],
-        },
-    }
-
-
-def _watch(directory: str, folder: str, name: str) -> JsonObject:
+def watch(directory: str, folder: str, name: str) -> JsonObject:
     """Files are renamed into place, so Envoy has to watch the directory, not the file."""
     return {
         "resource_api_version": "V3",
@@ -149,7 +96,7 @@ def _watch(directory: str, folder: str, name: str) -> JsonObject:
     }
 
 
-def _address(host: str, port: int) -> JsonObject:
+def address(host: str, port: int) -> JsonObject:
     return {"socket_address": {"address": host, "port_value": port}}
 
 
@@ -169,7 +116,7 @@ def _cluster(name: str, directory: str) -> JsonObject:
         "type": "EDS",
         "connect_timeout": _CONNECT_TIMEOUT,
         "lb_policy": "LEAST_REQUEST",
-        "eds_cluster_config": {"eds_config": _watch(directory, "endpoints", f"{name}.json")},
+        "eds_cluster_config": {"eds_config": watch(directory, "endpoints", f"{name}.json")},
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol
         },
@@ -186,7 +133,7 @@ def endpoints(cluster: str, listed: Sequence[Endpoint]) -> JsonObject:
                 "endpoints": [
                     {
                         "lb_endpoints": [
-                            {"endpoint": {"address": _address(item.host, item.port)}}
+                            {"endpoint": {"address": address(item.host, item.port)}}
                             for item in ordered
                         ]
                     }
@@ -229,7 +176,7 @@ def routes(listed: Sequence[Route]) -> JsonObject:
     }
 
 
-def _route(route: Route) -> JsonObject:
+def _match(route: Route) -> JsonObject:
     match: JsonObject = {}
     if route.is_exact:
         match["path"] = route.path
@@ -241,6 +188,11 @@ def _route(route: Route) -> JsonObject:
         match["headers"] = caller_counts.exact_headers(route.headers)
     if route.model:
         match["dynamic_metadata"] = [team_routes.match_of(route.model)]
+    return match
+
+
+def _route(route: Route) -> JsonObject:
+    match = _match(route)
     if not any(item.weight for item in route.backends):
         body = {"inline_string": "the route has no backend with a weight\n"}
         return {"match": match, "direct_response": {"status": 500, "body": body}}
@@ -248,7 +200,12 @@ def _route(route: Route) -> JsonObject:
         # Envoy Gateway does the same: a policy that it cannot follow must not open the route.
         return {"match": match, "direct_response": {"status": 500}}
     filters = route.policies.filters()
-    configured = {"typed_per_filter_config": filters} if filters else {}
+    configured: JsonObject = {}
+    if counted := route.policies.counted:
+        filters |= token_counts.route_filter(route)
+        configured["name"] = token_counts.route_name(counted)
+    if filters:
+        configured["typed_per_filter_config"] = filters
     return {"match": match, "route": _action(route), **configured}
 
 

@@ -6,8 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from fleet.localcluster.controllers import envoy_config, processes
+from fleet.localcluster.controllers import (
+    envoy_bootstrap,
+    envoy_config,
+    istio_policies,
+    processes,
+)
 from fleet.localcluster.controllers.envoy_config import Endpoint, Route
+from fleet.localcluster.controllers.istio_policies import OPEN_GATEWAY, GatewayAccess
 from fleet.localcluster.errors import JsonObject
 
 BOOTSTRAP = "bootstrap.json"
@@ -25,7 +31,7 @@ class EnvoyFiles:
     def __init__(self, directory: Path, gateway_port: int) -> None:
         self._directory = directory
         self._live = directory / "live"
-        for folder in ("clusters", "routes", "endpoints"):
+        for folder in ("clusters", "routes", "endpoints", envoy_bootstrap.FILTERS):
             (self._live / folder).mkdir(parents=True, exist_ok=True)
         self._needed_until: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
@@ -54,6 +60,7 @@ class EnvoyFiles:
         for path, empty in (
             (self._live / "clusters" / "clusters.json", envoy_config.clusters([], directory="")),
             (self._live / "routes" / "routes.json", envoy_config.routes([])),
+            *self._filters(OPEN_GATEWAY),
         ):
             if not path.is_file():
                 _write(path, empty)
@@ -61,13 +68,25 @@ class EnvoyFiles:
             path.stem: monotonic() + _KEEP_SECONDS for path in self._endpoint_paths()
         }
         self._added_at = {name: monotonic() for name in self._needed_until}
-        started = envoy_config.bootstrap(
+        started = envoy_bootstrap.bootstrap(
             directory=str(self._live.resolve()),
             gateway_port=gateway_port,
             admin_port=self.admin_port,
             stats_port=self.stats_port,
         )
         _write(self._directory / BOOTSTRAP, started)
+
+    def update_filters(self, access: GatewayAccess) -> None:
+        """Before the routes that need them."""
+        for path, filters in self._filters(access):
+            _write(path, filters)
+
+    def _filters(self, access: GatewayAccess) -> list[tuple[Path, JsonObject]]:
+        folder = self._live / envoy_bootstrap.FILTERS
+        return [
+            (folder / f"{name}.json", content)
+            for name, content in istio_policies.filters(access).items()
+        ]
 
     def update(self, routes: Sequence[Route], endpoints: Mapping[str, Sequence[Endpoint]]) -> bool:
         """Write changed files; False when a step has to wait for the next pass."""

@@ -1,6 +1,6 @@
 """Programs a real Envoy with the HTTPRoutes of the Gateway `slipway-gateway/slipway`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -101,15 +101,22 @@ class GatewayController:
             self._write_status(HTTP_ROUTE, route, status)
 
         reconcile_each(listed, reconcile_route)
-        if self._files is not None:
-            self._files.update(routes, endpoints)
-            gateway_pod.maintain(
-                self._api,
-                namespace=NAMESPACE_NAME,
-                gateway=GATEWAY_NAME,
-                stats_port=self._files.stats_port,
-            )
+        self._program(routes, endpoints)
         self._report(len(attached))
+
+    def _program(
+        self, routes: Sequence[Route], endpoints: Mapping[str, Sequence[Endpoint]]
+    ) -> None:
+        if self._files is None:
+            return
+        self._files.update_filters(self._policies.of_gateway())
+        self._files.update(routes, endpoints)
+        gateway_pod.maintain(
+            self._api,
+            namespace=NAMESPACE_NAME,
+            gateway=GATEWAY_NAME,
+            stats_port=self._files.stats_port,
+        )
 
     def _write_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> None:
         # Deleted or changed meanwhile; the next pass writes it.

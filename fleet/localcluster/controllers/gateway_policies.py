@@ -1,17 +1,31 @@
-"""Reads Envoy Gateway's policies for the routes of one Gateway, and reports whether they hold."""
+"""Reads policies for one Gateway and its routes, Envoy Gateway's and Istio's, and reports whether they hold."""
 
 from collections.abc import Callable, Mapping, Set
 from typing import TypeVar
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import api_keys, http_routes, rate_limits, route_policies
+from fleet.localcluster.controllers import (
+    api_keys,
+    http_routes,
+    istio_policies,
+    rate_limits,
+    route_policies,
+)
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import ClientMemory
 from fleet.localcluster.controllers.envoy_config import Policies
+from fleet.localcluster.controllers.istio_policies import GatewayAccess
 from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.controllers.route_policies import Key
 from fleet.localcluster.errors import JsonObject, NotFound
-from fleet.localcluster.kinds import BACKEND_TRAFFIC_POLICY, SECRET, SECURITY_POLICY, Kind
+from fleet.localcluster.kinds import (
+    AUTHORIZATION_POLICY,
+    BACKEND_TRAFFIC_POLICY,
+    REQUEST_AUTHENTICATION,
+    SECRET,
+    SECURITY_POLICY,
+    Kind,
+)
 
 T = TypeVar("T", ApiKeys, RateLimits)
 
@@ -43,6 +57,12 @@ class GatewayPolicies:
             key: Policies(access.get(key), limits.get(key), counted.get(key))
             for key in {*access, *limits}
         }
+
+    def of_gateway(self) -> GatewayAccess:
+        """Istio's policies, which name the Gateway and have no status that says whether they hold."""
+        return istio_policies.read(
+            self._list(REQUEST_AUTHENTICATION), self._list(AUTHORIZATION_POLICY), self._gateway
+        )
 
     def _attach(
         self, kind: Kind, routes: Set[Key], read: Callable[[JsonObject], T]

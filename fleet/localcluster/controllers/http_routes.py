@@ -39,6 +39,8 @@ FEATURES = (
     "HTTPRouteRequestTimeout",
     # Not of the Gateway API: a match on X-Gateway-Model-Name is what the body names, before keys are checked.
     "slipway.dev/ModelRouting",
+    # Nor this: its metrics have the tokens of each caller.
+    "slipway.dev/TokenCounts",
 )
 
 

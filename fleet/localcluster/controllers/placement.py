@@ -28,22 +28,23 @@ def place(
     *,
     missing_claim: str = "",
 ) -> Placement:
-    """Choose the least loaded of the nodes that fit; `used` is by node name."""
+    """Choose the most preferred of the nodes that fit, then the least loaded; `used` is by node name."""
     if missing_claim and nodes:
         reason = f'persistentvolumeclaim "{missing_claim}" not found'
         return Placement(None, f"0/{len(nodes)} nodes are available: {reason}.")
     requested = resources.of_pod(pod)
     reasons: Counter[str] = Counter()
-    fitting: list[tuple[Decimal, str]] = []
+    fitting: list[tuple[int, Decimal, str]] = []
     for node in nodes:
         name = str(node["metadata"]["name"])
         taken = used.get(name, {})
         objections = _objections(pod, requested, node, taken)
         reasons.update(objections)
         if not objections:
-            fitting.append((-_free_fraction(node, resources.add(taken, requested)), name))
+            free = _free_fraction(node, resources.add(taken, requested))
+            fitting.append((-_preference(pod["spec"], node), -free, name))
     if fitting:
-        return Placement(min(fitting)[1], "")
+        return Placement(min(fitting)[-1], "")
     return Placement(None, _explain(len(nodes), reasons))
 
 
@@ -106,6 +107,16 @@ def _is_selected(spec: JsonObject, node: JsonObject) -> bool:
     if required is None:
         return True
     return any(_matches_term(term, labels) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _preference(spec: JsonObject, node: JsonObject) -> int:
+    """The sum of the weights of what the pod prefers and the node has."""
+    labels = node["metadata"].get("labels") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return sum(
+        int(term["weight"]) for term in preferred if _matches_term(term["preference"], labels)
+    )
 
 
 def _matches_term(term: JsonObject, labels: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ request's metadata and has Envoy choose the route again. Three things must be so
 
 - The filter comes before that of the keys, which then reads the keys of the route that the model chose.
 - Envoy adds a filter that is off by default when the first route that matches turns it on. That is the one of
-  `added`, for the path without a model; so it turns both on.
+  `added`, for the path without a model; so it turns all on that those of models need.
 - A model without keys is not served here: nothing could turn the check off again.
 """
 
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from fleet.localcluster.controllers import api_keys
+from fleet.localcluster.controllers import api_keys, token_counts
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.errors import JsonObject
 
@@ -117,6 +118,7 @@ def _of_team(prefix: str, routes: Sequence[TeamRoute]) -> list[JsonObject]:
                 "request_body_buffer_limit": _MOST_BYTES,
                 "typed_per_filter_config": {
                     **keys,
+                    **token_counts.route_filter(_Path(path)),
                     _MODEL_FILTER: is_on,
                     _LUA_FILTER: _script(_respond(404, _lua(_not_found(prefix)))),
                 },
@@ -129,6 +131,11 @@ def _of_team(prefix: str, routes: Sequence[TeamRoute]) -> list[JsonObject]:
             "typed_per_filter_config": {**keys, _LUA_FILTER: _list(prefix, routes)},
         },
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    path: str
 
 
 _GET: JsonObject = {"name": ":method", "string_match": {"exact": "GET"}}

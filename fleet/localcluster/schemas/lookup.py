@@ -6,21 +6,24 @@ or where it lacks a kind, our own schemas state the fields that the portal write
 
 import functools
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fleet.localcluster.kinds import (
+    AUTHORIZATION_POLICY,
     BACKEND_TRAFFIC_POLICY,
     CLUSTER_SERVING_RUNTIME,
     HTTP_ROUTE,
     INFERENCE_SERVICE,
+    REQUEST_AUTHENTICATION,
     SECURITY_POLICY,
     SERVING_RUNTIME,
     Kind,
 )
-from fleet.localcluster.schemas import envoy_gateway, gateway, kserve
+from fleet.localcluster.schemas import envoy_gateway, gateway, istio, kserve
 from fleet.localcluster.schemas.built_in import of_annotation, schema_of_model
 from fleet.localcluster.schemas.published import schema_in
-from fleet.localcluster.schemas.schema import ANYTHING, TEXT, Schema, closed, list_of, opened
+from fleet.localcluster.schemas.schema import ANYTHING, TEXT, Part, Schema, closed, list_of, opened
 from fleet.localcluster.topology import NATIVE_GROUPS
 
 _PREFIXES = {"": ("V1", "CoreV1"), "autoscaling": ("V2",)}
@@ -62,15 +65,17 @@ def _own(kind: Kind) -> Schema:
     return closed(fields)
 
 
-def _own_spec(kind: Kind) -> Schema:
-    if kind is HTTP_ROUTE:
-        return gateway.HTTP_ROUTE_SPEC
-    if kind is SECURITY_POLICY:
-        return envoy_gateway.SECURITY_POLICY_SPEC
-    if kind is BACKEND_TRAFFIC_POLICY:
-        return envoy_gateway.BACKEND_TRAFFIC_POLICY_SPEC
-    if kind is INFERENCE_SERVICE:
-        return kserve.inference_service_spec()
-    if kind in (SERVING_RUNTIME, CLUSTER_SERVING_RUNTIME):
-        return kserve.serving_runtime_spec()
-    return opened()
+_OWN_SPECS: Mapping[Kind, Callable[[], Part]] = {
+    HTTP_ROUTE: lambda: gateway.HTTP_ROUTE_SPEC,
+    SECURITY_POLICY: lambda: envoy_gateway.SECURITY_POLICY_SPEC,
+    BACKEND_TRAFFIC_POLICY: lambda: envoy_gateway.BACKEND_TRAFFIC_POLICY_SPEC,
+    REQUEST_AUTHENTICATION: lambda: istio.REQUEST_AUTHENTICATION_SPEC,
+    AUTHORIZATION_POLICY: lambda: istio.AUTHORIZATION_POLICY_SPEC,
+    INFERENCE_SERVICE: kserve.inference_service_spec,
+    SERVING_RUNTIME: kserve.serving_runtime_spec,
+    CLUSTER_SERVING_RUNTIME: kserve.serving_runtime_spec,
+}
+
+
+def _own_spec(kind: Kind) -> Part:
+    return _OWN_SPECS.get(kind, opened)()

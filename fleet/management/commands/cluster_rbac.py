@@ -41,13 +41,7 @@ class Command(BaseCommand):
             action="store_true",
             help="grant write access in every namespace, including system namespaces",
         )
-        parser.add_argument(
-            "--gateway-namespaces",
-            nargs="*",
-            metavar="NAMESPACE",
-            help="read the metrics of the gateway's proxies in these; default: those of all clusters",
-        )
-
+        self._add_metrics(parser)
         parser.add_argument(
             "--fleet-actions",
             action="store_true",
@@ -58,6 +52,22 @@ class Command(BaseCommand):
             "--device-plugin-config",
             metavar="NAMESPACE/NAME",
             help="with --fleet-actions: also read this ConfigMap of NVIDIA's device plugin",
+        )
+
+    def _add_metrics(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--gateway-namespaces",
+            nargs="*",
+            metavar="NAMESPACE",
+            help="read the metrics of the gateway's proxies in these; default: those of all clusters",
+        )
+
+        parser.add_argument(
+            "--gpu-metrics-namespaces",
+            nargs="*",
+            default=[],
+            metavar="NAMESPACE",
+            help="read the metrics of dcgm-exporter in these, for clusters whose Prometheus does not have them",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -72,6 +82,7 @@ class Command(BaseCommand):
             name=options["name"],
             team_namespaces=namespaces,
             gateway_namespaces=self._gateways(options["gateway_namespaces"]),
+            exporter_namespaces=options["gpu_metrics_namespaces"],
             has_fleet_actions=options["fleet_actions"],
             device_plugin_config=self._device_plugin_config(options),
         )

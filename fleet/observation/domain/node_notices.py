@@ -1,7 +1,7 @@
 """What a cluster announces about a node: that it is taken away, or that one of its GPUs failed.
 
-Read from taints and conditions, which the node carries itself. Warnings that exist as events only are not seen: an XID that
-the EKS node monitoring agent takes for harmless, and a spot interruption where nothing taints the node.
+Read from taints and conditions, which the node carries itself, and from dcgm-exporter. Warnings that exist as events only are
+not seen: a spot interruption where nothing taints the node.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from fleet.observation.domain.gpu_errors import MEANINGS, GpuError
 from fleet.observation.domain.node_health import Condition, Taint
 
 
@@ -81,26 +82,15 @@ CONDITION_MARKS: Final = (*sorted(_GPU_CONDITIONS), "xid", "gpu")
 # NvidiaXID79Error of the EKS node monitoring agent, "NVIDIA Xid 79" of a rule of node-problem-detector, and
 # "NVRM: Xid (PCI:0000:65:00): 79" of the kernel log.
 _XID: Final = re.compile(r"xid(?: *\(PCI:[^)]*\))?\D{0,20}?(\d{1,4})(?!\d)", re.IGNORECASE)
-# NVIDIA's XID catalogue; the others are shown by their number.
-_XIDS: Final = {
-    31: "GPU memory page fault",
-    43: "GPU stopped processing",
-    45: "Preemptive cleanup, due to previous errors",
-    48: "Double-bit ECC error",
-    63: "ECC row remapping",
-    64: "ECC row remapping failed",
-    74: "NVLink error",
-    79: "GPU has fallen off the bus",
-    94: "Contained ECC error",
-    95: "Uncontained ECC error",
-    119: "GSP RPC timeout",
-    120: "GSP error",
-}
+_EXPORTER: Final = "dcgm-exporter"
 
 
-def notices_of(taints: Sequence[Taint], conditions: Sequence[Condition]) -> tuple[Notice, ...]:
-    """GPU faults, reclaims, then removals; each title once."""
-    found = {notice.title: notice for notice in (*_removals(taints), *_faults(conditions))}
+def notices_of(
+    taints: Sequence[Taint], conditions: Sequence[Condition], errors: Sequence[GpuError] = ()
+) -> tuple[Notice, ...]:
+    """GPU faults, reclaims, then removals; each title once. What a condition says comes before what is measured."""
+    all_notices = (*_removals(taints), *_errors(errors), *_faults(conditions))
+    found = {notice.title: notice for notice in all_notices}
     order = (NoticeKind.GPU_FAULT, NoticeKind.RECLAIM, NoticeKind.REMOVAL)
     return tuple(sorted(found.values(), key=lambda notice: order.index(notice.kind)))
 
@@ -110,6 +100,19 @@ def _removals(taints: Sequence[Taint]) -> Iterator[Notice]:
         notice = _TAINTS.get(taint.key)
         if notice is not None:
             yield notice
+
+
+def _errors(errors: Sequence[GpuError]) -> Iterator[Notice]:
+    """A program's own faults are none of its GPU."""
+    by_xid: dict[int, list[GpuError]] = {}
+    for error in errors:
+        if not error.is_of_program:
+            by_xid.setdefault(error.xid, []).append(error)
+    for xid, own in by_xid.items():
+        gpus = ", ".join(error.gpu for error in own)
+        where = f"GPU {gpus}" if len(own) == 1 else f"GPUs {gpus}"
+        detail = f"{own[0].meaning}. {where}." if own[0].meaning else f"{where}."
+        yield Notice(NoticeKind.GPU_FAULT, f"XID {xid}", detail, _EXPORTER, xid)
 
 
 def _faults(conditions: Sequence[Condition]) -> Iterator[Notice]:
@@ -137,5 +140,5 @@ def _title(xid: int | None, condition: Condition) -> str:
 
 def _detail(xid: int | None, condition: Condition) -> str:
     said = condition.message or condition.reason
-    meaning = _XIDS.get(xid) if xid is not None else None
+    meaning = MEANINGS.get(xid) if xid is not None else None
     return ". ".join(text.rstrip(".") for text in (meaning, said) if text) + "."

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from fleet.clusters.domain import queues
 from fleet.gpus.domain import capacity_types, shares
-from fleet.observation.domain import node_health, pod_requests, pod_start
+from fleet.observation.domain import node_health, pod_nodes, pod_requests, pod_start
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 Json = Mapping[str, Any]
@@ -60,6 +61,7 @@ class ObservedPod:
     start_seconds: dict[str, int]
     is_finished: bool
     ended_at: datetime | None
+    instance_types: list[str]
 
 
 def parse_time(text: str | None) -> datetime | None:
@@ -132,9 +134,13 @@ def pod(item: Json) -> ObservedPod:
         ready_at=ready_at,
         start_seconds=pod_start.seconds_of(
             status, created_at=created_at, scheduled_at=scheduled_at, ready_at=ready_at
-        ),
+        )
+        # How long it waited in a queue is no time of a start, and its status does not say.
+        if queues.QUEUE_LABEL not in (metadata.get("labels") or {})
+        else {},
         is_finished=is_finished,
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
+        instance_types=pod_nodes.instance_types_of(spec),
     )
 
 
@@ -207,8 +213,8 @@ def _reason_not_ready(item: Json) -> tuple[str, str]:
     ready, scheduled = _condition(status, "Ready"), _condition(status, "PodScheduled")
     if ready.get("status") == "True":
         return "", ""
-    if scheduled.get("status") == "False":
-        return str(scheduled.get("reason", "")), str(scheduled.get("message", ""))
+    if scheduled.get("status") == "False" or queues.is_gated(item):
+        return _why_without_node(item, scheduled)
     for container in _statuses(status):
         problem = _container_problem(container)
         if problem:
@@ -216,6 +222,12 @@ def _reason_not_ready(item: Json) -> tuple[str, str]:
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message", ""))
     return str(ready.get("reason", "")), str(ready.get("message", ""))
+
+
+def _why_without_node(item: Json, scheduled: Json) -> tuple[str, str]:
+    if queues.is_gated(item):
+        return "Queued", "Waits for admission by Kueue."
+    return str(scheduled.get("reason", "")), str(scheduled.get("message", ""))
 
 
 def _container_problem(container: Json) -> tuple[str, str] | None:

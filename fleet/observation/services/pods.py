@@ -32,6 +32,7 @@ _COLUMNS = (
     "ready_at",
     "start_seconds",
     "ended_at",
+    "instance_types",
 )
 _Names = Mapping[tuple[str, str], int]
 # Node rows by name, the oldest first.
@@ -170,4 +171,5 @@ def _values(
         "ready_at": (row.ready_at if row else None) or pod.ready_at,
         "start_seconds": row.start_seconds if row and row.ready_at else pod.start_seconds,
         "ended_at": ended,
+        "instance_types": pod.instance_types,
     }

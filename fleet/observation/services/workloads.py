@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from fleet.models import Workload
@@ -24,10 +25,11 @@ def register(
     triton_models: Sequence[str],
     metrics_port: int = TRITON_METRICS_PORT,
     metrics_path: str = METRICS_PATH,
+    ends_at: datetime | None = None,
 ) -> int:
     """Create or update the workload; repeating it changes nothing.
 
-    `labels` name its deployment, revision, model and version.
+    `labels` name its deployment, revision, model and version; `ends_at` is when it ends by itself.
     """
     workload, _ = Workload.objects.update_or_create(
         cluster_id=cluster_id,
@@ -39,6 +41,7 @@ def register(
             "triton_models": list(triton_models),
             "metrics_port": metrics_port,
             "metrics_path": metrics_path,
+            "ends_at": ends_at,
             "retired_at": None,
         },
         create_defaults={
@@ -47,6 +50,7 @@ def register(
             "triton_models": list(triton_models),
             "metrics_port": metrics_port,
             "metrics_path": metrics_path,
+            "ends_at": ends_at,
             "created_at": clock.now(),
         },
     )

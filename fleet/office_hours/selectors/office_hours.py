@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from fleet.models import PoolOfficeHours
 from fleet.office_hours.domain import hours as hour_rules
 from fleet.office_hours.domain import sizes
 from fleet.office_hours.domain.hours import OfficeHours
 from fleet.office_hours.domain.sizes import PoolKind
-from portal.core import clock
+from portal.core import clock, leases
+from portal.core.leases import Backlog
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,22 @@ def list_of_cluster(cluster_id: int) -> list[KeptHours]:
 def by_name(*, cluster_id: int, kind: PoolKind) -> dict[str, KeptHours]:
     rows = _rows().filter(cluster=cluster_id, target_kind=kind)
     return {row.target: _kept(row) for row in rows}
+
+
+def backlog() -> Backlog:
+    """Those that a worker has to take."""
+    return leases.backlog(PoolOfficeHours.objects.all())
+
+
+def count_by_state() -> dict[str, int]:
+    """Pools in and out of their office hours, and those whose last pass could not do what it had to."""
+    pools = PoolOfficeHours.objects.order_by()
+    counts = pools.aggregate(
+        open=Count("pk", filter=Q(is_open=True, problem="")),
+        closed=Count("pk", filter=Q(is_open=False, problem="")),
+        problem=Count("pk", filter=~Q(problem="")),
+    )
+    return {name: int(count) for name, count in counts.items()}
 
 
 def _rows() -> QuerySet[PoolOfficeHours]:

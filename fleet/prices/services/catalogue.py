@@ -72,7 +72,7 @@ def load_bytes(*, actor: Actor, content: bytes) -> LoadResult:
 
 def load_text(*, actor: Actor, text: str, origin: PriceOrigin = PriceOrigin.PERSON) -> LoadResult:
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""))
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
         if missing:
             raise Invalid(

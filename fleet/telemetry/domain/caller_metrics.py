@@ -4,6 +4,8 @@
   slash for each dot of the client. It counts what it answered; a refused key is none of them.
 - Envoy Gateway has no such counter. A platform can count the access log of its proxies: Prometheus then has
   `slipway_caller_requests_total` with the labels `caller` and `route` (docs/callers.md).
+- Tokens have the same labels: `slipway_caller_tokens_total` in Prometheus; the embedded cluster's Envoy counts
+  them itself.
 
 A client is the name that the gateway gives a request once its key was accepted. No key is in any name here.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -21,9 +23,12 @@ from fleet.clusters.domain.prometheus import Sample
 from fleet.telemetry.domain.gateway_metrics import NotMetrics
 
 # Envoy's own names of its counters: what one page is limited to.
-PAGE_FILTER: Final = r"\.vcluster\..+\.upstream_rq_(completed|total)$"
+PAGE_FILTER: Final = r"\.vcluster\..+\.upstream_rq_(completed|total)$|^slipway\.caller_tokens"
 METRIC: Final = "slipway_caller_requests_total"
 QUERY: Final = METRIC
+TOKENS_QUERY: Final = "slipway_caller_tokens_total"
+_ENVOY_TOKENS: Final = "envoy_slipway_caller_tokens"
+_TOKENS: Final = "tokens"
 _ENVOY: Final = "envoy_vhost_vcluster_upstream_rq_"
 # A caller that was not served yet has only the second, 0.
 _COMPLETED, _TOTAL = f"{_ENVOY}completed", f"{_ENVOY}total"
@@ -39,6 +44,11 @@ class Counter:
     route: str
     client: str
 
+    @property
+    def is_of_tokens(self) -> bool:
+        """Else it counts requests."""
+        return self.series == _TOKENS or self.series.startswith(f"{_TOKENS}:")
+
 
 Counts = Mapping[Counter, int]
 
@@ -51,6 +61,8 @@ def parse_page(text: str, *, proxy: str) -> dict[Counter, int]:
             for sample in family.samples:
                 # The parser adds `_total` to the names of counters that lack it.
                 name = sample.name.removesuffix("_total")
+                if name == _ENVOY_TOKENS:
+                    counts |= _of_labels([sample], _TOKENS, proxy)
                 if name not in (_COMPLETED, _TOTAL.removesuffix("_total")):
                     continue
                 counter = _of_virtual_cluster(sample.labels.get("envoy_virtual_cluster", ""), proxy)
@@ -64,6 +76,25 @@ def parse_page(text: str, *, proxy: str) -> dict[Counter, int]:
 
 def of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
     """Samples of QUERY. Those that name no route of the Gateway API are left out."""
+    return _of_labels(samples)
+
+
+def tokens_of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
+    """Samples of TOKENS_QUERY."""
+    return _of_labels(samples, _TOKENS)
+
+
+class Labelled(Protocol):
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+    @property
+    def value(self) -> float: ...
+
+
+def _of_labels(
+    samples: Iterable[Labelled], series: str = "", proxy: str = ""
+) -> dict[Counter, int]:
     counts: dict[Counter, int] = defaultdict(int)
     for sample in samples:
         labels = sample.labels
@@ -72,8 +103,9 @@ def of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
         parts = rest.split("/")
         client = labels.get("caller", "")
         if kind == "httproute" and len(parts) > 1 and client:
-            proxy = labels.get("pod") or labels.get("instance", "")
-            counts[Counter(proxy, rest, parts[0], parts[1], client)] += int(sample.value)
+            source = proxy or labels.get("pod") or labels.get("instance", "")
+            one = series if proxy else f"{series}:{rest}" if series else rest
+            counts[Counter(source, one, parts[0], parts[1], client)] += int(sample.value)
     return dict(counts)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Count, Min, QuerySet, Sum
 
 from fleet.gpus.domain.intervals import minute_of
+from fleet.gpus.domain.rates import EndingRate
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceKey
 from fleet.models import GPU_PPM, GpuLease, Node, WorkloadMinute
@@ -38,10 +39,13 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedGpus:
-    """`usd_per_hour_amount` is None if the price of any node is not known."""
+    """`usd_per_hour_amount` is None if the price of any node is not known. `ending` is the part of it that ends by
+    itself.
+    """
 
     gpus: Decimal
     usd_per_hour_amount: Decimal | None
+    ending: tuple[EndingRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ..
         leases.values_list(
             *names,
             *("node__instance_type", "node__region", "node__cluster__region"),
-            *("node__capacity_type", "node__gpu_count"),
+            *("node__capacity_type", "node__gpu_count", "workload__ends_at"),
         )
         .annotate(Sum("share_ppm"))
         .order_by()
@@ -158,7 +162,7 @@ def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ..
     book = prices.book({kind[len(names)] for kind in kinds}, on=today)
     allocated: dict[tuple[Any, ...], AllocatedGpus] = {}
     for kind in kinds:
-        group, (instance_type, region, of_cluster, capacity_type, gpu_count, share_ppm) = (
+        group, (instance_type, region, of_cluster, capacity_type, gpu_count, ends_at, share_ppm) = (
             kind[: len(names)],
             kind[len(names) :],
         )
@@ -168,7 +172,8 @@ def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ..
             whole = price.of_gpus(gpu_count).usd_per_hour_amount
             amount = whole * share_ppm / (gpu_count * GPU_PPM)
         gpus = Decimal(share_ppm) / GPU_PPM
-        allocated[group] = _plus(allocated.get(group), AllocatedGpus(gpus, amount))
+        ending = (EndingRate(ends_at, amount),) if ends_at and amount is not None else ()
+        allocated[group] = _plus(allocated.get(group), AllocatedGpus(gpus, amount, ending))
     return allocated
 
 
@@ -178,4 +183,4 @@ def _plus(before: AllocatedGpus | None, more: AllocatedGpus) -> AllocatedGpus:
     usd_per_hour = None
     if before.usd_per_hour_amount is not None and more.usd_per_hour_amount is not None:
         usd_per_hour = before.usd_per_hour_amount + more.usd_per_hour_amount
-    return AllocatedGpus(before.gpus + more.gpus, usd_per_hour)
+    return AllocatedGpus(before.gpus + more.gpus, usd_per_hour, before.ending + more.ending)

@@ -64,11 +64,11 @@ class Reading:
     is_passing: bool = False
 
 
-def count(*, cluster_id: int, deployments: Sequence[CountedDeployment]) -> None:
-    """Read the gateway once and add what its callers sent since the last time. Makes network calls: run it
-    outside transactions.
+def count(*, cluster_id: int, deployments: Sequence[CountedDeployment]) -> dict[str, int]:
+    """Read the gateway once and add what its callers sent since the last time. Returns the tokens that each
+    client used since then. Makes network calls: run it outside transactions.
     """
-    record(cluster_id=cluster_id, reading=read(cluster_id), deployments=deployments)
+    return record(cluster_id=cluster_id, reading=read(cluster_id), deployments=deployments)
 
 
 def read(cluster_id: int) -> Reading:
@@ -78,7 +78,9 @@ def read(cluster_id: int) -> Reading:
     # The counters of one source must not be added to those of the other.
     if reading.counts or reading.is_passing or not cluster.prometheus_url:
         return reading
-    [result] = prometheus.query(cluster_id=cluster.pk, queries=[caller_metrics.QUERY])
+    result, of_tokens = prometheus.query(
+        cluster_id=cluster.pk, queries=[caller_metrics.QUERY, caller_metrics.TOKENS_QUERY]
+    )
     at = clock.now()
     if isinstance(result, PrometheusError):
         return Reading(began_at, at, problem=result.message)
@@ -88,6 +90,8 @@ def read(cluster_id: int) -> Reading:
     counts = caller_metrics.of_access_logs(result.samples)
     if not counts:
         return Reading(began_at, at, problem=_NOT_COUNTED)
+    if not isinstance(of_tokens, PrometheusError) and not of_tokens.warnings:
+        counts |= caller_metrics.tokens_of_access_logs(of_tokens.samples)
     proxies = frozenset(counter.proxy for counter in counts)
     return Reading(began_at, at, counts, proxies, counts_all=True)
 
@@ -122,16 +126,20 @@ def _name_of(proxy: Proxy) -> str:
     return f"{proxy.namespace}/{proxy.pod}"
 
 
-def record(*, cluster_id: int, reading: Reading, deployments: Sequence[CountedDeployment]) -> None:
-    """Idempotent: a reading that overlaps the last one in time is discarded, because it may be the older."""
+def record(
+    *, cluster_id: int, reading: Reading, deployments: Sequence[CountedDeployment]
+) -> dict[str, int]:
+    """Idempotent: a reading that overlaps the last one in time is discarded, because it may be the older.
+    Returns tokens by client.
+    """
     with transaction.atomic():
         CallerReading.objects.get_or_create(cluster_id=cluster_id)
         last = CallerReading.objects.select_for_update().get(cluster_id=cluster_id)
         if last.read_at is not None and reading.began_at < last.read_at:
-            return
+            return {}
         if reading.problem:
             CallerReading.objects.filter(pk=last.pk).update(problem=reading.problem)
-            return
+            return {}
         before = _last_counts(cluster_id)
         after = _of_callers(reading.counts, deployments)
         new = {client for item in deployments for client in item.new_clients}
@@ -145,6 +153,15 @@ def record(*, cluster_id: int, reading: Reading, deployments: Sequence[CountedDe
         CallerReading.objects.filter(pk=last.pk).update(
             read_at=reading.read_at, proxies=sorted(reading.proxies), problem=""
         )
+    return _tokens_of(increased)
+
+
+def _tokens_of(increased: Counts) -> dict[str, int]:
+    tokens: dict[str, int] = defaultdict(int)
+    for counter, value in increased.items():
+        if counter.is_of_tokens and value:
+            tokens[counter.client] += value
+    return dict(tokens)
 
 
 def _last_counts(cluster_id: int) -> dict[Counter, int]:
@@ -175,6 +192,8 @@ def _by_caller(
     """With an empty caller for each deployment whose callers were counted."""
     by_place: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
     for counter, requests in increased.items():
+        if counter.is_of_tokens:
+            continue
         by_place[counter.namespace, counter.route].append((counter.client, requests))
     sums: dict[_Caller, int] = defaultdict(int)
     for item in deployments:

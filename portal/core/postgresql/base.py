@@ -3,11 +3,14 @@ from __future__ import annotations
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db.backends.postgresql import base
 from psycopg import Cursor, errors
+from psycopg.abc import Buffer
 from psycopg.pq import TransactionStatus
+from psycopg.types.datetime import TimestamptzLoader
 
 # Executions before PostgreSQL keeps the plan of a statement: one that runs once is not worth it.
 _PREPARE_AFTER: Final = 1
@@ -28,8 +31,26 @@ class _PreparingCursor(base.CursorMixin, Cursor[Any]):
             return super().execute(query, params, **options)
 
 
+class _UtcLoader(TimestamptzLoader):
+    """Times of a session in UTC. Django's own loader takes each apart in Python code, ten times as slowly."""
+
+    timezone = UTC  # Django puts its own in the place of a loader of another time zone
+
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return datetime.fromisoformat(bytes(data).decode())
+        except ValueError:
+            return super().load(data)  # an error that says what Python cannot hold
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     _prepares = False
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        connection: Any = super().get_new_connection(conn_params)
+        if self.timezone is UTC:
+            connection.adapters.register_loader("timestamptz", _UtcLoader)
+        return connection
 
     def get_connection_params(self) -> dict[str, Any]:
         params: dict[str, Any] = super().get_connection_params()

@@ -14,13 +14,20 @@ from django.db import DatabaseError
 from prometheus_client.core import GaugeMetricFamily, Metric
 from redis.exceptions import RedisError
 
-from portal.monitoring.exposition import cluster_gauges, queue_gauges, row_gauges, seal_gauges
+from portal.monitoring.exposition import (
+    cluster_gauges,
+    queue_gauges,
+    request_gauges,
+    row_gauges,
+    seal_gauges,
+)
 
 logger = logging.getLogger(__name__)
 
 PARTS: Final[Mapping[str, Callable[[], Iterator[Metric]]]] = {
     "queues": queue_gauges.collect,
     "rows": row_gauges.collect,
+    "requests": request_gauges.collect,
     "clusters": cluster_gauges.collect,
     "cluster-errors": cluster_gauges.collect_errors,
     "seals": seal_gauges.collect,

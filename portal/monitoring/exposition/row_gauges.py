@@ -12,6 +12,7 @@ from django.db.models import Count, QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from deployments.models import (
+    BatchJob,
     ChangeRequest,
     Deployment,
     GoldenRun,
@@ -23,7 +24,9 @@ from deployments.models import (
     ServiceTarget,
 )
 from deployments.states import VersionState
+from fleet.actions.selectors import actions
 from fleet.clusters.selectors import clusters
+from fleet.office_hours.selectors import office_hours
 from portal.core import clock, leases
 from portal.core.leases import Backlog
 from portal.notifications.models import Delivery
@@ -36,11 +39,14 @@ def _of(rows: Callable[[], QuerySet[Any]]) -> Callable[[], Backlog]:
 
 
 _KINDS: Final[Mapping[str, Callable[[], Backlog]]] = {
+    "batch-job": _of(BatchJob.objects.all),
     "change-request": _of(ChangeRequest.objects.all),
     "cluster": clusters.observation_backlog,
     "deployment": _of(Deployment.objects.all),
+    "fleet-action": actions.backlog,
     "golden-run": _of(GoldenRun.objects.all),
     "import": _of(Import.objects.all),
+    "office-hours": office_hours.backlog,
     "notification": _of(Delivery.objects.all),
     "pipeline": _of(Pipeline.objects.all),
     "prometheus-reading": _of(PrometheusReading.objects.all),

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.alerts.domain.kinds import gpu_memory, idle_gpus
+from fleet.observation.domain import gpu_errors
+from fleet.telemetry.domain import dcgm_metrics
 from portal.monitoring import promql
 from portal.monitoring.rules.rule import AlertRule, Group, Severity
 
 _USED: Final = "DCGM_FI_DEV_FB_USED"
 _FREE: Final = "DCGM_FI_DEV_FB_FREE"
 _RESERVED: Final = "DCGM_FI_DEV_FB_RESERVED"
-_XID: Final = "DCGM_FI_DEV_XID_ERRORS"
-# The program's own faults, by the driver's list of XIDs: illegal instruction or address, page fault, stopped channel,
-# clean-up after a kill.
-_OF_PROGRAMS: Final = (13, 31, 43, 45)
+_XID: Final = dcgm_metrics.XID
 _GPU: Final = "GPU {{ $labels.gpu }} of {{ or $labels.Hostname $labels.hostname }}"
 # Older exporters do not report what the driver reserves.
 MEMORY_SHARE: Final = (
@@ -57,7 +56,7 @@ def _idle() -> AlertRule:
 
 
 def _xid() -> AlertRule:
-    by_programs = " or ".join(f"{_XID} == {code}" for code in _OF_PROGRAMS)
+    by_programs = " or ".join(f"{_XID} == {code}" for code in gpu_errors.OF_PROGRAMS)
     return AlertRule(
         name="SlipwayGpuXid",
         expr=f"{_XID} > 0 unless ({by_programs})",

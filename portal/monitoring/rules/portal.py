@@ -19,6 +19,7 @@ HEARTBEAT_SECONDS: Final = 3 * heartbeats.EVERY_SECONDS
 LAG_SECONDS: Final = 120
 _LEDGER_SECONDS: Final = 2 * 3600
 _AUDIT_SECONDS: Final = 300
+_WAITING_SECONDS: Final = 24 * 3600
 _REQUESTS: Final = "slipway_http_requests_total"
 _DOCTOR: Final = "`manage.py doctor` names the problem and its fix."
 
@@ -130,6 +131,30 @@ def _audit() -> AlertRule:
     )
 
 
+def _waiting() -> AlertRule:
+    return AlertRule(
+        name="SlipwayApprovalWaiting",
+        expr=f"max by (kind) (slipway_approval_waiting_seconds) > {_WAITING_SECONDS}",
+        hold="5m",
+        severity=Severity.INFO,
+        summary="A {{ $labels.kind }} waits for an approver",
+        description="The oldest has waited for {{ $value | humanizeDuration }}.",
+        advice="Its approvers find it under Approvals. Add leads or delegates where nobody looks, and a channel for its event.",
+    )
+
+
+def _office_hours() -> AlertRule:
+    return AlertRule(
+        name="SlipwayOfficeHours",
+        expr='max(slipway_scheduled_pools{state="problem"}) > 0',
+        hold="15m",
+        severity=Severity.WARNING,
+        summary="Office hours of {{ $value }} pools are not kept",
+        description="Their size could not be changed: nodes stay that should end, or are missing.",
+        advice="The page of the pool under Fleet says what the cluster or AWS refused.",
+    )
+
+
 def _unread() -> AlertRule:
     return AlertRule(
         name="SlipwayPortalUnread",
@@ -144,4 +169,4 @@ def _unread() -> AlertRule:
 
 def group() -> Group:
     rules = (_absent(), _errors(), _slow(), _queue(), _lag(), _cluster(), _ledger(), _audit())
-    return Group("slipway-portal", (*rules, _unread()))
+    return Group("slipway-portal", (*rules, _waiting(), _office_hours(), _unread()))

@@ -9,7 +9,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django import template
+from django.core.paginator import Page, Paginator
 from django.forms import BoundField
+from django.template import Context
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -19,6 +21,16 @@ from portal.ui.charts import Chart
 from portal.ui.vega import bundle
 
 register = template.Library()
+
+
+class PartPage(Page[Any]):
+    """`name` is its query parameter, and the id of its section."""
+
+    def __init__(self, rows: Any, number: int, paginator: Paginator[Any], name: str) -> None:
+        super().__init__(rows, number, paginator)
+        self.name = name
+
+
 _UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 
 
@@ -26,6 +38,26 @@ _UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 def icon(name: str, size: int = 16) -> SafeString:
     """A decorative Lucide icon; screen readers skip it. A page has about 20, of a few kinds."""
     return icons.svg(name, size)
+
+
+@register.simple_tag(takes_context=True)
+def paged(context: Context, rows: Sequence[Any], name: str, size: int = 25) -> PartPage:
+    """The page of a list that is only a part of the page of the document; `name` is the id of its section. Its
+    number is that query parameter. `{% include "ui/_pager.html" with page=… %}` links to the others.
+    """
+    request = context.get("request")
+    number = request.GET.get(name) if request else None
+    page = Paginator(rows, size).get_page(number)
+    return PartPage(page.object_list, page.number, page.paginator, name)
+
+
+@register.simple_tag(takes_context=True)
+def page_url(context: Context, page: Page[Any], number: int) -> str:
+    """The address of another page of a list, with all else that the query says."""
+    name = getattr(page, "name", "")
+    query = context["request"].GET.copy()
+    query[name or "page"] = str(number)
+    return f"?{query.urlencode()}{f'#{name}' if name else ''}"
 
 
 @register.inclusion_tag("ui/tags/pill.html")

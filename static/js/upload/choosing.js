@@ -3,13 +3,16 @@
 
 const IGNORED_NAMES = new Set([".DS_Store", "Thumbs.db", "desktop.ini"]);
 const IGNORED_FOLDERS = new Set(["__MACOSX", ".git", "__pycache__", ".ipynb_checkpoints"]);
+/* Beside each file that macOS writes to a disk of another system. */
+const APPLE_DOUBLE = "._";
 
 export class TooManyFiles extends Error {}
 
 const ignoredPart = (path) => {
   const folders = path.split("/");
   const name = folders.pop();
-  return folders.find((folder) => IGNORED_FOLDERS.has(folder)) ?? (IGNORED_NAMES.has(name) ? name : undefined);
+  const isIgnored = IGNORED_NAMES.has(name) || name.startsWith(APPLE_DOUBLE);
+  return folders.find((folder) => IGNORED_FOLDERS.has(folder)) ?? (isIgnored ? name : undefined);
 };
 
 /* The one top folder of all paths, or "". */

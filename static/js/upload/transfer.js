@@ -1,4 +1,4 @@
-/* Sends the files of one version in parts, several at a time, straight to the object store.
+/* Sends the files of one upload in parts, several at a time, straight to the object store.
 
 The server's lists of files and parts are the only memory: a closed tab, another browser or a paused upload
 resume by reading them again. Bytes are read from disk part by part. */
@@ -23,9 +23,11 @@ export class Transfer {
   #sending = new Map();
   #assembling = [];
 
-  /* `entries` are {path, file}; `changed` is called with one whenever its state or progress changes. */
-  constructor(version, entries, changed) {
+  /* `entries` are {path, file}; `changed` is called with one whenever its state or progress changes. `root` is where the
+     API has uploads of this kind. */
+  constructor(version, entries, changed, root = "versions") {
     this.version = version;
+    this.place = `${root}/${version.id}`;
     this.entries = entries;
     this.changed = changed;
   }
@@ -40,14 +42,14 @@ export class Transfer {
     this.#stop.abort();
   }
 
-  /* Send what is missing and complete the upload. Gives the version, which is then verifying. */
+  /* Send what is missing and complete the upload. Gives the version, which is then verifying, or the upload. */
   async run() {
     for (let round = 1; ; round += 1) {
       this.#stop = new AbortController();
       try {
         if (this.#isStopped) throw new Stopped();
         await this.#sendMissing();
-        return await this.#api("POST", `versions/${this.version.id}/complete`);
+        return await this.#api("POST", `${this.place}/complete`);
       } catch (error) {
         if (this.#isStopped) throw new Stopped();
         if (error.code !== "parts_missing" || round === ROUNDS) throw error;
@@ -78,7 +80,7 @@ export class Transfer {
   }
 
   async #readFiles() {
-    const rows = new Map((await this.#api("GET", `versions/${this.version.id}/files`)).map((row) => [row.path, row]));
+    const rows = new Map((await this.#api("GET", `${this.place}/files`)).map((row) => [row.path, row]));
     this.#sent = 0;
     this.#sending.clear();
     this.#assembling = [];
@@ -109,7 +111,7 @@ export class Transfer {
 
   /* Parts that the store lacks, or has with other bytes than the chosen file. */
   async #missingOf(entry) {
-    const path = `versions/${this.version.id}/parts?path=${encodeURIComponent(entry.path)}`;
+    const path = `${this.place}/parts?path=${encodeURIComponent(entry.path)}`;
     const { missing, stored } = await this.#api("GET", path);
     const numbers = new Set(missing);
     for (const { number, size_bytes: bytes, sha256 } of stored) {
@@ -132,7 +134,7 @@ export class Transfer {
     const checksums = hasPartDigests ? { [number]: await partDigest(blob, entry.path) } : {};
     await persist(async () => {
       const body = { path: entry.path, numbers: [number], checksums };
-      const [signed] = await api("POST", `versions/${this.version.id}/parts`, body, this.#stop.signal);
+      const [signed] = await api("POST", `${this.place}/parts`, body, this.#stop.signal);
       await this.#put(signed, blob, entry);
     }, this.#stop.signal);
     this.#count(entry, blob.size);
@@ -170,7 +172,7 @@ export class Transfer {
     this.#assembling.push(entry);
     if (this.#assembling.length < COMPLETED_AT_ONCE) return;
     const some = this.#assembling.splice(0);
-    await this.#api("POST", `versions/${this.version.id}/files/complete`, { paths: some.map(({ path }) => path) });
+    await this.#api("POST", `${this.place}/files/complete`, { paths: some.map(({ path }) => path) });
     some.forEach((stored) => { stored.state = "stored"; this.changed(stored); });
   }
 }

@@ -16,7 +16,7 @@ from tests.accounts import make_team
 from tests.deployments.world import World
 from tests.page import page
 
-QUERIES = 11
+QUERIES = 12
 SignIn = Callable[[User], Client]
 
 

@@ -9,6 +9,7 @@ import pytest
 from deployments.alerts.services import sweep
 from deployments.models import Alert, Deployment
 from fleet.models import Node, Pod, Workload
+from portal.core import clock
 from tests.deployments.alerts.observed import alerts, told
 from tests.deployments.world import World
 
@@ -22,6 +23,23 @@ XID = {
     "message": "NVIDIA Xid 79",
     "since": "",
 }
+
+
+def test_a_fault_that_dcgm_exporter_measured_is_a_gpu_fault(world: World) -> None:
+    _serving(world, on=("node-0", "node-1"))
+    row = {"gpu": "3", "uuid": "GPU-3", "xid": 79, "since": ""}
+    _set("node-0", xids=[row], xids_read_at=clock.now())
+    # A program's own: of no GPU.
+    _set("node-1", xids=[{**row, "xid": 13}], xids_read_at=clock.now())
+
+    sweep.sweep()
+
+    alert = Alert.objects.get()
+    assert (alert.kind, alert.message) == ("gpu_fault", "1 of 2 replicas run on node-0 (XID 79).")
+    _set("node-0", xids=[])
+    sweep.sweep()
+    sweep.sweep()
+    assert Alert.objects.get().ended_at is not None
 
 
 def test_a_reclaim_that_takes_replicas_is_told_once_and_ends_when_they_have_moved(

@@ -166,5 +166,5 @@ def test_the_sweep_needs_no_more_queries_for_more_deployments(
     world.serving()
     world.serving(name="other")
 
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(19):
         sweep.sweep()

@@ -10,17 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deployments.approvals.domain import requirement as one_requirement
 from deployments.approvals.domain import rules as approval_rules
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
-from deployments.approvals.domain.rules import Approver, ChangeFacts, Person, Rule
+from deployments.approvals.domain.requirement import Person
+from deployments.approvals.domain.rules import Approver, ChangeFacts, Rule
 
 REQUESTER, ANA, BO, CHI, DEE = 1, 2, 3, 4, 5
 SUBJECT = ChangeFacts(
     team_id=7,
     environment="production",
     kind="deploy",
-    instance_type="p5.48xlarge",
-    gpu_name="NVIDIA-H100-80GB-HBM3",
+    instance_types=("p5.48xlarge",),
+    gpu_names=("NVIDIA-H100-80GB-HBM3",),
     has_cost=True,
     month_amount=Decimal("2938.00"),
 )
@@ -138,7 +140,7 @@ def test_a_requirement_names_its_reason() -> None:
         "a deploy in production on NVIDIA-H100-80GB-HBM3 that may cost $2,938 a month, above $1,000"
     )
     assert one.who == "dee"
-    assert approval_rules.requirement_from_json(one.to_json()) == one
+    assert one_requirement.from_json(one.to_json()) == one
 
 
 def test_nothing_is_approved_without_a_requirement() -> None:

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.batch.domain import worker_program
+from deployments.batch.domain import worker_program, worker_store
 from deployments.batch.services import advance, requests
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import BatchJob
@@ -28,7 +28,7 @@ class Server:
     def answer(self, number: int, line: bytes) -> dict[str, Any]:
         self.asked += 1
         if self.asked == self._dies_at:
-            raise worker_program.Ended(1, "the node was reclaimed")
+            raise worker_store.Ended(1, "the node was reclaimed")
         try:
             return {"row": number, "outputs": [json.loads(line)["n"]]}
         except ValueError:

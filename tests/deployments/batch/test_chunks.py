@@ -23,7 +23,8 @@ LINES = st.lists(
 
 def cut(body: bytes, *, block: int = 1 << 20, target: int = 50, first: int = 1) -> list[Chunk]:
     blocks = [body[start : start + block] for start in range(0, len(body), block)]
-    return list(chunks.cut(blocks, name="f", file=0, first_row=first, target_bytes=target))
+    lines = chunks.lines(blocks, "f")
+    return list(chunks.cut(lines, file=0, first_row=first, target_bytes=target))
 
 
 @given(LINES, st.booleans(), st.integers(1, 30), st.integers(1, 200), st.integers(1, 10**9))

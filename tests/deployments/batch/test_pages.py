@@ -13,6 +13,7 @@ from fleet.costs.web import board
 from portal.accounts.models import Team
 from tests.deployments.batch.bench import IN, OUT, Bench
 from tests.page import page
+from tests.portal.many_rows.copies import copies, digest
 
 
 def signed_in(user: Any) -> Client:
@@ -126,3 +127,37 @@ def test_a_team_without_a_version_is_told_to_upload_one(bench: Bench) -> None:
     assert (
         "The team has no ready version that Triton serves. Upload a model first." in page(form).text
     )
+
+
+def test_of_many_versions_each_can_be_typed(bench: Bench) -> None:
+    copies(bench.world.version1, 101, number=lambda n: 10 + n, sha256=digest)
+    client = signed_in(bench.world.member)
+    typed = {
+        "name": "scores",
+        "input": f"s3://{bench.bucket}/{IN}rows.jsonl",
+        "output": f"s3://{bench.bucket}/{OUT}scores/",
+        "gpus": "eks-test g5.xlarge nvidia.com/gpu",
+        "capacity": "spot",
+        "workers": "1",
+        "requests": "4",
+        "hours": "2",
+        "error_limit": "0",
+        "cpu": "2",
+        "memory": "8Gi",
+    }
+
+    form = client.get("/batch/new").content.decode()
+    unknown = client.post("/batch/new", {**typed, "model_version": "detector:9"})
+    unreadable = client.post("/batch/new", {**typed, "model_version": "detector"})
+
+    assert '<option value="detector:111">' in form
+    assert form.count('<option value="detector:') == 100
+    # Older than the suggested ones.
+    assert '<option value="detector:1">' not in form
+    assert "Version vision/detector:9 does not exist" in unknown.content.decode()
+    assert "Enter the model and the number of its version" in unreadable.content.decode()
+    assert (unknown.status_code, unreadable.status_code) == (422, 422)
+    assert not BatchJob.objects.exists()
+
+    assert client.post("/batch/new", {**typed, "model_version": "detector:1"}).status_code == 302
+    assert BatchJob.objects.get().version == bench.world.version1

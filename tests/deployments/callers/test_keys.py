@@ -11,7 +11,8 @@ import pytest
 
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.services import keys
-from deployments.callers.services.keys import KeyDraft, NewKey
+from deployments.callers.services.issuing import KeyLimits, NewKey
+from deployments.callers.services.keys import KeyDraft
 from deployments.models import CallerKey, Consumer, Deployment, Revision
 from deployments.spec.domain.serving_spec import Network
 from fleet.clusters.domain.capabilities import Capabilities, Feature
@@ -37,7 +38,9 @@ def keyed(world: World) -> Deployment:
 
 
 def make(world: World, deployment: Deployment, name: str = "billing", **more: Any) -> NewKey:
-    draft = KeyDraft(name=name, contact="ana@example.org", **more)
+    named = ("requests_per_minute", "tokens_per_minute", "tokens_per_day")
+    limits = KeyLimits(**{key: more.pop(key) for key in named if key in more})
+    draft = KeyDraft(name=name, contact="ana@example.org", limits=limits, **more)
     made = keys.create(actor=world.lead, deployment_id=deployment.pk, draft=draft)
     world.work()
     return made

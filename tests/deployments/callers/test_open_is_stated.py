@@ -204,7 +204,7 @@ def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
     assert '<option value="keys" selected' in serving.content.decode()
     assert "Callers with a key" in page(review).text
     assert "Everyone who reaches the gateway" in page(opened).text
-    assert "Off: Callers with a key: Could not check API keys at the gateway." in page(unable).text
+    assert "Off: Callers with a key: Could not check Keys at the gateway." in page(unable).text
 
 
 def test_a_request_for_keys_where_there_are_none_changes_nothing(world: World) -> None:

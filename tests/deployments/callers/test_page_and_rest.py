@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -38,12 +39,19 @@ def test_a_lead_makes_rotates_and_revokes_a_key_on_the_page(world: World) -> Non
     assert page(answer).part("new-key").text == plain
     assert plain not in client.get(_TAB).content.decode()
 
-    rotated = client.post(_TAB, {"action": "rotate", "key_id": str(row.pk), "overlap_hours": "1"})
+    chosen = {"overlap_hours": "1", "days": "14"}
+    too_long = client.post(_TAB, {"action": "rotate", "key_id": str(row.pk), "days": "366"})
+    kept = CallerKey.objects.get()
+    rotated = client.post(_TAB, {"action": "rotate", "key_id": str(row.pk), **chosen})
     again = client.post(_TAB, {"action": "rotate", "key_id": str(row.pk), "overlap_hours": "1"})
     revoked = client.post(_TAB, {"action": "revoke", "key_id": str(row.pk)})
     world.work()
 
     new = CallerKey.objects.exclude(pk=row.pk).get()
+    assert (too_long.status_code, kept.rotated_at) == (422, None)
+    assert "The lifetime must be 1 to 365 days." in page(too_long).text
+    assert new.ends_at - new.created_at == timedelta(days=14)
+    assert CallerKey.objects.get(pk=row.pk).ends_at > new.created_at
     assert (rotated.status_code, again.status_code, revoked.status_code) == (200, 409, 302)
     assert "was already rotated" in page(again).text
     assert at_gateway(world) == {f"billing.{new.pk}": page(rotated).part("new-key").text}
@@ -69,7 +77,7 @@ def test_a_member_sees_names_and_no_form(world: World) -> None:
     [
         ({"name": "No Spaces"}, "lowercase letters, digits and hyphens"),
         ({"contact": ""}, "Enter a contact"),
-        ({"days": "4000"}, "4000"),
+        ({"days": "4000"}, "The lifetime must be 1 to 365 days."),
     ],
 )
 def test_what_the_page_refuses_it_explains(
@@ -120,3 +128,23 @@ def test_try_it_asks_a_pod_where_the_gateway_wants_a_key(world: World) -> None:
 
     assert "The portal has no key for the gateway" in shown.text
     assert '-H "x-api-key: $KEY"' in shown.text
+
+
+def test_the_platforms_maximum_bounds_every_way_to_a_key(world: World, settings: Any) -> None:
+    settings.SLIPWAY_TOKEN_MAX_DAYS = 20
+    deployment = keyed(world)
+    client, api = signed_in(world.lead), APIClient()
+    api.force_authenticate(world.lead)
+    address = f"/api/v1/deployments/{deployment.pk}/callers"
+
+    by_default = make(world, deployment).row
+    on_page = client.post(_TAB, {**_NEW, "days": "21"})
+    by_rest = api.post(address, {"caller": "x", "contact": "ana", "days": 21}, format="json")
+    rotated = api.post(f"{address}/{by_default.pk}/rotate", {"days": 21}, format="json")
+
+    assert by_default.ends_at - by_default.created_at == timedelta(days=20)
+    assert [answer.status_code for answer in (on_page, by_rest, rotated)] == [422, 422, 422]
+    assert "1 to 20 days" in page(on_page).text
+    assert by_rest.json()["errors"] == rotated.json()["errors"]
+    assert by_rest.json()["errors"] == [{"field": "days", "detail": "1 to 20"}]
+    assert list(CallerKey.objects.all()) == [by_default]

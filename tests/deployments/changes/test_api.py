@@ -221,3 +221,14 @@ def test_lists_hide_what_other_teams_have(world: World) -> None:
 
     for path in ("deployments", "changes"):
         assert client(world.stranger).get(f"/api/v1/{path}").data["results"] == []
+
+
+def test_a_list_leaves_out_what_one_request_shows_of_its_decision(world: World) -> None:
+    world.serving()
+    member = client(world.member)
+
+    (listed,) = member.get("/api/v1/changes").json()["results"]
+    one = member.get(f"/api/v1/changes/{listed['id']}").json()
+
+    assert one["decided"]["title"] == "Deploy detector:1 as detector"
+    assert listed == {name: value for name, value in one.items() if name != "decided"}

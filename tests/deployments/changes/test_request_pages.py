@@ -10,6 +10,7 @@ from deployments.models import ChangeRequest
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from tests.deployments.world import World
+from tests.portal.many_rows.copies import copies, digest
 
 ONE = "/deployments/vision/detector"
 SignIn = Callable[[User], Client]
@@ -103,3 +104,26 @@ def test_rolling_back_offers_no_revision_that_serves_now(world: World, signed_in
     page = signed_in(world.member).get(f"{ONE}/roll-back").content.decode()
 
     assert '<option value="1"' not in page
+
+
+def test_of_many_versions_the_newest_and_the_named_one_are_offered(
+    world: World, signed_in: SignIn
+) -> None:
+    world.serving()
+    many = copies(world.version2, 110, number=lambda n: 10 + n, sha256=digest)
+    old = world.version2
+    client = signed_in(world.member)
+
+    form = client.get(f"{ONE}/canary").content.decode()
+    named = client.get(f"{ONE}/canary?version={old.pk}").content.decode()
+    data = {"version": str(old.pk), "comment": "Better.", **steps(10, 50, 100)}
+    answer = client.post(f"{ONE}/canary", data)
+
+    offered = [version for version in many if f'<option value="{version.pk}"' in form]
+    assert offered == many[10:]
+    assert f'<option value="{old.pk}"' not in form
+    assert f'<option value="{old.pk}" selected' in named
+    change = ChangeRequest.objects.get(kind="canary")
+    assert answer["Location"] == f"/approvals/{change.pk}"
+    assert change.revision is not None
+    assert change.revision.version == old

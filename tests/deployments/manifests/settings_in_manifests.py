@@ -155,6 +155,19 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         _SPOT,
     ),
     (
+        "placement_other_instance_types",
+        {"placement_other_instance_types": "g6.xlarge"},
+        f"{_KSERVE}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        ".nodeSelectorTerms.0.matchExpressions.0.values",
+        ["g5.xlarge", "g6.xlarge"],
+    ),
+    (
+        "placement_queue",
+        {"placement_queue": "serving"},
+        "InferenceService.spec.predictor.labels.kueue$x-k8s$io/queue-name",
+        "serving",
+    ),
+    (
         "placement_priority_class",
         {"placement_priority_class": "high"},
         f"{_KSERVE}.priorityClassName",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sysconfig
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,3 +79,39 @@ def test_a_shared_part_is_written_in_full_each_time() -> None:
     part = {"cpu": "1"}
 
     assert "&id" not in to_yaml([{"requests": part, "limits": part}])
+
+
+def test_kubectl_reads_the_strings_that_were_written(tmp_path: Path) -> None:
+    """It takes more texts for numbers than PyYAML does: a digest such as the first one was one."""
+    texts = [
+        "1234567890123e45",
+        "1e3",
+        "12E-4",
+        "1.",
+        ".5",
+        "1_0e3",
+        "0o17",
+        "0x1f",
+        "y",
+        "N",
+        "on",
+    ]
+    annotations = {f"a{number}": text for number, text in enumerate(texts)}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "annotations": annotations},
+    }
+    (tmp_path / "manifest.yaml").write_text(to_yaml([manifest]))
+    kubectl = Path(sysconfig.get_path("scripts")) / "kubectl"
+
+    done = subprocess.run(
+        [kubectl, "label", "--local", "-f", tmp_path / "manifest.yaml", "-o", "json", "x=y"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["metadata"]["annotations"] == annotations
+    assert yaml.safe_load(to_yaml([manifest])) == manifest

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from deployments.changes.selectors import changes
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions, requests
 from deployments.models import Approval, ChangeRequest
 from deployments.states import ChangeState
@@ -14,9 +16,10 @@ from portal.audit.models import AuditEvent
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 from tests.page import page
+from tests.portal.many_rows.copies import copies
 
 SignIn = Callable[[User], Client]
-INBOX_QUERIES = 21
+INBOX_QUERIES = 25
 
 
 @pytest.fixture
@@ -145,3 +148,41 @@ def test_the_inbox_needs_as_many_queries_for_many_requests_as_for_two(
 
     with django_assert_num_queries(INBOX_QUERIES):
         client.get("/approvals")
+
+
+def test_what_waits_is_counted_as_a_whole_and_shown_by_pages(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    deployments = copies(
+        deployment_of(change), 25, name=lambda n: f"more{n:02}", state=lambda _: "pending"
+    )
+    copies(change, 25, deployment_id=lambda n: deployments[n - 1].pk)
+    client = signed_in(world.lead)
+
+    first, second = (page(client.get(f"/approvals?page={number}")) for number in (1, 2))
+
+    assert "Waiting for you 26" in first.text
+    assert "1\N{EN DASH}20 of 26" in first.text
+    assert "as more19" in first.text
+    assert "as more20" not in first.text
+    assert "21\N{EN DASH}26 of 26" in second.text
+    assert "as more20" in second.text
+    assert "as more25" in second.text
+    # The poll of a page asks for that page.
+    assert 'hx-get="/approvals?page=2"' in client.get("/approvals?page=2").content.decode()
+    assert changes.count_waiting_for(world.lead) == 26
+
+
+def test_other_open_requests_are_counted_as_a_whole(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    deployments = copies(
+        deployment_of(change), 25, name=lambda n: f"more{n:02}", state=lambda _: "pending"
+    )
+    copies(change, 25, deployment_id=lambda n: deployments[n - 1].pk)
+
+    shown = page(signed_in(world.member).get("/approvals"))
+
+    assert "Other open requests newest 20 of 26" in shown.text
+    assert "as more25" in shown.text
+    assert "as more05" not in shown.text

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from deployments.changes.selectors.subjects import pipeline_of
 from deployments.models import ChangeRequest, Deployment, Pipeline
+from deployments.pipelines.selectors import pipelines
 from deployments.serving.gateways import inference
 from deployments.states import Environment
 from portal.accounts.models import User
@@ -22,6 +24,7 @@ from tests.deployments.pipelines_world import (
 )
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
+from tests.portal.many_rows.copies import copies
 
 SignIn = Callable[[User], Client]
 NEW = "/pipelines/new"
@@ -187,3 +190,63 @@ def test_a_pipeline_of_several_nodes_is_shown_and_changed_through_the_api(
     assert "Change steps" not in page
     assert "all other requests" in page
     assert signed_in(world.member).get(f"{ONE}/change").status_code == 302
+
+
+def test_what_a_pipeline_can_call_is_by_cluster_and_environment(world: World) -> None:
+    members(world)
+    detector = Deployment.objects.get(name="detector")
+    row = detector.stable_revision
+    assert row is not None
+    changed: dict[str, dict[str, Any]] = {
+        "stopped": {"is_stopped": True},
+        "retiring": {"is_retiring": True},
+        "waiting": {"stable_revision_id": None},
+        "staged": {"environment": "staging"},
+    }
+    names = list(changed)
+    copies(detector, len(names), name=lambda n: names[n - 1])
+    for name, values in changed.items():
+        Deployment.objects.filter(name=name).update(**values)
+    with_key = copies(
+        row, 1, number=lambda _: 9, spec=lambda _: {**row.spec, "network": {"access": "keys"}}
+    )
+    copies(detector, 1, name=lambda _: "closed", stable_revision_id=lambda _: with_key[0].pk)
+
+    places = pipelines.callable_names(team=world.team)
+
+    assert places == {
+        (world.cluster_id, "production"): ("classifier", "detector"),
+        (world.cluster_id, "staging"): ("staged",),
+    }
+    told = pipelines.members_of(
+        team=world.team,
+        cluster_id=world.cluster_id,
+        environment="production",
+        names=["detector", "stopped", "closed", "staged", "gone"],
+    )
+    assert {name: member.why_not for name, member in told.items()} == {
+        "closed": "closed needs a key, and pipelines have none.",
+        "detector": "",
+        "staged": "staged is a staging deployment; the pipeline is production.",
+        "stopped": "stopped is stopped: start it first.",
+    }
+
+
+def test_of_many_deployments_each_can_be_typed(world: World, signed_in: SignIn) -> None:
+    members(world)
+    copies(Deployment.objects.get(name="detector"), 60, name=lambda n: f"more-{n}")
+    client = signed_in(world.member)
+
+    form = client.get("/pipelines/new").content.decode()
+
+    assert form.count('<option value="more-60">') == 1
+    assert 'list="members"' in form
+    typed = {**FILLED, "deployment_1": "more-60", "deployment_3": "nowhere", "submit": "yes"}
+    refused = client.post("/pipelines/new", typed)
+    assert refused.status_code == 422
+    assert "nowhere is not one of the available choices" in refused.content.decode()
+    assert not Pipeline.objects.exists()
+    answer = client.post("/pipelines/new", {**typed, "deployment_3": "detector"})
+    assert answer.status_code == 302
+    (node,) = ChangeRequest.objects.get().pipeline_spec["nodes"]
+    assert [step["deployment"] for step in node["steps"]] == ["more-60", "detector"]

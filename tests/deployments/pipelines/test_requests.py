@@ -235,7 +235,7 @@ def test_a_deployment_of_another_environment_is_no_member(world: World) -> None:
 def test_the_inbox_holds_what_waits_for_this_very_person(world: World) -> None:
     change = request_change(world)
     waiting = {
-        name: [change.pk for change in changes.inbox(getattr(world, name))]
+        name: changes.waiting_for(getattr(world, name))
         for name in ("member", "lead", "viewer", "stranger", "admin")
     }
     assert waiting == {

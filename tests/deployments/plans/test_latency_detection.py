@@ -54,6 +54,15 @@ def test_a_percentile_alone_needs_fewer_blocks_than_a_mean() -> None:
     assert found == detection.LatencyDetection(60.0, blocks=9, is_from_history=False)
 
 
+def test_a_percentile_is_read_every_ten_seconds_at_most() -> None:
+    def seconds(means: float) -> float:
+        found = detection.of_latency(P95_ONLY, BlockLengths(means=means, is_from_history=True))
+        assert found is not None
+        return found.block_seconds
+
+    assert [seconds(means) for means in (CALM, 5.0, 30.0, 300.0)] == [10.0, 30.0, 30.0, 300.0]
+
+
 @pytest.mark.parametrize("settings", [ERRORS_ONLY, LIMIT_ONLY], ids=["errors", "a fixed limit"])
 def test_it_is_not_stated_where_no_time_is_compared(settings: PlanSettings) -> None:
     assert detection.of_latency(settings, BlockLengths()) is None

@@ -33,7 +33,7 @@ def test_the_gpu_has_to_be_the_one_of_the_plan(
 ) -> None:
     monkeypatch.setattr(ModelVersion, "label", "vision/rows:1")
 
-    (check,) = compiled_models.check_gpus([version(built_for)], gpu)
+    (check,) = compiled_models.check_gpus([version(built_for)], [gpu])
 
     assert check.ok is ok
     assert check.is_blocking is is_blocking
@@ -41,7 +41,7 @@ def test_the_gpu_has_to_be_the_one_of_the_plan(
 
 
 def test_other_formats_have_no_such_check() -> None:
-    assert compiled_models.check_gpus([version("")], "Tesla-T4") == []
+    assert compiled_models.check_gpus([version("")], ["Tesla-T4"]) == []
 
 
 def test_plans_of_additional_models_have_a_check_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,10 +49,23 @@ def test_plans_of_additional_models_have_a_check_each(monkeypatch: pytest.Monkey
     own, further = version("7.5"), version("8.6")
     further.number = 2
 
-    checks = compiled_models.check_gpus([version(""), own, further], "Tesla-T4")
+    checks = compiled_models.check_gpus([version(""), own, further], ["Tesla-T4"])
 
     assert [(check.ok, check.is_blocking) for check in checks] == [(True, True), (False, True)]
     assert "vision/rows:2 was built for compute capability 8.6" in checks[1].detail
+
+
+def test_a_plan_is_refused_on_the_one_of_several_gpus_that_it_was_not_built_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ModelVersion, "label", "vision/rows:1")
+
+    checks = compiled_models.check_gpus(
+        [version("8.6")], ["NVIDIA-A10G", "Tesla-T4", "NVIDIA-A10G"]
+    )
+
+    assert [(check.ok, check.is_refusal) for check in checks] == [(True, False), (False, True)]
+    assert checks[1].detail.endswith("as its uploader declared; Tesla-T4 has 7.5.")
 
 
 def test_gpus_are_known_by_the_names_of_nodes_and_price_lists() -> None:

@@ -29,7 +29,12 @@ FOLDER: Mapping[str, bytes] = {
     "config.pbtxt": b'name: "detector"',
     "labels.txt": b"cat\ndog\n",
 }
-IGNORED = {".git/HEAD": b"ref", "1/__pycache__/a.pyc": b"x", ".DS_Store": b"x"}
+IGNORED = {
+    ".git/HEAD": b"ref",
+    "1/__pycache__/a.pyc": b"x",
+    "1/._model.onnx": b"x",
+    ".DS_Store": b"x",
+}
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Path:
@@ -108,7 +113,9 @@ def test_folder_is_listed_and_sent_without_what_is_no_model(
 
     expect(page.locator("#file-name")).to_have_text("detector/")
     expect(page.locator("#file-note")).to_contain_text("ONNX in a folder · 3 files · 19 MiB")
-    expect(page.locator("#file-note")).to_contain_text("skipped .DS_Store, .git, __pycache__")
+    expect(page.locator("#file-note")).to_contain_text(
+        "skipped .DS_Store, ._model.onnx, .git, __pycache__"
+    )
     expect(page.locator("#files li [data-path]")).to_have_text(sorted(FOLDER))
     expect(page.locator("[name=model]")).to_have_value("detector")
     page.get_by_role("button", name="Remove labels.txt").click()

@@ -128,8 +128,8 @@ HUB = b'{"architectures": ["LlamaForCausalLM"]}'
         (CHECKPOINT, "rank0.safetensors", "tensorrt_llm_checkpoint"),
         (ENGINE, "rank0.engine", "tensorrt_llm_engine"),
         (HUB, "model.safetensors", "hugging_face"),
-        (CHECKPOINT, "rank0.bin", "unknown"),
-        (b"{}", "rank0.engine", "unknown"),
+        (CHECKPOINT, "rank0.bin", "unknown_folder"),
+        (b"{}", "rank0.engine", "unknown_folder"),
     ],
 )
 def test_folders_of_tensorrt_llm_are_named_and_refused(

@@ -148,8 +148,8 @@ def test_any_damage_is_read_or_refused() -> None:
     [
         ({"m.xml": XML}, "openvino"),
         ({"renamed.onnx": XML}, "openvino"),
-        ({"m.xml": b"<html></html>", "m.bin": b""}, "unknown"),
-        ({"a.xml": XML, "b.xml": XML}, "unknown"),
+        ({"m.xml": b"<html></html>", "m.bin": b""}, "unknown_folder"),
+        ({"a.xml": XML, "b.xml": XML}, "unknown_folder"),
         ({"m/config.pbtxt": b"", "m/1/model.xml": XML, "m/1/model.bin": WEIGHTS}, "triton"),
     ],
 )

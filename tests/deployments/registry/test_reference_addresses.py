@@ -33,7 +33,7 @@ def test_a_reference_is_read_and_only_a_commit_or_a_digest_pins_it(
     reference = external_weights.parse(f"  {uri} ")
 
     assert (reference.uri, reference.name, reference.pin) == (uri, name, pin)
-    assert reference.is_pinned is bool(pin)
+    assert reference.is_pinned is external_weights.is_pinned(uri) is bool(pin)
     assert bool(reference.advice) is not bool(pin)
 
 

@@ -247,7 +247,7 @@ def test_a_message_that_repeats_itself_ends() -> None:
     [
         ({"model.pb": FILES["saved_model.pb"]}, "onnx"),
         ({"saved_model.pb": b"hello"}, "unknown"),
-        ({"a/saved_model.pb": FILES["saved_model.pb"], "b": b""}, "unknown"),
+        ({"a/saved_model.pb": FILES["saved_model.pb"], "b": b""}, "unknown_folder"),
         ({"model.onnx": FILES["saved_model.pb"], "saved_model.pb": b"x"}, "onnx"),
     ],
 )

@@ -8,6 +8,9 @@ import pytest
 from django.test import Client
 
 from deployments.models import ModelVersion
+from deployments.registry.domain.metadata import search_query
+from deployments.registry.selectors import found_versions, version_search
+from deployments.registry.selectors.version_search import VersionFilter
 from deployments.registry.services import metadata, models, references
 from deployments.registry.services.references import ReferenceDraft
 from portal.accounts.models import Membership, Team
@@ -225,3 +228,63 @@ def test_all_teams_are_a_choice(people: People, client: Client) -> None:
     assert [row["Version"] for row in page(client.get("/models?q=nlp/detector:1")).rows] == [
         "detector:1 nlp"
     ]
+
+
+@pytest.mark.parametrize("sort", ["created", "-created"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"search": "org"},
+        {"search": "org hf"},
+        {"search": "2026-10"},
+        {"search": "_"},
+        {"model": "detector", "search": "org"},
+        {"model": "detector", "state": "ready", "team": "vision"},
+        {"sha256": "00"},
+    ],
+    ids=str,
+)
+def test_pages_of_a_search_have_what_the_orm_finds(
+    people: People, client: Client, query: dict[str, str], sort: str
+) -> None:
+    facts: dict[str, Any] = {name: value for name, value in query.items() if name != "search"}
+    filters = VersionFilter(query=search_query.parse(query.get("search", "")), **facts)
+    assert found_versions.find(actor=people.member, filters=filters) is not None
+    rows = version_search.search(actor=people.member, filters=filters)
+    expected = [
+        f"{row.model.name}:{row.number}" for row in rows.order_by(sort.replace("created", "id"))
+    ]
+
+    seen, address = [], "/api/v1/versions"
+    answer = client.get(address, {**query, "sort": sort, "limit": "1"}).json()
+    while True:
+        seen += [f"{row['model']}:{row['number']}" for row in answer["results"]]
+        if answer["next"] is None:
+            break
+        answer = client.get(answer["next"]).json()
+
+    assert seen == expected
+    if answer["previous"]:
+        before = client.get(answer["previous"]).json()["results"]
+        assert [f"{row['model']}:{row['number']}" for row in before] == expected[-2:-1]
+
+
+def test_a_search_by_words_alone_is_limited_to_the_readers_teams(
+    people: People, client: Client
+) -> None:
+    assert found(client, search="org") == [*("chat:1", "detector:3", "detector:2", "detector:1")]
+
+    Membership.objects.filter(user=people.member).delete()
+
+    assert found(client, search="org") == []
+    assert found(client) == []
+
+
+def test_models_that_are_too_many_to_name_are_found_too(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_search, "_MAX_IDS", 0)
+
+    assert found(client, search="detector int8") == ["detector:2", "detector:1"]
+    assert found(client, search="vision/det") == ["detector:3", "detector:2", "detector:1"]

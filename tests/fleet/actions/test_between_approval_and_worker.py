@@ -20,8 +20,8 @@ from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict, Forbidden
 from tests.fleet.actions.conftest import Hands
+from tests.fleet.actions.node_pools import WANTED, live_pool
 from tests.fleet.actions.test_node_classes import NEW
-from tests.fleet.actions.test_node_pools import WANTED, live_pool
 from tests.fleet.fakes import FakeKube
 
 pytestmark = pytest.mark.django_db

@@ -22,7 +22,7 @@ from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFou
 from tests.accounts import make_user
 from tests.contract import schemas
 from tests.fleet.actions.conftest import Hands
-from tests.fleet.actions.test_node_pools import live_pool
+from tests.fleet.actions.node_pools import live_pool
 from tests.fleet.fakes import FakeKube
 from tests.page import page
 

@@ -10,159 +10,17 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from fleet.actions.domain import pool_settings
 from fleet.actions.domain.evidence import Evidence
-from fleet.actions.domain.pool_settings import PoolSettings
 from fleet.actions.services import requests
 from fleet.kube.domain.errors import ObjectInvalid, Unreachable
 from fleet.models import Cluster, FleetAction
 from portal.accounts.models import User
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, Unavailable
 from tests.accounts import make_user
-from tests.contract import schemas
 from tests.fleet.actions.conftest import Hands
+from tests.fleet.actions.node_pools import WANTED, live_pool
 from tests.fleet.fakes import FakeKube
 from tests.page import page
-
-WANTED = PoolSettings(
-    instance_types=("g6.xlarge", "g5.xlarge"),
-    capacity_types=("on-demand", "spot"),
-    gpu_limit=8,
-    taints=("nvidia.com/gpu=true:NoSchedule",),
-    consolidation="WhenEmpty",
-    consolidate_after="10m",
-    node_class="gpu",
-)
-ARCH = {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}
-
-
-def live_pool(**spec: Any) -> dict[str, Any]:
-    names = {"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["a10g"]}
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {
-            "name": "gpu",
-            "generation": 3,
-            "managedFields": [{"manager": "argocd-controller"}],
-        },
-        "spec": {
-            "template": {
-                "metadata": {"labels": {"team": "platform"}},
-                "spec": {
-                    "nodeClassRef": {
-                        "group": "karpenter.k8s.aws",
-                        "kind": "EC2NodeClass",
-                        "name": "gpu",
-                    },
-                    "requirements": [names, ARCH],
-                    "expireAfter": "24h",
-                },
-            },
-            "limits": {"nvidia.com/gpu": "4", "cpu": "64"},
-            "weight": 10,
-            "disruption": {
-                "consolidationPolicy": "WhenEmptyOrUnderutilized",
-                "consolidateAfter": "5m",
-                "budgets": [{"nodes": "10%"}],
-            },
-            **spec,
-        },
-        "status": {"resources": {"nvidia.com/gpu": "4"}},
-    }
-
-
-def test_a_change_replaces_what_it_names_and_keeps_the_rest() -> None:
-    before = live_pool()
-
-    after = pool_settings.apply_patch(before, pool_settings.patch(before, WANTED))
-
-    spec = after["spec"]
-    assert spec["template"]["spec"]["requirements"] == [
-        ARCH,
-        {
-            "key": "node.kubernetes.io/instance-type",
-            "operator": "In",
-            "values": ["g5.xlarge", "g6.xlarge"],
-        },
-        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand", "spot"]},
-    ]
-    assert spec["template"]["metadata"] == {"labels": {"team": "platform"}}
-    assert spec["template"]["spec"]["expireAfter"] == "24h"
-    assert spec["limits"] == {"nvidia.com/gpu": "8", "cpu": "64"}
-    assert spec["disruption"] == {
-        "consolidationPolicy": "WhenEmpty",
-        "consolidateAfter": "10m",
-        "budgets": [{"nodes": "10%"}],
-    }
-    assert spec["weight"] == 10
-    assert before == live_pool()
-
-
-def test_without_types_a_pool_keeps_how_it_chooses_them_and_a_limit_can_be_removed() -> None:
-    before = live_pool()
-    settings = replace(pool_settings.read(before), gpu_limit=None)
-
-    after = pool_settings.apply_patch(before, pool_settings.patch(before, settings))
-
-    keys = [item["key"] for item in after["spec"]["template"]["spec"]["requirements"]]
-    assert keys == [
-        "karpenter.k8s.aws/instance-gpu-name",
-        "kubernetes.io/arch",
-        "karpenter.sh/capacity-type",
-    ]
-    assert after["spec"]["limits"] == {"cpu": "64"}
-
-
-def test_what_was_read_is_what_was_written() -> None:
-    made = pool_settings.manifest("gpu", WANTED)
-
-    assert pool_settings.read(made) == replace(
-        WANTED, instance_types=tuple(sorted(WANTED.instance_types))
-    )
-    assert pool_settings.apply_patch(made, pool_settings.patch(made, WANTED)) == made
-    assert PoolSettings.from_json(WANTED.to_json()) == WANTED
-
-
-@pytest.mark.parametrize("settings", [WANTED, replace(WANTED, gpu_limit=0, taints=())])
-def test_pools_are_as_karpenter_publishes_them(settings: PoolSettings) -> None:
-    published = schemas.require_custom()
-    before = live_pool()
-    del before["metadata"]["managedFields"]
-    changed = pool_settings.apply_patch(before, pool_settings.patch(before, settings))
-
-    for item in (pool_settings.manifest("gpu", settings), changed):
-        published[item["apiVersion"], item["kind"]].validate(item)
-
-
-@pytest.mark.parametrize(
-    ("field", "changed"),
-    [
-        ("instance_types", {"instance_types": ()}),
-        ("instance_types", {"instance_types": ("g5",)}),
-        ("instance_types", {"instance_types": ("g5.xlarge\n",)}),
-        ("instance_types", {"instance_types": tuple(f"g5.x{n}large" for n in range(41))}),
-        ("capacity_types", {"capacity_types": ()}),
-        ("capacity_types", {"capacity_types": ("reserved",)}),
-        ("gpu_limit", {"gpu_limit": -1}),
-        ("gpu_limit", {"gpu_limit": 10_001}),
-        ("taints", {"taints": ("nvidia.com/gpu",)}),
-        ("taints", {"taints": ("a=b:Never",)}),
-        ("consolidation", {"consolidation": "Never"}),
-        ("consolidate_after", {"consolidate_after": "5"}),
-        ("consolidate_after", {"consolidate_after": "5m; rm"}),
-        ("node_class", {"node_class": ""}),
-        ("node_class", {"node_class": "../x"}),
-    ],
-)
-def test_bounds(field: str, changed: dict[str, Any]) -> None:
-    assert list(replace(WANTED, **changed).problems(is_new=True)) == [field]
-
-
-def test_valid_settings_have_no_problems() -> None:
-    assert WANTED.problems(is_new=True) == {}
-    assert replace(WANTED, node_class="", instance_types=()).problems(is_new=False) == {}
-
 
 pytestmark = pytest.mark.django_db
 

@@ -7,6 +7,8 @@ import pytest
 from fleet.capacity.domain.overview import Holder
 from fleet.capacity.selectors import capacity, overview
 from fleet.capacity.selectors.overview import place_holders
+from fleet.clusters.domain.capabilities import Capabilities, Feature
+from fleet.clusters.domain.node_pools import NodePool, Requirement
 from fleet.models import Cluster, InstancePrice
 from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
@@ -111,6 +113,33 @@ def test_spot_price_counts_before_there_is_a_spot_node(cluster: Cluster) -> None
 
     assert (unknown.usd_per_hour_amount, unknown.nodes, unknown.vram_mib) == (None, 0, 22888)
     assert (known.usd_per_hour_amount, known.nodes, known.free_now) == (Decimal("0.402000"), 0, 0)
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_shares_of_one_type_are_those_of_all_types(cluster: Cluster) -> None:
+    """Nodes of other types say what could be started, and of equal GPUs only the cheapest is."""
+    priced("g5.xlarge", "spot", "0.402")
+    mig = {"nvidia.com/mig-1g.10gb": "56", "nvidia.com/gpu": "0"}
+    see(
+        cluster,
+        node("a"),
+        node("b", instance_type="p4de.24xlarge", gpus=8, allocatable=mig),
+        node("c", instance_type="g4dn.12xlarge", gpus=4, is_ready=False),
+        pod("p", node_name="a"),
+    )
+    any_instance = NodePool("any", (Requirement("karpenter.sh/capacity-type", "In", ("spot",)),))
+    offered = Capabilities(
+        features={"karpenter": Feature(is_there=True)}, node_pools=(any_instance,)
+    )
+    Cluster.objects.filter(pk=cluster.pk).update(capabilities=offered.to_json())
+
+    shares = capacity.list_shares(cluster_id=cluster.pk)
+
+    types = {share.instance_type for share in shares}
+    assert {"g5.xlarge", "p4de.24xlarge", "g4dn.12xlarge"} < types
+    for name in types | {"x1.mystery"}:
+        of_type = [share for share in shares if share.instance_type == name]
+        assert capacity.list_shares(cluster_id=cluster.pk, instance_types=[name]) == of_type, name
 
 
 def holder(name: str, ppm: int) -> Holder:

@@ -27,7 +27,7 @@ def pod(
         labels=(("app", name.partition("-")[0]),),
         gpu_resource=resource,
         size=Amounts(gpus, cpu, 0),
-        instance_type=type_,
+        instance_types=None if type_ is None else tuple(type_.split(" or ")),
     )
 
 
@@ -62,6 +62,17 @@ def test_nodes_of_another_type_are_no_room_and_other_pods_are_not_known() -> Non
     preview = drain_preview.preview(pods, [other("n1", 8, type_="p5.48xlarge")], [])
 
     assert [moved.fit for moved in preview.pods] == [Fit.NO_ROOM, Fit.UNKNOWN]
+
+
+def test_a_pod_of_several_instance_types_has_room_on_all_of_them() -> None:
+    pods = [pod("a-1", 1), pod("b-1", 1, type_="g5.xlarge or g6.xlarge")]
+
+    made = drain_preview.preview(pods, [other("n2", 4, type_="g6.xlarge")], [])
+
+    assert [(moved.fit, moved.target) for moved in made.pods] == [
+        (Fit.NO_ROOM, ""),
+        (Fit.FITS, "n2"),
+    ]
 
 
 def test_what_a_budget_does_follows_from_what_it_allows() -> None:

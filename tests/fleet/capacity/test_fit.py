@@ -25,7 +25,7 @@ def see(cluster: Cluster, *items: dict[str, Any]) -> None:
 
 
 def fits(cluster: Cluster, *, replicas: int = 1, **fields: Any) -> Fit:
-    size: dict[str, Any] = {"instance_type": "g5.xlarge", "gpu_resource": GPU, "gpus": 1}
+    size: dict[str, Any] = {"instance_types": ("g5.xlarge",), "gpu_resource": GPU, "gpus": 1}
     return fit.fits_now(
         node_spaces.list_spaces(cluster.pk),
         size=ReplicaSize(**(size | fields)),
@@ -53,7 +53,7 @@ def test_replicas_fit_while_gpus_are_free(cluster: Cluster, detector: int) -> No
 
 def test_memory_counts_and_more_than_a_node_has_never_fits(cluster: Cluster) -> None:
     whole = {GPU: "4", "cpu": "47810m", "memory": "178Gi"}
-    big: dict[str, Any] = {"instance_type": "g5.12xlarge"}
+    big: dict[str, Any] = {"instance_types": ("g5.12xlarge",)}
     for name in ("a", "b"):
         see(cluster, node(name, instance_type="g5.12xlarge", gpus=4, allocatable=whole))
 

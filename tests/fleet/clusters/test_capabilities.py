@@ -282,55 +282,6 @@ def test_llm_services_over_tls_are_not_offered_and_the_setting_is_named(
 
 
 @pytest.mark.parametrize(
-    ("groups", "controller_name", "expected"),
-    [
-        (
-            {"gateway.envoyproxy.io": ["v1alpha1"]},
-            "gateway.envoyproxy.io/gatewayclass-controller",
-            Feature(True, "v1alpha1"),
-        ),
-        (
-            {"gateway.envoyproxy.io": ["v1alpha1"]},
-            "istio.io/gateway-controller",
-            Feature(
-                False,
-                why="GatewayClass istio is controlled by istio.io/gateway-controller, not by Envoy Gateway",
-            ),
-        ),
-        (
-            {},
-            "gateway.envoyproxy.io/gatewayclass-controller",
-            Feature(False, why="Envoy Gateway is not installed"),
-        ),
-    ],
-)
-def test_keys_need_a_gateway_that_envoy_gateway_controls(
-    kube: FakeKube,
-    cluster: Cluster,
-    groups: dict[str, list[str]],
-    controller_name: str,
-    expected: Feature,
-) -> None:
-    kube.api_groups |= {"gateway.networking.k8s.io": ["v1"], **groups}
-    kube.put(gateway(), {**gateway_class(), "spec": {"controllerName": controller_name}})
-
-    assert probed(cluster).feature("caller-keys") == expected
-
-
-def test_whether_keys_are_checked_is_not_known_without_permission(
-    kube: FakeKube, cluster: Cluster
-) -> None:
-    kube.api_groups |= {
-        "gateway.networking.k8s.io": ["v1"],
-        "gateway.envoyproxy.io": ["v1alpha1"],
-    }
-    kube.put(gateway())
-    kube.forbidden = {"gatewayclasses"}
-
-    assert probed(cluster).feature("caller-keys").is_there is None
-
-
-@pytest.mark.parametrize(
     ("listed", "expected"),
     [
         ([{"name": "slipway.dev/ModelRouting"}], Feature(True)),
@@ -352,3 +303,27 @@ def test_routing_by_model_counts_only_where_the_gateway_itself_reports_it(
     kube.put(gateway(), {**made, "status": {**made.get("status", {}), "supportedFeatures": listed}})
 
     assert probed(cluster).feature("model-routing") == expected
+
+
+@pytest.mark.parametrize(
+    ("controller_name", "why"),
+    [
+        (
+            "gateway.envoyproxy.io/gatewayclass-controller",
+            "istio is Envoy Gateway's: it checks keys before a body-based router runs, so one key would open "
+            "every model",
+        ),
+        (
+            "istio.io/gateway-controller",
+            "istio is Istio's: nothing there reports whether a body-based router runs before keys are checked",
+        ),
+    ],
+)
+def test_the_refusal_of_routing_by_model_says_what_stands_in_the_way_of_each_gateway(
+    kube: FakeKube, cluster: Cluster, controller_name: str, why: str
+) -> None:
+    kube.api_groups |= {"gateway.networking.k8s.io": ["v1"]}
+    made = gateway_class({"name": "HTTPRoute"})
+    kube.put(gateway(), {**made, "spec": {"controllerName": controller_name}})
+
+    assert probed(cluster).feature("model-routing") == Feature(False, why=why)

@@ -18,8 +18,8 @@ from tests.page import page
 __all__ = ["admin", "member", "nlp", "node", "still_clock", "vision"]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 HOUR = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
-COSTS_QUERIES = 31
-LEDGER_QUERIES = 16
+COSTS_QUERIES = 32
+LEDGER_QUERIES = 17
 API_QUERIES = 18
 
 

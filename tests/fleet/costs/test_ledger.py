@@ -39,6 +39,30 @@ def test_hour_is_sealed_once_and_sums_to_the_nodes_cost(cluster: Cluster) -> Non
 
 
 @pytest.mark.usefixtures("catalogue")
+def test_each_pod_costs_what_its_own_node_does_whatever_types_the_deployment_allows(
+    cluster: Cluster,
+) -> None:
+    nodes = [node("g5"), node("g6", instance_type="g6.xlarge")]
+    pods = [pod(node_name="g5"), pod(node_name="g6", name="detector-2", uid="detector-2")]
+    for at in (START, START + HOUR):
+        record.replace_all(
+            cluster_id=cluster.pk,
+            nodes=FullListing(nodes, 50),
+            pods=FullListing(pods, 50),
+            at=at,
+        )
+
+    with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
+        ledger.seal_due()
+
+    charged = LedgerRow.objects.filter(kind="allocated", cost_amount__gt=0)
+    assert sorted(charged.values_list("team_slug", "instance_type", "cost_amount")) == [
+        ("vision", "g5.xlarge", Decimal("1.006000")),
+        ("vision", "g6.xlarge", Decimal("0.804800")),
+    ]
+
+
+@pytest.mark.usefixtures("catalogue")
 def test_hour_waits_for_the_observation_that_ends_it(cluster: Cluster) -> None:
     see(cluster, START + HOUR - timedelta(seconds=1))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleet.models import Cluster, Pod
+from fleet.models import Cluster, GpuLease, Pod
 from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
 from tests.fleet.objects import START, node, pod, stamp
@@ -85,3 +85,28 @@ def test_a_pod_that_still_loads_has_no_measure(cluster: Cluster, detector: int) 
     assert Pod.objects.get().start_seconds == {}
     observe(cluster, started(version=2))
     assert Pod.objects.get().start_seconds == STEPS
+
+
+def test_the_start_of_a_pod_that_a_queue_admitted_is_no_measure(
+    cluster: Cluster, detector: int
+) -> None:
+    queued = started()
+    queued["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "serving"
+    observe(cluster, queued)
+
+    row = Pod.objects.get()
+    assert (row.ready_at, row.start_seconds) == (at(130), {})
+
+
+def test_a_pod_that_waits_in_a_queue_says_so_and_holds_no_gpu(
+    cluster: Cluster, detector: int
+) -> None:
+    gated = pod("detector-r1-abc")
+    gated["spec"] |= {"nodeName": "", "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    reason = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    gated["status"] = {"phase": "Pending", "conditions": [reason]}
+    observe(cluster, gated)
+
+    row = Pod.objects.get()
+    assert (row.reason, row.message) == ("Queued", "Waits for admission by Kueue.")
+    assert not GpuLease.objects.exists()

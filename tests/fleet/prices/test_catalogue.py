@@ -234,6 +234,7 @@ def test_rented_node_costs_what_its_type_costs_whatever_its_gpus(node: Node) -> 
         (b"instance_type,region,usd_per_hour\ng5.xlarge,us-east-1,1\n", "Line 2, instance_type"),
         (b"x" * (2**20 + 1), "more than 1 MiB"),
         (b'instance_type,region,usd_per_hour\n"' + b"a" * 200_000, "The file is not CSV"),
+        (b'instance_type,region,usd_per_hour\n"a,b,1\n', "The file is not CSV"),
     ],
 )
 def test_file_that_cannot_be_read_is_refused_and_nothing_is_loaded(

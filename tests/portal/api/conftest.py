@@ -19,6 +19,7 @@ from deployments.approvals.services.rules import RuleDraft
 from deployments.attestations.services import attestations, trust
 from deployments.attestations.services.trust import RuleDraft as SigningDraft
 from deployments.attestations.services.trust import SignerDraft
+from deployments.batch.services import uploads
 from deployments.callers.services import keys
 from deployments.callers.services.keys import KeyDraft
 from deployments.changes.services import requests
@@ -287,8 +288,12 @@ def fill(world: World) -> FullWorld:
         input="s3://slipway-models/batch/vision/in.jsonl",
         output="s3://slipway-models/batch/vision/out/",
     )
+    upload = uploads.start(
+        actor=world.member, team_slug="vision", filename="rows.csv", size_bytes=10
+    )
     names = _signing_names(world) | {
         "job_id": batch.pk,
+        "upload_id": upload.pk,
         "action_id": action.pk,
         "pool": "gpu",
         "node_class": "gpu",

@@ -156,3 +156,44 @@ def _answer(serializer: Any, instance: Any) -> str:
         return json.dumps(serializer(instance).data, cls=JSONEncoder)
     except Exception as error:  # noqa: BLE001  compared with the framework's
         return f"{type(error).__name__}: {error}"
+
+
+def _make_plain(base: Any) -> Any:
+    """Most fields hold what is taken as it is, so that all are read at once."""
+
+    class Plain(base):  # type: ignore[misc]  # a variable
+        text = serializers.CharField()
+        at = serializers.DateTimeField(required=False)
+        number = serializers.IntegerField()
+        is_ready = serializers.BooleanField()
+
+    return Plain
+
+
+@pytest.mark.parametrize("kind", [dict, _Object])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"number": None},
+        {"text": None, "number": None, "is_ready": None},
+        {"number": "5"},
+        {"is_ready": 1},
+        {"text": str},
+        {"text": Colour.RED, "number": True},
+    ],
+    ids=str,
+)
+def test_values_that_are_read_at_once_are_those_of_the_framework(
+    changes: dict[str, Any], kind: Any
+) -> None:
+    plain, framework = _make_plain(Serializer), _make_plain(serializers.Serializer)
+
+    for _ in range(2):  # the second time their types are known
+        for values in (_values(), _values(**changes)):
+            without_time = {name: value for name, value in values.items() if name != "at"}
+            for one in (values, without_time):
+                ours, theirs = (_answer(cls, kind(one)) for cls in (plain, framework))
+                assert ours == theirs
+                if isinstance(ours, dict):
+                    assert list(ours) == list(theirs)

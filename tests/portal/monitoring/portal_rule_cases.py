@@ -169,4 +169,32 @@ PORTAL: Final = [
         ),
     ),
     Case("SlipwayPortalUnread", {'slipway_collector_success{collector="queues"}': "1x60"}),
+    Case(
+        "SlipwayApprovalWaiting",
+        {'slipway_approval_waiting_seconds{kind="batch-job"}': "90000x60"},
+        severity="info",
+        labels={"kind": "batch-job"},
+        says=(
+            "A batch-job waits for an approver",
+            "The oldest has waited for 1d 1h 0m 0s. Its approvers find it under Approvals. Add leads or delegates where"
+            " nobody looks, and a channel for its event.",
+        ),
+    ),
+    Case("SlipwayApprovalWaiting", {'slipway_approval_waiting_seconds{kind="x"}': "86400x60"}),
+    Case(
+        "SlipwayOfficeHours",
+        {
+            'slipway_scheduled_pools{state="problem",instance="a"}': "2x60",
+            'slipway_scheduled_pools{state="open",instance="a"}': "5x60",
+        },
+        labels={},
+        says=(
+            "Office hours of 2 pools are not kept",
+            "Their size could not be changed: nodes stay that should end, or are missing. The page of the pool under Fleet"
+            " says what the cluster or AWS refused.",
+        ),
+    ),
+    # One pass that failed; none failed.
+    Case("SlipwayOfficeHours", {'slipway_scheduled_pools{state="problem"}': "0x20 1x5 0x35"}),
+    Case("SlipwayOfficeHours", {'slipway_scheduled_pools{state="open"}': "5x60"}),
 ]

@@ -93,7 +93,7 @@ def test_every_rule_has_series_that_fire_and_series_that_do_not() -> None:
     quiet = {case.alert for case in tested if case.labels is None}
 
     assert fires == quiet == every
-    assert len(every) == 21
+    assert len(every) == 23
 
 
 @needs_promtool
@@ -105,7 +105,7 @@ def test_the_file_is_one_that_prometheus_takes(tmp_path: Path) -> None:
     done = run("check", "rules", path)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "SUCCESS: 24 rules found" in done.stdout
+    assert "SUCCESS: 26 rules found" in done.stdout
 
 
 def test_the_manifest_is_a_prometheus_rule() -> None:

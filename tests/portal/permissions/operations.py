@@ -1,10 +1,10 @@
-"""The rows of the API. Bodies are those of tests/portal/api/test_every_address.py."""
+"""The rows of the API. Bodies are those of tests/portal/api/every_operation.py."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.portal.api.test_every_address import BODIES
+from tests.portal.api.every_operation import BODIES
 from tests.portal.permissions.matrix import ADMINS, DECIDERS, EVERYONE, LEADS, MEMBERS, TEAM, Row
 
 
@@ -18,6 +18,7 @@ READ_BY_EVERYONE: Final = _rows(
     "get advice",
     "get alerts",
     "get approval-rules",
+    "get approvals",
     "get batch-jobs",
     "get changes",
     "get clusters",
@@ -74,6 +75,7 @@ READ_BY_THE_TEAM: Final = _rows(
     "get deployments/{deployment_id}/drift",
     "get deployments/{deployment_id}/events",
     "get batch-jobs/{job_id}",
+    "get batch-jobs/{job_id}/parts",
     "get deployments/{deployment_id}/health",
     "get deployments/{deployment_id}/health/history",
     "get deployments/{deployment_id}/logs",
@@ -133,6 +135,10 @@ BY_MEMBERS: Final = (
         "patch versions/{version_id}",
         "post advice/{item_id}/dismiss",
         "post advice/{item_id}/snooze",
+        "get batch-uploads/{upload_id}/files",
+        "get batch-uploads/{upload_id}/parts",
+        "post batch-jobs/check",
+        "post batch-uploads/{upload_id}/parts",
         "post batch-jobs/{job_id}/cancel",
         "post deployments/preflight",
         "post imports/{import_id}/cancel",
@@ -151,6 +157,7 @@ BY_MEMBERS: Final = (
         MEMBERS,
         201,
         "post batch-jobs",
+        "post batch-uploads",
         "post deployments",
         "post deployments/{deployment_id}/observations",
         "post models",
@@ -181,6 +188,7 @@ BY_MEMBERS: Final = (
         "post advice/{item_id}/reopen",
         "post advice/{item_id}/request",
         "post batch-jobs/{job_id}/resume",
+        "post batch-uploads/{upload_id}/complete",
         "post changes/{change_id}/withdraw",
         "post deployments/{deployment_id}/changes",
         "post deployments/{deployment_id}/changes/preflight",

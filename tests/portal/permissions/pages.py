@@ -51,6 +51,7 @@ def _of_admins(key: str, ok: int = 200, **more: Any) -> Row:
 OPEN: Final = (
     _for_anyone("GET healthz"),
     _for_anyone("GET readyz"),
+    _for_anyone("GET .well-known/jwks.json"),
     _for_anyone("GET sign-in"),
     _for_anyone("POST sign-in", body={"username": "x", "password": "x"}),
     _for_anyone("PUT sign-in"),
@@ -211,6 +212,7 @@ DEPLOYMENTS: Final = (
     Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
     Row("GET batch/new", f"stranger {MEMBERS}"),
     Row("POST batch/new", f"stranger {MEMBERS}", ok=422, body={"name": "x"}),
+    Row(f"GET {_BATCH}/parts/<int:number>", TEAM, ok=404, named={"number": 1}),
     Row(f"POST {_BATCH}", MEMBERS, ok=302, body={"decision": "cancel"}),
     # It serves in production, the last environment.
     Row(f"GET {_DEPLOYMENT}/promote", MEMBERS, ok=409),

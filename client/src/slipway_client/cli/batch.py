@@ -1,4 +1,4 @@
-"""batch."""
+"""batch, batch-jobs, batch-download, cancel-batch, resume-batch, approve-batch, reject-batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 
 from slipway_client.cli import exit_codes
 from slipway_client.cli.context import Context
-from slipway_client.types import BatchJob, BatchJobDetails
+from slipway_client.cli.push import Bars
+from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails, BatchPrice
 
 _NUMBERS = ("workers", "requests", "hours", "error-limit")
 _TEXTS = ("gpu-resource", "capacity", "cpu", "memory")
@@ -19,7 +20,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Score each row of a file in S3 with a model version, on spot nodes, and wait.",
     )
     command.add_argument("version", help="team/model:number")
-    command.add_argument("input", help="s3://bucket/rows.jsonl, or a prefix that ends with /")
+    command.add_argument(
+        "input",
+        help="a .jsonl or .csv file of yours, s3://bucket/rows.jsonl, or a prefix that ends with /",
+    )
     command.add_argument("output", help="an empty prefix: s3://bucket/batch/TEAM/NAME/")
     command.add_argument("--name", required=True, help="of the job, unique in the team")
     command.add_argument("--cluster", required=True)
@@ -31,6 +35,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("--no-wait", action="store_true", help="start it and return")
     command.add_argument("--timeout", type=float, default=86_400.0, metavar="SECONDS")
     command.set_defaults(run=start)
+    command.add_argument("--check", action="store_true", help="a dry run: show what it would cost")
     command = commands.add_parser("batch-jobs", help="list batch jobs of your teams")
     command.add_argument("--team", default="", help="default: all of yours")
     command.add_argument("--state", default="")
@@ -41,6 +46,23 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = commands.add_parser("resume-batch", help="go on with a failed batch job")
     command.add_argument("id", type=int)
     command.set_defaults(run=resume)
+    command = commands.add_parser("batch-download", help="the output of a batch job in one file")
+    command.add_argument("id", type=int)
+    command.add_argument("target", help="a new file, for example scores.jsonl")
+    command.set_defaults(run=download)
+    _decide(commands)
+
+
+def _decide(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("approve-batch", help="approve a batch job above the budget")
+    command.add_argument("id", type=int)
+    command.add_argument("--comment", default="")
+    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.set_defaults(run=approve)
+    command = commands.add_parser("reject-batch", help="reject a batch job above the budget")
+    command.add_argument("id", type=int)
+    command.add_argument("--comment", required=True, help="what to change")
+    command.set_defaults(run=reject)
 
 
 def start(context: Context, options: argparse.Namespace) -> int:
@@ -48,23 +70,76 @@ def start(context: Context, options: argparse.Namespace) -> int:
     model, _, number = rest.partition(":")
     names = [name.replace("-", "_") for name in (*_NUMBERS, *_TEXTS)]
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    job = context.client.batch_jobs.start(
-        team=team,
-        name=options.name,
-        model=model,
-        version=number,
-        cluster=options.cluster,
-        input=options.input,
-        output=options.output,
-        instance_type=options.instance_type,
+    fields = {
+        "team": team,
+        "name": options.name,
+        "model": model,
+        "version": number,
+        "cluster": options.cluster,
+        "input": options.input,
+        "output": options.output,
+        "instance_type": options.instance_type,
         **given,
-    )
+    }
+    if not options.input.startswith("s3://"):
+        fields["input"] = _upload(context, options.input, team)
+    if options.check:
+        return _show_estimate(context, context.client.batch_jobs.check(**fields))
+    job = context.client.batch_jobs.start(**fields)
     if not options.no_wait:
         job = context.client.batch_jobs.wait(
             job.id, seconds=options.timeout, on_change=lambda now: context.note(_progress(now))
         )
     context.show(job, f"The {job} (id {job.id}) is {job.state}.", _progress(job))
     return exit_codes.OK
+
+
+def _upload(context: Context, path: str, team: str) -> str:
+    with Bars(context) as bars:
+        upload = context.client.batch_jobs.upload(path, team, progress=bars)
+    context.note(f"{path} is uploaded as {upload.input}.")
+    return upload.input
+
+
+def download(context: Context, options: argparse.Namespace) -> int:
+    job = context.client.batch_jobs.get(options.id)
+    count = context.client.batch_jobs.download(options.id, options.target)
+    if count < job.chunks:
+        context.note(f"{count} of {job.chunks} parts are finished; the {job} is {job.state}.")
+    context.show(job, f"{count} {'part is' if count == 1 else 'parts are'} in {options.target}.")
+    return exit_codes.OK
+
+
+def _show_estimate(context: Context, estimate: BatchEstimate) -> int:
+    decision = f"A lead decides. {estimate.why_approval}" if estimate.why_approval else ""
+    context.show(
+        estimate,
+        f"{_price(estimate)}. On spot nodes {_price(estimate.spot)}, on-demand {_price(estimate.on_demand)}.",
+        estimate.capacity,
+        decision or "It would start at once.",
+    )
+    return exit_codes.OK
+
+
+def _price(price: BatchPrice) -> str:
+    if price.per_hour is None or price.cost_limit is None:
+        return "the price is not known"
+    return f"${price.per_hour:,.2f} an hour, at most ${price.cost_limit:,.2f}"
+
+
+def approve(context: Context, options: argparse.Namespace) -> None:
+    job = context.client.batch_jobs.get(options.id)
+    context.note(job.state_reason)
+    limit = "an unknown cost" if job.cost_limit is None else f"at most ${job.cost_limit:,.2f}"
+    text = f"the {job} with {job.version} for {job.requester}, {limit}"
+    context.confirm(f"Approve {text}?", is_confirmed=options.yes)
+    approved = context.client.batch_jobs.approve(options.id, comment=options.comment)
+    context.show(approved, f"Approved: {text}. It is {approved.state}.")
+
+
+def reject(context: Context, options: argparse.Namespace) -> None:
+    job = context.client.batch_jobs.reject(options.id, comment=options.comment)
+    context.show(job, f"The {job} is {job.state}.")
 
 
 def list_jobs(context: Context, options: argparse.Namespace) -> None:

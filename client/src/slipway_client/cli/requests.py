@@ -1,4 +1,4 @@
-"""deploy, canary, promote-environment, approve."""
+"""deploy, canary, promote-environment, approvals, approve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slipway_client import settings
 from slipway_client.cli import exit_codes, formatting
 from slipway_client.cli.context import Context
 from slipway_client.resources.deployments import DEFAULT_STEPS
-from slipway_client.types import Change, ChangePreflight, Preflight, Promotion, Version
+from slipway_client.types import Change, ChangePreflight, Cost, Preflight, Promotion, Version
 
 _SET_HELP = "a setting of the spec, for example --set memory=8Gi --set scaling.kind=hpa"
 
@@ -18,6 +18,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_deploy(commands)
     _add_canary(commands)
     _add_promote(commands)
+    command = commands.add_parser("approvals", help="list requests that wait for you")
+    command.add_argument("--team", default="", help="default: all of yours")
+    command.set_defaults(run=list_waiting)
     command = commands.add_parser("approve", help="approve a change request")
     command.add_argument("change", type=int, help="its number")
     command.add_argument("--comment", default="")
@@ -118,6 +121,12 @@ def promote(context: Context, options: argparse.Namespace) -> int:
     return _finish(context, options, change)
 
 
+def list_waiting(context: Context, options: argparse.Namespace) -> None:
+    found = context.client.changes.waiting(team=options.team)
+    rows = [(row.kind, str(row.id), row.title, row.detail, row.requester) for row in found]
+    context.table(found, ("kind", "id", "request", "detail", "requester"), rows)
+
+
 def approve(context: Context, options: argparse.Namespace) -> None:
     """The approval names the evidence that was shown here."""
     change = context.client.changes.get(options.change)
@@ -144,11 +153,18 @@ def _spec(options: argparse.Namespace) -> dict[str, Any]:
 
 def _show_preflight(context: Context, preflight: Preflight | ChangePreflight) -> int:
     lines = formatting.preflight(preflight.checks)
-    cost = preflight.cost.per_hour if preflight.cost else None
-    lines.append(f"Cost per hour: {f'${cost}' if cost is not None else 'unknown'}")
+    lines.append(f"Cost per hour: {_per_hour(preflight.cost)}")
     lines.append("Can be requested." if preflight.can_submit else "Cannot be requested yet.")
     context.show(preflight, *lines)
     return exit_codes.OK if preflight.can_submit else exit_codes.FAILED
+
+
+def _per_hour(cost: Cost | None) -> str:
+    """With several instance types: of the cheapest and of the dearest."""
+    if cost is None or cost.per_hour is None:
+        return "unknown"
+    least = cost.cheapest_per_hour
+    return f"${cost.per_hour}" if least is None else f"${least} to ${cost.per_hour}"
 
 
 def _show_promotion(context: Context, found: Promotion) -> int:

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from slipway_client import waiting
-from slipway_client.connection import Connection
+import httpx
+
+from slipway_client import downloads, waiting
+from slipway_client.connection import Connection, RetryPolicy
 from slipway_client.decoding import decode
 from slipway_client.errors import Failed
-from slipway_client.types import BatchJob, BatchJobDetails
+from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails, BatchPart, BatchUpload
+from slipway_client.uploads.progress import Progress, Silent
+from slipway_client.uploads.push import PATIENT
+from slipway_client.uploads.rows import RowsUpload
 
 _ENDED = ("succeeded", "failed", "canceled", "rejected")
 
 
 class BatchJobs:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        retry: RetryPolicy | None = None,
+        store_transport: httpx.BaseTransport | None = None,
+    ) -> None:
         self._connection = connection
+        self._retry = retry
+        self._store_transport = store_transport
 
     def start(self, **fields: Any) -> BatchJobDetails:
         """Fields of the request: team, name, model, version (its number), cluster, input, output and
         instance_type; also gpu_resource, capacity, workers, requests, hours, error_limit, cpu and memory.
         """
         return decode(BatchJobDetails, self._connection.post("batch-jobs", fields))
+
+    def check(self, **fields: Any) -> BatchEstimate:
+        """A dry run with the fields of `start`: raises what it would raise, and stores nothing."""
+        return decode(BatchEstimate, self._connection.post("batch-jobs/check", fields))
 
     def get(self, job: int) -> BatchJobDetails:
         return decode(BatchJobDetails, self._connection.get(f"batch-jobs/{job}"))
@@ -40,6 +58,37 @@ class BatchJobs:
     def resume(self, job: int) -> BatchJobDetails:
         """Start a failed one again, for the rows that are not done."""
         return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/resume"))
+
+    def parts(self, job: int) -> Iterator[BatchPart]:
+        """Finished ones, in the order of the rows."""
+        return (decode(BatchPart, row) for row in self._connection.pages(f"batch-jobs/{job}/parts"))
+
+    def download(self, job: int, target: str | Path) -> int:
+        """The finished parts in one new file, in the order of the rows; return their number."""
+        return downloads.save(
+            self.parts(job),
+            Path(target),
+            lambda number: next(part for part in self.parts(job) if part.number == number),
+            transport=self._store_transport,
+        )
+
+    def upload(
+        self, path: str | Path, team: str, *, progress: Progress | None = None
+    ) -> BatchUpload:
+        """Send a file of JSON lines or CSV to the team's area; its `input` is the input of a job."""
+        retry = self._retry or PATIENT
+        upload = RowsUpload(self._connection, progress or Silent(), retry, self._store_transport)
+        with self._connection.with_retry(retry):
+            return upload.run(Path(path), team)
+
+    def approve(self, job: int, *, comment: str = "") -> BatchJobDetails:
+        """Of somebody else, where the budget has no room for it."""
+        body = {"comment": comment}
+        return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/approve", body))
+
+    def reject(self, job: int, *, comment: str) -> BatchJobDetails:
+        body = {"comment": comment}
+        return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/reject", body))
 
     def wait(
         self,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from slipway_client import waiting
 from slipway_client.connection import Connection
 from slipway_client.decoding import decode
 from slipway_client.errors import Failed
-from slipway_client.types import Change
+from slipway_client.types import Change, WaitingRequest
 
 _OPEN = frozenset({"draft", "submitted", "approved", "applying"})
 
@@ -20,6 +20,11 @@ class Changes:
     def list(self, *, team: str = "", state: str = "") -> Iterator[Change]:
         pages = self._connection.pages("changes", {"team": team, "state": state})
         return (decode(Change, row) for row in pages)
+
+    def waiting(self, *, kind: str = "", team: str = "") -> Sequence[WaitingRequest]:
+        """Requests of every kind that you may approve or reject now, the oldest first."""
+        rows = self._connection.get("approvals", {"kind": kind, "team": team})
+        return [decode(WaitingRequest, row) for row in rows]
 
     def get(self, change: int) -> Change:
         return decode(Change, self._connection.get(f"changes/{change}"))

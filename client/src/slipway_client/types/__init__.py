@@ -8,7 +8,14 @@ whole answer, with fields that this client does not name.
 
 from slipway_client.types.account import Cluster, Grant, Me, MyTeam
 from slipway_client.types.alerts import Alert
-from slipway_client.types.batch import BatchJob, BatchJobDetails
+from slipway_client.types.batch import (
+    BatchEstimate,
+    BatchJob,
+    BatchJobDetails,
+    BatchPart,
+    BatchPrice,
+    BatchUpload,
+)
 from slipway_client.types.changes import (
     Change,
     ChangePreflight,
@@ -19,6 +26,7 @@ from slipway_client.types.changes import (
     PromotionEvidence,
     PromotionTarget,
     RequiredApproval,
+    WaitingRequest,
 )
 from slipway_client.types.costs import CostRow, Costs, CostsKey, UnusualDay
 from slipway_client.types.deployments import (
@@ -67,8 +75,12 @@ __all__ = [
     "Alias",
     "ArtifactFile",
     "Attestation",
+    "BatchEstimate",
     "BatchJob",
     "BatchJobDetails",
+    "BatchPart",
+    "BatchPrice",
+    "BatchUpload",
     "Change",
     "ChangePreflight",
     "Check",
@@ -120,4 +132,5 @@ __all__ = [
     "Tensor",
     "UnusualDay",
     "Version",
+    "WaitingRequest",
 ]

@@ -39,12 +39,57 @@ class BatchJob(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJobDetails(BatchJob):
-    """`spent` is None where it is not known; `forecast` and `done_at` are at this rate."""
+    """`spent` is None where it is not known; `forecast` and `done_at` are at this rate. `why_not_decide` is empty where
+    you may approve or reject it.
+    """
 
     detail: str
     first_error: str
     chunks: int
     done_chunks: int
+    why_not_decide: str
     spent: Decimal | None
     forecast: Decimal | None
     done_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPrice(Answer):
+    """Of all workers; None where the price is not known."""
+
+    per_hour: Decimal | None
+    cost_limit: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEstimate(BatchPrice):
+    """`fits_now` is None where it waits for nodes; `why_approval` is empty where it starts at once."""
+
+    spot: BatchPrice
+    on_demand: BatchPrice
+    fits_now: bool | None
+    capacity: str
+    why_approval: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchUpload(Answer):
+    """`input` is the input of a job, once it is complete."""
+
+    id: int
+    team: str
+    path: str
+    size_bytes: int
+    input: str
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPart(Answer):
+    """A finished part of the output; `url` is for GET, without a token, and ends after 15 minutes."""
+
+    number: int
+    first_row: int
+    rows: int
+    failed_rows: int
+    url: str

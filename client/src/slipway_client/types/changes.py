@@ -27,6 +27,8 @@ class Cost(Answer):
     """US dollars as text; None: unknown."""
 
     per_hour: str | None
+    # With several instance types; the other amounts are those of the dearest.
+    cheapest_per_hour: str | None = None
     month_min: str | None
     month_max: str | None
 
@@ -113,3 +115,19 @@ class Change(Answer):
     required_approvals: tuple[RequiredApproval, ...]
     created_at: datetime
     finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRequest(Answer):
+    """What you may approve or reject now. `kind` is deployment, pipeline (`id` is the change request's), batch-job or
+    fleet-action.
+    """
+
+    kind: str
+    id: int
+    team: str
+    title: str
+    detail: str
+    requester: str
+    requested_at: datetime
+    path: str

@@ -14,7 +14,14 @@ from slipway_client.errors import InvalidInput
 
 CHUNK_BYTES: Final = 1 << 20
 # What version control, Python and file managers leave in folders.
-SKIPPED: Final = frozenset({".git", "__pycache__", ".ipynb_checkpoints", ".DS_Store"})
+SKIPPED: Final = frozenset(
+    {
+        *(".git", "__pycache__", ".ipynb_checkpoints", "__MACOSX"),
+        *(".DS_Store", "Thumbs.db", "desktop.ini"),
+    }
+)
+# Beside each file that macOS writes to a disk of another system.
+_APPLE_DOUBLE: Final = "._"
 
 OnBytes = Callable[[int], None]
 
@@ -81,7 +88,7 @@ def collect(path: Path) -> list[LocalFile]:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
-        if entry.name in SKIPPED:
+        if entry.name in SKIPPED or entry.name.startswith(_APPLE_DOUBLE):
             continue
         if entry.is_dir() and not entry.is_symlink():
             yield from _walk(entry)

@@ -65,6 +65,8 @@ def _decide(
     utilisation = mean_utilisation(facts.last_week())
     if price is None or need is None or utilisation is None or facts.spec.nodes > 1:
         return None
+    if len(facts.spec.instance_types) > 1:
+        return None  # What it runs on now, and costs, changes from pod to pod.
     choice = _cheapest(facts, _SORTS[code], is_enough)
     if choice is None or choice.offer.usd_per_hour_amount is None or not facts.runs_always:
         return None

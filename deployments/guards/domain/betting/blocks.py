@@ -40,6 +40,10 @@ HISTORY_SECONDS: Final = (360.0, 720.0, 1440.0, 3600.0)
 _LEAST_FAILURES: Final = 50
 _CALM_ERRORS_SECONDS: Final = 1800
 _CALM_SCALES: Final = (5, 30)
+# How often Prometheus is asked for histograms.
+READING_SECONDS: Final = 10.0
+# Two scrapes: the counts of both sides are read up to one scrape apart.
+_LEAST_OF_HISTOGRAM: Final = 30.0
 # One series for each pod of stable, all of the same slots.
 History = Sequence[Series]
 
@@ -95,6 +99,11 @@ def choose(history: History, minutes: Series = (), *, step_seconds: float = 0.0)
         history_seconds=seconds,
         step_seconds=step_seconds,
     )
+
+
+def of_histogram(seconds: float) -> float:
+    """The length of a block of a histogram, where one of means has so many seconds."""
+    return CALM if seconds == CALM else max(_LEAST_OF_HISTOGRAM, seconds)
 
 
 def _halves(history: History) -> list[list[Slot]]:

@@ -28,9 +28,6 @@ _GZIP: Final = b"\x1f\x8b"
 _TAR_MAGIC: Final = slice(257, 262)
 _CHUNK_BYTES: Final = 2**20
 HEAD_BYTES: Final = 512
-# What file managers and version control add.
-_IGNORED_NAMES: Final = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
-_IGNORED_FOLDERS: Final = frozenset({"__MACOSX", ".git", "__pycache__", ".ipynb_checkpoints"})
 _IS_ENCRYPTED: Final = 0x1
 _BROKEN: Final = (
     zipfile.BadZipFile,
@@ -91,7 +88,7 @@ def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
         else:
             members = _tar_members(artifact, path, is_compressed=kind == "gzip")
         for name, body in members:
-            if _is_ignored(name):
+            if files.is_clutter(name):
                 ignored += 1
                 continue
             _require_safe(name, len(paths))
@@ -125,16 +122,11 @@ def _require_listing(paths: Sequence[str]) -> None:
         raise NotServable(problem)
 
 
-def _is_ignored(name: str) -> bool:
-    parts = name.split("/")
-    return not _IGNORED_FOLDERS.isdisjoint(parts) or parts[-1] in _IGNORED_NAMES
-
-
 def _zip_members(artifact: Artifact, path: str) -> Iterator[tuple[str, IO[bytes]]]:
     source = open_file(artifact, path, buffer_bytes=STREAM_BUFFER_BYTES)
     with zipfile.ZipFile(source) as archive:
         members = [info for info in archive.infolist() if not info.is_dir()]
-        names = [info.filename for info in members if not _is_ignored(info.filename)]
+        names = [info.filename for info in members if not files.is_clutter(info.filename)]
         for info in members:
             _require_plain(info)
         for number, name in enumerate(names):

@@ -10,6 +10,15 @@ from typing import Final
 MAX_FILES: Final = 2000
 MAX_PATH_BYTES: Final = 512
 MAX_NAME_LENGTH: Final = 200
+# static/js/upload/choosing.js and the client leave out the same.
+_CLUTTER: Final = frozenset(
+    {
+        *(".git", "__pycache__", ".ipynb_checkpoints", "__MACOSX"),
+        *(".DS_Store", "Thumbs.db", "desktop.ini"),
+    }
+)
+# Beside each file that macOS writes to a disk of another system.
+_APPLE_DOUBLE: Final = "._"
 
 
 def identity(sha256_by_path: Mapping[str, str]) -> str:
@@ -22,6 +31,12 @@ def identity(sha256_by_path: Mapping[str, str]) -> str:
     by_bytes = sorted(sha256_by_path.items(), key=lambda item: item[0].encode())
     lines = "".join(f"{sha256}  {path}\n" for path, sha256 in by_bytes)
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def is_clutter(path: str) -> bool:
+    """Whether file managers, archivers or version control left it, so that it belongs to no model."""
+    parts = path.split("/")
+    return not _CLUTTER.isdisjoint(parts) or parts[-1].startswith(_APPLE_DOUBLE)
 
 
 def display_name(paths: Sequence[str]) -> str:

@@ -84,7 +84,7 @@ def _load(path: str, kind: str) -> Any:
         choice = "json" if kind == "xgboost_json" else "ubjson"
         return treelite.frontend.load_xgboost_model(path, format_choice=choice)
     except (treelite.TreeliteError, ValueError) as error:
-        raise NotServable(_describe(str(error))) from error
+        raise NotServable(describe_refusal(str(error))) from error
 
 
 def _checkpoint(path: str) -> Any:
@@ -112,11 +112,22 @@ def _require_tree(tree: Any) -> None:
         )
 
 
-def _describe(message: str) -> str:
+def describe_refusal(message: str) -> str:
     """Treelite's first line, without the time and the place in its own source, where it says more than
     that parsing ended.
     """
     first = message.partition("\n")[0].rpartition(": ")[2].strip().rstrip(".")[:200]
     if len(first) < _SHORTEST_REASON or "parsing" in first:
         first = "the file is damaged, or holds no trees (gblinear)"
-    return f"Treelite cannot read it: {first}. Save a model of trees again with save_model."
+    return f"Treelite cannot read it: {first}. {_fix(first)}"
+
+
+def _fix(reason: str) -> str:
+    if "categorical encoder" in reason:
+        return (
+            "Train on codes instead of categories: df[column].cat.codes, with feature_types=['q', 'c'] and "
+            "enable_categorical=True of the DMatrix; requests then send codes."
+        )
+    if "linear" in reason:
+        return "Train trees: without linear_tree, or with a booster other than gblinear."
+    return "Save a model of trees again with save_model."

@@ -11,6 +11,7 @@ from typing import Final
 
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats import (
+    elsewhere,
     forests,
     hugging_face,
     onnx,
@@ -49,6 +50,7 @@ FORMATS: Final[Sequence[Format]] = (
     hugging_face.HUGGING_FACE,
     saved_model.SAVED_MODEL,
     openvino.OPENVINO,
+    *elsewhere.FOLDERS,
     unsupported.TORCHSERVE,
     unsupported.KERAS,
     unsupported.TORCH_EXPORT,
@@ -66,8 +68,10 @@ FORMATS: Final[Sequence[Format]] = (
     forests.TREELITE,
     forests.XGBOOST_BINARY,
     unsupported.SAFETENSORS,
+    *elsewhere.FILES,
     pickles.PICKLE,
     onnx.ONNX,
+    unsupported.UNKNOWN_FOLDER,
     unsupported.UNKNOWN,
 )
 _BY_KEY: Final = {kind.key: kind for kind in FORMATS}
@@ -82,7 +86,8 @@ class Detected:
 
     def describe_refusal(self, name: str) -> str:
         """Why the artifact of this name is not accepted, with the fix."""
-        return f"{name} is {self.format.name}. {self.format.advice}"
+        verb = "are" if name.endswith(" files") else "is"
+        return f"{name} {verb} {self.format.name}. {self.format.advice}"
 
 
 def detect(artifact: Artifact) -> Detected:

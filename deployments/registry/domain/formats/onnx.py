@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Final
 
+from deployments.registry.domain.artifacts import files
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats.format import Format, head_of
 from deployments.registry.domain.object_keys import CONFIG_FILE
@@ -34,13 +35,19 @@ def folder_of(main: str) -> str:
     return f"{main.rpartition('/')[0]}/" if "/" in main else ""
 
 
+def graphs_of(artifact: Artifact) -> list[str]:
+    """Paths of files that are named as ONNX."""
+    paths = (path for path in artifact.sizes if not files.is_clutter(path))
+    return [path for path in paths if path.lower().endswith(".onnx")]
+
+
 def _detect(artifact: Artifact) -> str | None:
     """One file, or a folder with one graph beside the files of its weights."""
     if len(artifact.sizes) == 1:
         path = next(iter(artifact.sizes))
         return path if may_be_onnx(head_of(artifact, path)) else None
     names = {PurePosixPath(path).name for path in artifact.sizes}
-    graphs = [path for path in artifact.sizes if path.lower().endswith(".onnx")]
+    graphs = graphs_of(artifact)
     if len(graphs) != 1 or CONFIG_FILE in names:
         return None
     return graphs[0] if may_be_onnx(head_of(artifact, graphs[0])) else None

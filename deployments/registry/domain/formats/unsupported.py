@@ -57,6 +57,14 @@ SEVEN_ZIP: Final = Format(
     detect=single_file(lambda head, _: head.startswith(_SEVEN_ZIP)),
     advice="Unpack it and upload the files that it contains.",
 )
+UNKNOWN_FOLDER: Final = Format(
+    key="unknown_folder",
+    name="an unsupported format",
+    detect=lambda artifact: "" if len(artifact.sizes) > 1 else None,
+    advice="A folder is one ONNX file with the files of its weights, a Triton repository (config.pbtxt), a language "
+    "model of Hugging Face (config.json and safetensors), a SavedModel (saved_model.pb) or OpenVINO (.xml and "
+    ".bin). Upload the folder of one of these, without others around it.",
+)
 UNKNOWN: Final = Format(
     key="unknown",
     name="an unsupported format",

@@ -96,7 +96,8 @@ def _build(
 
 def is_default(signature: Signature, spec: Tuning) -> bool:
     """Whether the settings give the configuration of the version itself."""
-    return render(model="", signature=signature) == render(model="", signature=signature, spec=spec)
+    default = build(model="", signature=signature, spec=ModelSettings())
+    return bool(default == build(model="", signature=signature, spec=spec))
 
 
 def render_vllm(*, model: str) -> str:

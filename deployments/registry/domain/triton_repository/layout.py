@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
+from deployments.registry.domain.artifacts.files import is_clutter
+
 CONFIG_FILE: Final = "config.pbtxt"
 # Triton ignores directories with a leading zero.
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,17}")
@@ -21,8 +23,6 @@ _MODEL_FILES: Final = frozenset(
     {"model.onnx", "model.plan", "model.pt", "model.py", "model.xml", "model.dali", "dali.py"}
     | {"xgboost.json", "xgboost.ubj", "checkpoint.tl"}
 )
-# Left by archivers and file managers.
-_IGNORED: Final = frozenset({"__MACOSX", ".DS_Store", ".git", "__pycache__", ".ipynb_checkpoints"})
 # Directories beside the versions that Triton reads.
 _BESIDE_VERSIONS: Final = ("warmup/", "initial_state/")
 # Configurations for --model-config-name, which the portal uses itself.
@@ -66,7 +66,7 @@ class ModelFolder:
 
 def find(paths: Iterable[str]) -> tuple[ModelFolder, ...]:
     """Empty if the files are no Triton repository."""
-    kept = [path for path in sorted(paths) if not _IGNORED & set(path.split("/"))]
+    kept = [path for path in sorted(paths) if not is_clutter(path)]
     roots = _roots_with_config(kept)
     roots |= _roots_without_config(kept, roots)
     return tuple(_folder(root, kept) for root in sorted(roots))

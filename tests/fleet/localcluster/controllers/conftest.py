@@ -5,7 +5,6 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from fleet.localcluster.controllers.agents import Agents
 from fleet.localcluster.controllers.local_pods import LocalPods
@@ -14,6 +13,7 @@ from fleet.localcluster.controllers.processes import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.kinds import NAMESPACE, SERVING_RUNTIME
 from fleet.localcluster.store import Store
+from tests.fixtures.s3_server import serving_s3
 from tests.fleet.localcluster.controllers import manifests, onnx_models
 from tests.fleet.localcluster.controllers.running import BUCKET, Running
 
@@ -27,22 +27,19 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Settings]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_ports(1)[0], verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    settings = S3Settings(f"http://{host}:{port}", "testing", "testing", "us-east-1")
-    client = boto3.client(
-        "s3",
-        endpoint_url=settings.endpoint_url,
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-        region_name="us-east-1",
-    )
-    client.create_bucket(Bucket=BUCKET)
-    for key, body in onnx_models.objects().items():
-        client.put_object(Bucket=BUCKET, Key=key, Body=body)
-    yield settings
-    server.stop()
+    with serving_s3() as address:
+        settings = S3Settings(address, "testing", "testing", "us-east-1")
+        client = boto3.client(
+            "s3",
+            endpoint_url=settings.endpoint_url,
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+            region_name="us-east-1",
+        )
+        client.create_bucket(Bucket=BUCKET)
+        for key, body in onnx_models.objects().items():
+            client.put_object(Bucket=BUCKET, Key=key, Body=body)
+        yield settings
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.localcluster.controllers import envoy_config, http_routes, processes
+from fleet.localcluster.controllers import envoy_bootstrap, envoy_config, http_routes, processes
 from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests.fleet.localcluster.controllers import manifests
@@ -223,7 +223,7 @@ def test_the_ports_of_the_administration_differ_from_the_gateway_port(
 
 
 def test_only_metrics_of_the_administration_are_offered_to_pods_of_the_cluster() -> None:
-    started = envoy_config.bootstrap(
+    started = envoy_bootstrap.bootstrap(
         directory="/d", gateway_port=80, admin_port=9901, stats_port=19001
     )
 

@@ -39,6 +39,35 @@ def test_a_pod_without_toleration_is_refused_by_the_taint() -> None:
     )
 
 
+def test_a_preferred_instance_type_is_used_before_the_others_and_they_when_it_is_full() -> None:
+    labels = [node["metadata"]["labels"] for node in _NODES]
+    a10g, t4 = (labels[index]["node.kubernetes.io/instance-type"] for index in (1, 2))
+    pod = manifests.gpu_pod(1)
+    key = "node.kubernetes.io/instance-type"
+    pod["spec"]["affinity"] = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": key, "operator": "In", "values": [t4, a10g]}]}
+                ]
+            },
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 100,
+                    "preference": {
+                        "matchExpressions": [{"key": key, "operator": "In", "values": [t4]}]
+                    },
+                }
+            ],
+        }
+    }
+    full = {"local-t4-1": {"nvidia.com/gpu": Decimal(4)}}
+
+    assert a10g != t4
+    assert placement.place(pod, _NODES, {}).node == "local-t4-1"
+    assert placement.place(pod, _NODES, full).node in {"local-a10g-1", "local-a10g-2"}
+
+
 def test_node_selector_and_cordon_are_respected() -> None:
     pod = manifests.gpu_pod(1)
     pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-A10G"}

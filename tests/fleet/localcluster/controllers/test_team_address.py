@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from deployments.manifests.domain import caller_keys, http_route
+from deployments.manifests.domain import http_route
+from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import conditions, language_container, processes
@@ -240,7 +241,7 @@ def test_limits_and_the_caller_s_name_hold_there_too(
     gateway: tuple[GatewayController, httpx.Client], store: Store
 ) -> None:
     controller, client = gateway
-    limits = caller_keys.limits(_context("chat"), {"billing.1": 3})
+    limits = caller_keys.limits(_context("chat"), {"billing.1": caller_keys.ClientLimit(3)})
     store.create(BACKEND_TRAFFIC_POLICY, limits)
     controller.reconcile()
 

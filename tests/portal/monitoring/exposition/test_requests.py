@@ -95,4 +95,11 @@ def test_prometheus_takes_the_whole_answer(offered: Any) -> None:
 
 
 def test_parts_have_names_of_their_own() -> None:
-    assert list(collectors.PARTS) == ["queues", "rows", "clusters", "cluster-errors", "seals"]
+    assert list(collectors.PARTS) == [
+        "queues",
+        "rows",
+        "requests",
+        "clusters",
+        "cluster-errors",
+        "seals",
+    ]

@@ -16,11 +16,11 @@ from django.core.cache import cache
 from django.db import DatabaseError
 from django.test import Client
 
-from deployments.models import Deployment, ModelVersion, ServiceTarget
-from fleet.models import Cluster, SealedHour
+from deployments.models import BatchJob, Deployment, ModelVersion, ServiceTarget
+from fleet.models import Cluster, PoolOfficeHours, SealedHour
 from portal import celery_config
 from portal.audit import sealing
-from portal.core import counters, heartbeats
+from portal.core import clock, counters, heartbeats
 from portal.monitoring.exposition import row_gauges
 from tests.deployments.targets.traffic import set_target
 from tests.deployments.world import World, cluster_calls, moving_clock, world
@@ -185,3 +185,41 @@ def test_the_names_that_rules_and_dashboards_are_held_against(offered: Any, worl
     published = {name for name in published if not name.endswith("_created")}
 
     assert set(pattern.findall(_NAMES.read_text())) == published
+
+
+def test_jobs_actions_and_office_hours_are_counted_and_the_oldest_request_has_its_age(
+    world: World, offered: Any
+) -> None:
+    at = clock.now()
+    version, member = world.version1, world.member
+    for name, state, hours in (("a", "submitted", 5), ("b", "submitted", 2), ("c", "running", 90)):
+        BatchJob.objects.create(
+            team=world.team,
+            name=name,
+            version=version,
+            cluster_id=world.cluster_id,
+            requester=member,
+            created_at=at - timedelta(hours=hours),
+            state=state,
+            output=f"s3://b/batch/vision/{name}/",
+        )
+    fields: dict[str, Any] = {"cluster_id": world.cluster_id, "hours": {}, "created_at": at}
+    for target, is_open, problem in (("p", True, ""), ("q", False, ""), ("r", False, "refused")):
+        PoolOfficeHours.objects.create(
+            target_kind="node-pool", target=target, is_open=is_open, problem=problem, **fields
+        )
+
+    samples = scrape()
+
+    jobs = {s: value(samples, "slipway_batch_jobs", state=s) for s in ("submitted", "running")}
+    assert jobs == {"submitted": 2, "running": 1}
+    hours_kept = {
+        s: value(samples, "slipway_scheduled_pools", state=s) for s in ("open", "closed", "problem")
+    }
+    assert hours_kept == {"open": 1, "closed": 1, "problem": 1}
+    assert value(samples, "slipway_fleet_actions", state="submitted") == 0
+    waiting = {
+        kind: value(samples, "slipway_approval_waiting_seconds", kind=kind)
+        for kind in ("batch-job", "change-request", "fleet-action")
+    }
+    assert waiting == {"batch-job": 5 * 3600, "change-request": 0, "fleet-action": 0}

@@ -20,6 +20,9 @@ KIND: Final = "SecurityPolicy"
 LIMITS_KIND: Final = "BackendTrafficPolicy"
 # The client of OpenAI's API sends `Authorization: Bearer …`, of which the gateway takes the key.
 HEADERS: Final = ("x-api-key", "Authorization")
+# What every key begins with. Where keys are signed, gateways look for a token behind it only, so that the
+# credentials of other routes of the same Gateway are not taken for ours.
+KEY_PREFIX: Final = "slc_"
 # What models and their logs get instead of the key.
 CALLER_HEADER: Final = "slipway-caller"
 
@@ -87,8 +90,23 @@ def policy(context: ManifestContext) -> Manifest:
     }
 
 
-def limits(context: ManifestContext, requests_per_minute: Mapping[str, int]) -> Manifest:
-    """Requests a minute by the name of the caller, at least one.
+@dataclass(frozen=True, slots=True)
+class ClientLimit:
+    """Of one caller at the gateway. `is_paused`: nothing at all, but for the first request that a proxy gets."""
+
+    requests_per_minute: int | None = None
+    is_paused: bool = False
+
+    @property
+    def as_limit(self) -> dict[str, Any]:
+        # Envoy takes no limit of 0.
+        if self.is_paused or self.requests_per_minute is None:
+            return {"requests": 1, "unit": "Day"}
+        return {"requests": self.requests_per_minute, "unit": "Minute"}
+
+
+def limits(context: ManifestContext, by_client: Mapping[str, ClientLimit]) -> Manifest:
+    """Limits by the name of the caller, at least one.
 
     Each proxy counts for itself, and for each path and gRPC method of the address. What the platform's own
     policy for the whole Gateway says besides stays in force.
@@ -98,9 +116,9 @@ def limits(context: ManifestContext, requests_per_minute: Mapping[str, int]) -> 
             "clientSelectors": [
                 {"headers": [{"name": CALLER_HEADER, "type": "Exact", "value": client}]}
             ],
-            "limit": {"requests": most, "unit": "Minute"},
+            "limit": limit.as_limit,
         }
-        for client, most in sorted(requests_per_minute.items())
+        for client, limit in sorted(by_client.items())
     ]
     return {
         "apiVersion": API_VERSION,

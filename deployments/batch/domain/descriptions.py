@@ -1,0 +1,41 @@
+"""What a batch job does, in words: its line in lists of requests, and what an approval starts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.approvals.domain.requirement import Requirement
+from deployments.approvals.domain.rules import DEFAULT, Progress
+from deployments.batch.domain.settings import BatchSettings
+
+_FOUR_EYES: Final = Requirement(
+    rule_id=None, rule=DEFAULT.name, role=DEFAULT.role, people=(), needed=1, why="its cost"
+)
+# As approvals of changes say it.
+NEEDED: Final = Progress(_FOUR_EYES, given=0).description
+
+
+def title(*, version: str, name: str) -> str:
+    return f"Run batch job {name} with {version}"
+
+
+def details(settings: BatchSettings, *, rows: int | None) -> tuple[str, ...]:
+    parts = (_counted(settings.workers, "worker"), f"{_nodes(settings)} {settings.instance_type}")
+    return parts if rows is None else (_counted(rows, "row"), *parts)
+
+
+def consequence(settings: BatchSettings) -> str:
+    workers = _counted(settings.workers, "worker")
+    starts = "starts" if settings.workers == 1 else "start"
+    return (
+        f"{workers} {starts} on {_nodes(settings)} {settings.instance_type} nodes and score all rows, for at most "
+        f"{settings.hours} h."
+    )
+
+
+def _nodes(settings: BatchSettings) -> str:
+    return "any" if settings.capacity == "any" else settings.capacity
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,70 @@
+"""Batch jobs that wait for a decision, and who may take it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db.models import BigIntegerField, QuerySet
+
+from deployments.batch.domain.states import BatchState
+from deployments.batch.selectors import jobs
+from deployments.models import BatchJob
+from portal.accounts import policy
+from portal.accounts.models import User
+from portal.accounts.policy import Action
+from portal.accounts.visible_queries import VisibleQuery
+from portal.core.compiled_queries import Parameter
+from portal.core.errors import Forbidden, NotFound
+
+# Every page counts them.
+_SUBMITTED_BY_OTHERS: Final = VisibleQuery(
+    lambda teams: (
+        BatchJob.objects.filter(state=BatchState.SUBMITTED, team__in=teams)
+        .exclude(requester=Parameter("person", BigIntegerField()))
+        .select_related("team")
+        .defer("files")
+        .order_by()
+    )
+)
+
+
+def list_waiting_for(user: User) -> QuerySet[BatchJob]:
+    """Those that this person may decide on, oldest first."""
+    return limit_to_waiting(jobs.list_visible_to(user), user)
+
+
+def limit_to_waiting(rows: QuerySet[BatchJob], user: User) -> QuerySet[BatchJob]:
+    return rows.filter(pk__in=_waiting_for(user)).order_by("id")
+
+
+def list_submitted(user: User) -> QuerySet[BatchJob]:
+    """Those that wait for anybody, the newest first."""
+    return jobs.list_visible_to(user, state=BatchState.SUBMITTED)
+
+
+def list_decided(user: User) -> QuerySet[BatchJob]:
+    """Those that a person approved or rejected, the newest first."""
+    return jobs.list_visible_to(user).exclude(decided_at=None)
+
+
+def count_waiting_for(user: User) -> int:
+    return len(_waiting_for(user))
+
+
+def why_not_decide(user: User, job: BatchJob) -> str:
+    """Empty when the person may approve or reject it."""
+    if job.state != BatchState.SUBMITTED:
+        return f"The job is {job.state}."
+    try:
+        policy.require(user, Action.APPROVE, job.team, requester_id=job.requester_id)
+    except (Forbidden, NotFound) as refusal:
+        return refusal.message
+    return ""
+
+
+def _waiting_for(user: User) -> list[int]:
+    """Ids. Who may decide depends on team and requester, so each pair is asked about once."""
+    waiting = _SUBMITTED_BY_OTHERS.objects(user, person=user.pk)
+    asked = {(job.team_id, job.requester_id): job for job in waiting}
+    allowed = {pair for pair, job in asked.items() if not why_not_decide(user, job)}
+    return [job.pk for job in waiting if (job.team_id, job.requester_id) in allowed]

@@ -1,0 +1,73 @@
+"""Which nodes take the pods of a spec: node selector and node affinity."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deployments.spec.domain import node_selection
+from deployments.spec.domain.serving_spec import ServingSpec
+
+KARPENTER_CAPACITY: Final = "karpenter.sh/capacity-type"
+NODE_GROUP_CAPACITY: Final = "eks.amazonaws.com/capacityType"
+_SPOT: Final = ((KARPENTER_CAPACITY, "spot"), (NODE_GROUP_CAPACITY, "SPOT"))
+# Kubernetes allows 1 to 100 for a preference.
+_WEIGHT: Final = 100
+_STEP: Final = 100 // node_selection.MOST_OTHER_TYPES
+
+
+def selector_of(spec: ServingSpec) -> dict[str, str]:
+    """A selector requires all its labels, so several instance types are in the affinity."""
+    labels = node_selection.read_labels(spec.placement.node_labels)
+    if len(spec.instance_types) > 1:
+        return labels
+    return {**labels, node_selection.INSTANCE_TYPE_LABEL: spec.instance_type}
+
+
+def affinity_of(spec: ServingSpec) -> dict[str, Any]:
+    """Empty where the selector says all."""
+    fields: dict[str, Any] = {}
+    if terms := _terms(spec):
+        required = {"nodeSelectorTerms": terms}
+        fields["requiredDuringSchedulingIgnoredDuringExecution"] = required
+    if preferred := _preferences(spec.instance_types):
+        fields["preferredDuringSchedulingIgnoredDuringExecution"] = preferred
+    return fields
+
+
+def _terms(spec: ServingSpec) -> list[dict[str, Any]]:
+    """Terms are alternatives, so that each of them requires the instance types."""
+    terms = _capacity_terms(spec.placement.capacity)
+    if len(spec.instance_types) == 1:
+        return [{"matchExpressions": term} for term in terms]
+    types = _in(spec.instance_types)
+    # Karpenter drops terms from the front before it drops a preferred type: the last has to be its own.
+    return [{"matchExpressions": [types, *term]} for term in reversed(terms or [[]])]
+
+
+def _capacity_terms(capacity: str) -> list[list[dict[str, Any]]]:
+    """Karpenter and node groups label their nodes differently; nodes without either label count as
+    on-demand.
+    """
+    if capacity == "spot":
+        return [[{"key": key, "operator": "In", "values": [value]}] for key, value in _SPOT]
+    if capacity == "on-demand":
+        return [[{"key": key, "operator": "NotIn", "values": [value]} for key, value in _SPOT]]
+    return []
+
+
+def _preferences(types: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Each type but the last, the first one the heaviest. Karpenter requires the heaviest at first, and drops
+    one after the other until a node can start: down the list.
+    """
+    return [
+        {"weight": _WEIGHT - _STEP * index, "preference": {"matchExpressions": [_in((name,))]}}
+        for index, name in enumerate(types[:-1])
+    ]
+
+
+def _in(types: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "key": node_selection.INSTANCE_TYPE_LABEL,
+        "operator": "In",
+        "values": list(types),
+    }

@@ -1,0 +1,30 @@
+"""Probe for Kueue: the API versions that it serves and the LocalQueues that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fleet.clusters.domain import queues
+from fleet.clusters.domain.queues import Kueue, LocalQueue
+from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
+from fleet.kube.gateways.kube_client import KubeClient
+
+
+def read_kueue(client: KubeClient, groups: Mapping[str, list[str]]) -> Kueue | None:
+    """None where its API group is not served. `groups` has the versions of each, the preferred one first."""
+    versions, shown = groups.get(queues.GROUP), groups.get(queues.VISIBILITY_GROUP)
+    if not versions:
+        return None
+    kueue = Kueue(
+        api=f"{queues.GROUP}/{versions[0]}",
+        visibility_api=f"{queues.VISIBILITY_GROUP}/{shown[0]}" if shown else "",
+    )
+    return replace(kueue, queues=_queues(client, kueue))
+
+
+def _queues(client: KubeClient, kueue: Kueue) -> tuple[LocalQueue, ...] | None:
+    try:
+        return queues.parse(client.list_all(kueue.local_queue_type).items)
+    except (NotAllowed, ObjectNotFound):
+        return None

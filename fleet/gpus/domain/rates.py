@@ -1,0 +1,15 @@
+"""What GPUs cost an hour that are given back at a known time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class EndingRate:
+    """Dollars an hour until `ends_at`."""
+
+    ends_at: datetime
+    usd_per_hour_amount: Decimal

@@ -1,0 +1,90 @@
+"""Envoy's static configuration: listeners and the chain of filters. Pure."""
+
+from collections.abc import Sequence
+
+from fleet.localcluster.controllers import (
+    api_keys,
+    envoy_stats,
+    istio_policies,
+    rate_limits,
+    team_routes,
+    token_counts,
+)
+from fleet.localcluster.controllers.envoy_config import ROUTES_NAME, address, watch
+from fleet.localcluster.errors import JsonObject
+
+# The folder of filters that change with policies of the Gateway.
+FILTERS = "filters"
+_TYPES = "type.googleapis.com/envoy"
+
+
+def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port: int) -> JsonObject:
+    """Envoy's static configuration; everything that changes comes from files under `directory`."""
+    routed = {
+        "rds": {
+            "route_config_name": ROUTES_NAME,
+            "config_source": watch(directory, "routes", "routes.json"),
+        }
+    }
+    return {
+        "node": {"id": "slipway-gateway", "cluster": "slipway-gateway"},
+        "admin": {"address": address("127.0.0.1", admin_port)},
+        "dynamic_resources": {"cds_config": watch(directory, "clusters", "clusters.json")},
+        "static_resources": {
+            "listeners": [
+                _listener("gateway", gateway_port, routed, _discovered(directory)),
+                _listener("stats", stats_port, {"route_config": envoy_stats.route()}),
+            ],
+            "clusters": [envoy_stats.cluster(address("127.0.0.1", admin_port))],
+        },
+    }
+
+
+def _discovered(directory: str) -> list[JsonObject]:
+    """Filters whose whole configuration changes with policies of the Gateway."""
+    return [
+        {
+            "name": name,
+            "config_discovery": {
+                "config_source": watch(directory, FILTERS, f"{name}.json"),
+                "type_urls": [type_url],
+            },
+        }
+        for name, type_url in istio_policies.FILTERS.items()
+    ]
+
+
+def _listener(
+    name: str, port: int, routes: JsonObject, discovered: Sequence[JsonObject] = ()
+) -> JsonObject:
+    return {
+        "name": name,
+        "address": address("127.0.0.1", port),
+        "filter_chains": [{"filters": [_http_manager(name, routes, discovered)]}],
+    }
+
+
+def _http_manager(name: str, routes: JsonObject, discovered: Sequence[JsonObject]) -> JsonObject:
+    network = f"{_TYPES}.extensions.filters.network.http_connection_manager.v3"
+    router = f"{_TYPES}.extensions.filters.http.router.v3.Router"
+    return {
+        "name": "envoy.filters.network.http_connection_manager",
+        "typed_config": {
+            "@type": f"{network}.HttpConnectionManager",
+            "stat_prefix": name,
+            "normalize_path": True,
+            **routes,
+            "access_log": [token_counts.counter()],
+            "http_filters": [
+                # Before the keys: those of the route that the model chose are checked.
+                team_routes.model_filter(),
+                api_keys.disabled_filter(),
+                *discovered,
+                token_counts.disabled_filter(),
+                team_routes.answer_filter(),
+                # After the keys: it counts by the caller that they name.
+                rate_limits.empty_filter(),
+                {"name": "envoy.filters.http.router", "typed_config": {"@type": router}},
+            ],
+        },
+    }
