@@ -39,7 +39,7 @@ class BadRow(ValueError):
 def cells_of(text: str) -> list[str]:
     """Of one record. Raises BadRow for what is no CSV."""
     try:
-        # Without a limit of its own: rows have one.
+        # It is one of the whole process: rows have a limit of their own, which is larger.
         csv.field_size_limit(2**31 - 1)
         rows = list(csv.reader([text], strict=True))
     except csv.Error as error:

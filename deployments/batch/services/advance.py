@@ -130,6 +130,9 @@ def _is_over(job: BatchJob, store: BatchStore) -> bool:
         return False
     if missing := checkpoints.missing_parts(job, store):
         _stop(job, BatchState.FAILED, f"Part {missing[0]} of the output is missing.")
+    elif 0 < job.failed_rows == job.done_rows:
+        # Of a small input fewer rows than the error limit, and yet there is nothing to use.
+        _stop(job, BatchState.FAILED, f"No row has an answer. First: {job.first_error}")
     else:
         _stop(job, BatchState.SUCCEEDED, "")
     return True

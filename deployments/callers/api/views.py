@@ -83,8 +83,6 @@ _TOKENS: dict[str, dict[str, Any]] = {
         ("day", limits.MAX_TOKENS_PER_DAY),
     )
 }
-
-
 _DAYS: dict[str, Any] = {
     "allow_null": True,
     "min_value": 1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -22,33 +21,8 @@ _OVERLAPS = [
 ]
 
 
-class _WithLifetime(ServiceForm):
-    """The platform's maximum is a setting, so it is read for each form."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        days = self.fields["days"]
-        days.initial = keys.default_days()
-        days.widget.attrs |= {"min": 1, "max": keys.max_days()}
-        days.help_text = f"1 to {keys.max_days()}. The key stops working then."
-
-
-class NewKeyForm(_WithLifetime):
-    name = forms.CharField(
-        max_length=40,
-        label="Caller",
-        help_text="Lowercase letters, digits and hyphens. An existing name gets a further key.",
-    )
-    kind = forms.ChoiceField(
-        choices=[(ConsumerKind.SERVICE, "Service"), (ConsumerKind.PERSON, "Person")], label="Kind"
-    )
-    contact = forms.CharField(
-        max_length=200,
-        required=False,
-        label="Contact",
-        help_text="Whom to ask before the key ends. Needed for a new caller.",
-    )
-    days = forms.IntegerField(label="Valid for (days)")
+class _KeyTerms(ServiceForm):
+    """What a key may do and for how long. The platform's maximum is a setting, so it is read for each form."""
 
     requests_per_minute = forms.IntegerField(
         required=False,
@@ -72,6 +46,37 @@ class NewKeyForm(_WithLifetime):
         help_text="Until midnight UTC. Empty: no limit.",
     )
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        days = self.fields["days"]
+        days.initial = keys.default_days()
+        days.widget.attrs |= {"min": 1, "max": keys.max_days()}
+        days.help_text = f"1 to {keys.max_days()}. The key stops working then."
+
+    def stated_limits(self) -> KeyLimits:
+        data = self.cleaned_data
+        return KeyLimits(
+            data["requests_per_minute"], data["tokens_per_minute"], data["tokens_per_day"]
+        )
+
+
+class NewKeyForm(_KeyTerms):
+    name = forms.CharField(
+        max_length=40,
+        label="Caller",
+        help_text="Lowercase letters, digits and hyphens. An existing name gets a further key.",
+    )
+    kind = forms.ChoiceField(
+        choices=[(ConsumerKind.SERVICE, "Service"), (ConsumerKind.PERSON, "Person")], label="Kind"
+    )
+    contact = forms.CharField(
+        max_length=200,
+        required=False,
+        label="Contact",
+        help_text="Whom to ask before the key ends. Needed for a new caller.",
+    )
+    days = forms.IntegerField(label="Valid for (days)")
+
     def draft(self) -> KeyDraft:
         data = self.cleaned_data
         return KeyDraft(
@@ -79,11 +84,11 @@ class NewKeyForm(_WithLifetime):
             kind=ConsumerKind(data["kind"]),
             contact=data["contact"],
             days=data["days"],
-            limits=limits_in(data),
+            limits=self.stated_limits(),
         )
 
 
-class KeyForm(_WithLifetime):
+class KeyForm(_KeyTerms):
     """What to do with one key."""
 
     action = forms.ChoiceField(
@@ -96,25 +101,5 @@ class KeyForm(_WithLifetime):
     # Of the new key.
     days = forms.IntegerField(required=False)
 
-    requests_per_minute = forms.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=limits.MAX_REQUESTS_PER_MINUTE,
-        label="Requests a minute",
-    )
-    tokens_per_minute = forms.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=limits.MAX_TOKENS_PER_MINUTE,
-        label="Tokens a minute",
-    )
-    tokens_per_day = forms.IntegerField(
-        required=False, min_value=1, max_value=limits.MAX_TOKENS_PER_DAY, label="Tokens a day"
-    )
-
     def overlap(self) -> int:
         return int(self.cleaned_data["overlap_hours"] or keys.DEFAULT_OVERLAP_HOURS)
-
-
-def limits_in(data: Mapping[str, Any]) -> KeyLimits:
-    return KeyLimits(data["requests_per_minute"], data["tokens_per_minute"], data["tokens_per_day"])

@@ -46,13 +46,16 @@ class StepFigureSerializer(Serializer):
 
 class LatencyDetectionSerializer(Serializer):
     block_seconds = serializers.FloatField(
-        help_text="how long a block is in which latency is compared, by what stable's last hour asks for"
+        help_text="how long a block is in which latency is compared, by what stable's last hour asks for and the requests of now"
     )
     seconds = serializers.IntegerField(
         help_text="how long the candidate must be slower before it is found; a gross rise is found sooner"
     )
     is_from_history = serializers.BooleanField(
         help_text="false: too little of stable's last hour was read, so this is the default"
+    )
+    is_for_requests = serializers.BooleanField(
+        help_text="a block is longer than that, until both sides have the requests that it needs"
     )
 
 

@@ -173,7 +173,7 @@ def of(
         watch_amount=while_watched,
         baseline_per_hour_amount=of_baseline,
         is_detection_known=traffic is not None,
-        latency=detection.of_latency(settings, lengths) if settings else None,
+        latency=_latency(settings, lengths, steps, rate),
     )
 
 
@@ -232,6 +232,15 @@ def _detection(
         seconds=seconds or 0,
         block_seconds=block_seconds,
     )
+
+
+def _latency(
+    settings: PlanSettings | None, lengths: BlockLengths, steps: Sequence[Step], rate: float | None
+) -> LatencyDetection | None:
+    if settings is None:
+        return None
+    weights = [step.weight for step in steps]
+    return detection.of_latency(settings, lengths, weights=weights, per_second=rate)
 
 
 def _block_lengths(deployment: Deployment) -> BlockLengths:

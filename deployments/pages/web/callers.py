@@ -15,7 +15,7 @@ from deployments.callers.selectors import keys as key_views
 from deployments.callers.selectors import usage as caller_usage
 from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import NewKey
-from deployments.callers.web.forms import KeyForm, NewKeyForm, limits_in
+from deployments.callers.web.forms import KeyForm, NewKeyForm
 from deployments.delivery.services import live_objects
 from deployments.manifests.domain.access.caller_keys import Refusal
 from deployments.models import CallerKey, Deployment
@@ -68,7 +68,7 @@ def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey 
     if data["action"] == "revoke":
         return keys.revoke(**key)
     if data["action"] == "limit":
-        return limits.set_limits(**key, limits=limits_in(data))
+        return limits.set_limits(**key, limits=form.stated_limits())
     return keys.rotate(**key, overlap_hours=form.overlap(), days=data["days"])
 
 

@@ -4,6 +4,7 @@ will have, and how long a rise in latency takes to show by the blocks that stabl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,20 +47,30 @@ class Detection:
 @dataclass(frozen=True, slots=True)
 class LatencyDetection:
     """A candidate that is slower in each block of `block_seconds` is found after `seconds` at the earliest,
-    unless it is so much slower that the fast lane finds it.
+    unless it is so much slower that the fast lane finds it. `is_for_requests`: a block is longer than stable's
+    past asks for, because it needs some requests of both sides.
     """
 
     block_seconds: float
     blocks: int
     is_from_history: bool
+    is_for_requests: bool = False
 
     @property
     def seconds(self) -> int:
         return round(self.block_seconds * self.blocks)
 
 
-def of_latency(settings: PlanSettings, lengths: BlockLengths) -> LatencyDetection | None:
-    """Of the guard on times that takes longest; None without one that is compared with stable."""
+def of_latency(
+    settings: PlanSettings,
+    lengths: BlockLengths,
+    *,
+    weights: Iterable[int] = (),
+    per_second: float | None = None,
+) -> LatencyDetection | None:
+    """Of the guard on times that takes longest, at the step where a block is shortest; None without one that is
+    compared with stable. `per_second` None: how many requests come is not known.
+    """
     guards = settings.guards
     is_mean = any(limit.kind.is_timed and limit.max_ratio for limit in guards.limits)
     if not is_mean and not any(guard.max_ratio for guard in guards.percentiles):
@@ -72,7 +83,40 @@ def of_latency(settings: PlanSettings, lengths: BlockLengths) -> LatencyDetectio
         if is_mean
         else max(blocks.of_histogram(lengths.means), blocks.READING_SECONDS)
     )
-    return LatencyDetection(seconds, count, lengths.is_from_history)
+    least = _seconds_of_requests(settings, weights, per_second) if is_mean and per_second else 0.0
+    return LatencyDetection(
+        max(seconds, least), count, lengths.is_from_history, is_for_requests=least > seconds
+    )
+
+
+def _seconds_of_requests(
+    settings: PlanSettings, weights: Iterable[int], per_second: float
+) -> float:
+    """In which both sides have the requests without which means are not compared, at the step that has them first."""
+    times = []
+    for weight in weights:
+        if _has_stable_side(settings, weight):
+            requests, share = _compared(settings, per_second, weight)
+            of_candidate = e_process.SIGN_REQUESTS_OF_CANDIDATE / share
+            of_stable = e_process.SIGN_REQUESTS / (1 - share)
+            times.append(max(of_candidate, of_stable) / requests)
+    return min(times, default=0.0)
+
+
+def _has_stable_side(settings: PlanSettings, weight: int) -> bool:
+    return 0 < weight <= 100 and (weight < 100 or settings.is_shadow)
+
+
+def _compared(settings: PlanSettings, per_second: float, weight: int) -> tuple[float, float]:
+    """The requests of both sides in a second that are compared, and the candidate's share of them."""
+    share = weight / 100
+    if settings.is_shadow:
+        # Its requests are copies, beside all that stable answers.
+        return per_second * (1 + share), share / (1 + share)
+    if settings.has_baseline:
+        # Compared with as many requests of its baseline; the rest of stable's tell nothing.
+        return per_second * 2 * share, 0.5
+    return per_second, share
 
 
 def has_error_guard(settings: PlanSettings) -> bool:
@@ -93,16 +137,9 @@ def of_step(
     limit = next(
         (limit for limit in settings.guards.limits if limit.metric == error_rate.KIND.name), None
     )
-    if limit is None or not 0 < weight <= 100 or (weight == 100 and not settings.is_shadow):
+    if limit is None or not _has_stable_side(settings, weight):
         return None
-    share = weight / 100
-    requests = traffic.per_second
-    if settings.is_shadow:
-        # Its requests are copies, beside all that stable answers.
-        requests, share = requests * (1 + share), share / (1 + share)
-    elif settings.has_baseline:
-        # Compared with as many requests of its baseline; the rest of stable's tell nothing.
-        requests, share = requests * 2 * share, 0.5
+    requests, share = _compared(settings, traffic.per_second, weight)
     expected = power.Traffic(requests, share, traffic.error_ratio)
     setting = power.Setting(
         sequential_tests.rate_limit(limit),

@@ -26,9 +26,9 @@ Json = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """`state` is pending, admitted, evicted (it waits again) or ignored: pods run, and Kueue does not manage
-    them. `position` is that of the first of
-    its `waiting` pods (of a group of pods: the group) in the LocalQueue, from 1; None is not known. `why` is
-    what Kueue says of the one that waits, `eviction` why pods that ran were ended.
+    them. `position` is that of the first of its `waiting` pods (of a group of pods: the group) in the
+    LocalQueue, from 1; None is not known. `why` is what Kueue says of the one that waits, `eviction` why pods
+    that ran were ended.
     """
 
     queue: str

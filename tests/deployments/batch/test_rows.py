@@ -135,6 +135,20 @@ def test_more_errors_than_allowed_fail_it_and_it_can_be_resumed(bench: Bench) ->
     assert "failed" in Notice.objects.get().subject
 
 
+def test_a_job_without_any_answer_has_failed_whatever_its_error_limit(bench: Bench) -> None:
+    bench.put(b"{no\n{no\n")
+    job = bench.running(error_limit=100)
+    bench.work()
+    bench.tick(job)
+    bench.tick(job)
+
+    assert (job.state, job.state_reason) == (
+        "failed",
+        "No row has an answer. First: row 1: the row is no JSON",
+    )
+    assert len(bench.rows()) == 2, "what is wrong with each is in the output"
+
+
 def test_links_are_renewed_before_they_end_and_a_used_up_list_is_followed_by_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

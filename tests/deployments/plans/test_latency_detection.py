@@ -63,6 +63,30 @@ def test_a_percentile_is_read_every_ten_seconds_at_most() -> None:
     assert [seconds(means) for means in (CALM, 5.0, 30.0, 300.0)] == [10.0, 30.0, 30.0, 300.0]
 
 
+@pytest.mark.parametrize(
+    ("weights", "per_second", "seconds"),
+    [
+        # Ten of the candidate at 5%, twenty of stable at 50%.
+        ((5,), 0.1, 2000.0),
+        ((5, 50), 0.1, 400.0),
+        ((50, 100), 0.1, 400.0),
+        ((5,), 10.0, 60.0),
+        ((100,), 0.1, 60.0),
+        ((5,), None, 60.0),
+    ],
+)
+def test_a_block_waits_for_the_requests_that_it_needs(
+    weights: tuple[int, ...], per_second: float | None, seconds: float
+) -> None:
+    found = detection.of_latency(
+        PlanSettings(), BlockLengths(means=60.0), weights=weights, per_second=per_second
+    )
+
+    assert found is not None
+    assert found.block_seconds == pytest.approx(seconds)
+    assert found.is_for_requests is (seconds > 60)
+
+
 @pytest.mark.parametrize("settings", [ERRORS_ONLY, LIMIT_ONLY], ids=["errors", "a fixed limit"])
 def test_it_is_not_stated_where_no_time_is_compared(settings: PlanSettings) -> None:
     assert detection.of_latency(settings, BlockLengths()) is None
@@ -78,9 +102,19 @@ def test_the_api_answers_with_what_a_rollout_that_begins_now_would_take(world: W
         found: dict[str, Any] = client.post(url, {"steps": STEPS}, format="json").json()["latency"]
         return found
 
-    assert latency() == {"block_seconds": 60.0, "seconds": 900, "is_from_history": False}
+    assert latency() == {
+        "block_seconds": 60.0,
+        "seconds": 900,
+        "is_from_history": False,
+        "is_for_requests": False,
+    }
     calm_hour(world)
-    assert latency() == {"block_seconds": 5.0, "seconds": 75, "is_from_history": True}
+    assert latency() == {
+        "block_seconds": 5.0,
+        "seconds": 75,
+        "is_from_history": True,
+        "is_for_requests": False,
+    }
 
 
 def test_the_form_warns_where_the_steps_end_before(world: World, signed_in: SignIn) -> None:
@@ -99,5 +133,7 @@ def test_the_form_warns_where_the_steps_end_before(world: World, signed_in: Sign
     assert "The steps are shorter than that." not in long
     calm_hour(world)
     after = shown(839)
-    assert "Latency is compared in blocks of 5 s, because of how much stable" in after
+    # A tenth of 18 requests a second is ten in 5.6 s.
+    assert "Latency is compared in blocks of 6 s, in which both sides get enough requests." in after
+    assert "after 14 blocks (1 min 18 s) at the earliest" in after
     assert "The steps are shorter than that." not in after

@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
@@ -19,6 +18,7 @@ from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
 from fleet.localcluster.kinds import HTTP_ROUTE, NAMESPACE, POD, SECRET, SECURITY_POLICY, SERVICE
 from fleet.localcluster.store import Store
+from tests.fixtures.http_server import serving
 from tests.fleet.localcluster.controllers import manifests
 from tests.fleet.localcluster.controllers.test_mirror import _envoy
 from tests.waiting import wait_for
@@ -55,13 +55,8 @@ class _Model(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def model() -> Iterator[Endpoint]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield Endpoint("127.0.0.1", server.server_port)
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(_Model) as port:
+        yield Endpoint("127.0.0.1", port)
 
 
 def _secret(**keys: str) -> dict[str, Any]:

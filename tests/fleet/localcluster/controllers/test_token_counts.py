@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
@@ -18,6 +17,7 @@ from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE, SECRET, SECURITY_POLICY
 from fleet.localcluster.store import Store
+from tests.fixtures.http_server import serving
 from tests.fleet.localcluster.controllers import manifests
 from tests.fleet.localcluster.controllers.test_api_keys import _POLICY, _secret, _serve
 from tests.fleet.localcluster.controllers.test_mirror import _envoy
@@ -70,13 +70,8 @@ class _Model(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def language_model() -> Iterator[Endpoint]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield Endpoint("127.0.0.1", server.server_port)
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(_Model) as port:
+        yield Endpoint("127.0.0.1", port)
 
 
 def _route() -> dict[str, Any]:
