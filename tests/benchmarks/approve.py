@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from tests.benchmarks.result import Result
 from tests.benchmarks.scene import Scene, scene
-from tests.fixtures.s3_server import serving_s3
+from tests.fixtures.aws_server import serving_aws
 
 if TYPE_CHECKING:
     import httpx
@@ -68,7 +68,7 @@ def _print_p95(what: str, seconds: list[float]) -> float:
 
 @contextlib.contextmanager
 def _object_store() -> Iterator[None]:
-    with serving_s3() as address:
+    with serving_aws("s3") as address:
         os.environ["SLIPWAY_S3_ENDPOINT_URL"] = address
         os.environ["SLIPWAY_S3_BUCKET"] = _BUCKET
         yield

@@ -29,8 +29,8 @@ import psutil
 from tests.benchmarks import scene
 from tests.benchmarks.result import Result
 from tests.fixtures import hostile_files
+from tests.fixtures.aws_server import serving_aws
 from tests.fixtures.hostile_files import HostileFile
-from tests.fixtures.s3_server import serving_s3
 
 if TYPE_CHECKING:
     from deployments.models import Model
@@ -112,7 +112,7 @@ def _start_s3(parts: contextlib.ExitStack) -> None:
     from deployments.registry.gateways import bucket_setup, object_store
 
     logging.disable(logging.CRITICAL)
-    settings.SLIPWAY_S3_ENDPOINT_URL = parts.enter_context(serving_s3())
+    settings.SLIPWAY_S3_ENDPOINT_URL = parts.enter_context(serving_aws("s3"))
     settings.SLIPWAY_S3_BUCKET = f"bench-{secrets.token_hex(4)}"
     bucket_setup.prepare(
         object_store.s3_store(),

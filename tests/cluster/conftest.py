@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.keda.fixtures import keda_build, scaled
+from tests.cluster.keda.fixtures import keda_build, scaled, sqs_server
 from tests.cluster.kubectl import Kubectl
 from tests.contract import account
 from tests.contract.conftest import cluster_id, context, kubeconfig, namespace
 
-__all__ = ["cluster_id", "context", "keda_build", "kubeconfig", "namespace", "scaled"]
+__all__ = [
+    "cluster_id",
+    "context",
+    "keda_build",
+    "kubeconfig",
+    "namespace",
+    "scaled",
+    "sqs_server",
+]
 
 _JOURNEYS = "SLIPWAY_TEST_JOURNEYS"
 collect_ignore_glob = [] if _JOURNEYS in os.environ else ["test_*.py"]

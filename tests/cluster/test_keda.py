@@ -84,10 +84,10 @@ def test_a_wrong_password_of_the_queue_keeps_the_replicas_and_the_status_says_so
 
 
 def test_messages_in_sqs_start_replicas_and_count_until_they_are_deleted(
-    scaled: Scaled, s3_server: str, journey: Callable[[str], None]
+    scaled: Scaled, sqs_server: str, journey: Callable[[str], None]
 ) -> None:
     keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    sqs = boto3.client("sqs", endpoint_url=s3_server, region_name=_REGION, **keys)
+    sqs = boto3.client("sqs", endpoint_url=sqs_server, region_name=_REGION, **keys)
     name = f"jobs-{secrets.token_hex(4)}"
     address = sqs.create_queue(QueueName=name)["QueueUrl"]
     url = f"https://sqs.{_REGION}.amazonaws.com/{_ACCOUNT}/{name}"

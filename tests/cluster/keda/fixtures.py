@@ -19,6 +19,7 @@ from tests.cluster.keda.artifact import KEDA
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.scaled import TARGET, revision_with, spec_scaled_by, wait_for_replicas
 from tests.cluster.waiting import wait_until
+from tests.fixtures.aws_server import serving_aws
 
 
 @pytest.fixture(scope="session")
@@ -63,19 +64,25 @@ class Scaled:
 
 
 @pytest.fixture
+def sqs_server() -> Iterator[str]:
+    with serving_aws("sqs") as address:
+        yield address
+
+
+@pytest.fixture
 def scaled(
     keda_build: Build,
     cluster_id: int,
     context: ManifestContext,
     admin: Kubectl,
     tmp_path: Path,
-    s3_server: str,
+    sqs_server: str,
 ) -> Iterator[Scaled]:
-    """KEDA's own role is that of the environment, and SQS the server for all of AWS."""
+    """KEDA's own role is that of the environment, and SQS a server of its own."""
     environment = {
         "AWS_ACCESS_KEY_ID": "keda",
         "AWS_SECRET_ACCESS_KEY": secrets.token_hex(8),
-        "AWS_ENDPOINT_URL_SQS": s3_server,
+        "AWS_ENDPOINT_URL_SQS": sqs_server,
         "AWS_EC2_METADATA_DISABLED": "true",
     }
     with running.running(

@@ -13,7 +13,7 @@ from fleet.localcluster.controllers.processes import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.kinds import NAMESPACE, SERVING_RUNTIME
 from fleet.localcluster.store import Store
-from tests.fixtures.s3_server import serving_s3
+from tests.fixtures.aws_server import serving_aws
 from tests.fleet.localcluster.controllers import manifests, onnx_models
 from tests.fleet.localcluster.controllers.running import BUCKET, Running
 
@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Settings]:
-    with serving_s3() as address:
+    with serving_aws("s3") as address:
         settings = S3Settings(address, "testing", "testing", "us-east-1")
         client = boto3.client(
             "s3",
