@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.fields.json import KeyTextTransform
 
 from fleet.models.clusters import Cluster, Node, Workload
 
@@ -128,6 +129,13 @@ class LedgerRow(models.Model):
         indexes = [
             models.Index(fields=["team_slug", "hour"]),
             models.Index(fields=["hour", "node_uid"]),
+            # One deployment of a team that has thousands, over a month.
+            models.Index(
+                "team_slug",
+                KeyTextTransform("deployment", "workload_labels"),
+                "hour",
+                name="rows_of_a_deployment",
+            ),
             # Of one node; the other rows are found by the constraint's index.
             models.Index(
                 fields=["node_uid", "hour"],

@@ -55,3 +55,10 @@ def choice_of(members: Iterable[StrEnum], **options: Any) -> serializers.ChoiceF
 
 def dollars(**options: Any) -> serializers.DecimalField:
     return serializers.DecimalField(max_digits=20, decimal_places=6, **options)
+
+
+class PageSerializer(Serializer):
+    """`limit` is at most that of the list."""
+
+    limit = serializers.IntegerField(required=False, min_value=1)
+    cursor = serializers.CharField(required=False, help_text="as `next` and `previous` have it")

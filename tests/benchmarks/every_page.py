@@ -41,6 +41,7 @@ NOT_MEASURED = {
     ),
     "GET charts/vega-<str:version>.js": "a file of the installation",
     "GET models/<slug:team>/<slug:name>/<int:number>/code": "a file of the object store",
+    "GET batch/<slug:team>/<slug:name>/parts/<int:number>": "a file of the object store",
     "get versions/{version_id}/parts": "signs addresses of an upload, and lists nothing",
 }
 # Filters and groups of the pages that have them.

@@ -20,6 +20,7 @@ from deployments.environments.selectors import environment_rules
 from deployments.models import Approval, ApprovalRule, ChangeRequest
 from deployments.states import ChangeState
 from portal.accounts import policy
+from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import Membership, Role, User
 from portal.accounts.policy import Actor
 from portal.accounts.requesters import requesters_of
@@ -141,24 +142,16 @@ class ApproverContext:
 
     def __init__(self, actor: User) -> None:
         self._actor = actor
-        memberships = (
-            Membership.objects.filter(user=actor) if actor.is_active else Membership.objects.none()
-        )
-        self._roles = dict(memberships.values_list("team_id", "role"))
-        self._delegating_leads: dict[int, list[int]] = {}
-        self._requesters: dict[int, frozenset[int]] = {}
-        rows = policy.running_delegations().filter(delegate=actor, team__in=list(self._roles))
-        for team_id, lead_id in rows.values_list("team_id", "lead_id"):
-            self._delegating_leads.setdefault(team_id, []).append(lead_id)
+        self._rights = ApproverRights(actor)
 
     def approver_for(self, change: ChangeRequest) -> Approver | None:
         """None when no rule lets the person approve it. A service account never may, whatever it is named in."""
         actor = self._actor
         if actor.is_service_account:
             return None
-        if actor.is_platform_admin and actor.is_active:
+        if self._rights.is_admin:
             return Approver(person_id=actor.pk, role=ApproverRole.ADMIN)
-        role = self._roles.get(change.team_id)
+        role = self._rights.role_in(change.team_id)
         if role is None:
             return None
         if role == Role.LEAD:
@@ -172,22 +165,15 @@ class ApproverContext:
     def is_waiting_for_actor(self, change: ChangeRequest) -> bool:
         """Whether an approval by this person is missing."""
         approver = self.approver_for(change)
-        if approver is None or self._actor.pk in self._requesters_of(change):
+        if approver is None or self._actor.pk in self._rights.requesters_of(change.requester):
             return False
         live = live_approvals(change)
         has_approved = any(row.user_id == self._actor.pk for row in live)
         return not has_approved and _would_help(change, approver, live)
 
-    def _requesters_of(self, change: ChangeRequest) -> frozenset[int]:
-        """Read once for each requester."""
-        if change.requester_id not in self._requesters:
-            self._requesters[change.requester_id] = requesters_of(change.requester)
-        return self._requesters[change.requester_id]
-
     def _lead_for(self, change: ChangeRequest) -> int | None:
         """A delegating lead who did not request the change; first those who have not approved."""
-        delegating = self._delegating_leads.get(change.team_id, [])
-        leads = [lead_id for lead_id in delegating if lead_id not in self._requesters_of(change)]
+        leads = self._rights.delegating_leads(change.team_id, change.requester)
         used = {row.stands_for_id or row.user_id for row in live_approvals(change)}
         return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
 

@@ -10,6 +10,7 @@ from deployments.batch.domain.states import BatchState
 from deployments.batch.selectors import jobs
 from deployments.models import BatchJob
 from portal.accounts import policy
+from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.accounts.visible_queries import VisibleQuery
@@ -21,7 +22,7 @@ _SUBMITTED_BY_OTHERS: Final = VisibleQuery(
     lambda teams: (
         BatchJob.objects.filter(state=BatchState.SUBMITTED, team__in=teams)
         .exclude(requester=Parameter("person", BigIntegerField()))
-        .select_related("team")
+        .select_related("requester")
         .defer("files")
         .order_by()
     )
@@ -34,7 +35,7 @@ def list_waiting_for(user: User) -> QuerySet[BatchJob]:
 
 
 def limit_to_waiting(rows: QuerySet[BatchJob], user: User) -> QuerySet[BatchJob]:
-    return rows.filter(pk__in=_waiting_for(user)).order_by("id")
+    return rows.filter(pk__in=waiting_for(user)).order_by("id")
 
 
 def list_submitted(user: User) -> QuerySet[BatchJob]:
@@ -48,7 +49,7 @@ def list_decided(user: User) -> QuerySet[BatchJob]:
 
 
 def count_waiting_for(user: User) -> int:
-    return len(_waiting_for(user))
+    return len(waiting_for(user))
 
 
 def why_not_decide(user: User, job: BatchJob) -> str:
@@ -62,9 +63,10 @@ def why_not_decide(user: User, job: BatchJob) -> str:
     return ""
 
 
-def _waiting_for(user: User) -> list[int]:
-    """Ids. Who may decide depends on team and requester, so each pair is asked about once."""
+def waiting_for(user: User) -> list[int]:
+    """Ids of those that this person may decide on."""
     waiting = _SUBMITTED_BY_OTHERS.objects(user, person=user.pk)
-    asked = {(job.team_id, job.requester_id): job for job in waiting}
-    allowed = {pair for pair, job in asked.items() if not why_not_decide(user, job)}
-    return [job.pk for job in waiting if (job.team_id, job.requester_id) in allowed]
+    if not waiting:
+        return []
+    rights = ApproverRights(user)
+    return [job.pk for job in waiting if rights.may_approve(job.team_id, job.requester)]

@@ -16,6 +16,7 @@ from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import capacity_checks
 from deployments.spec.domain import replicas
 from fleet.capacity.selectors import capacity
+from fleet.capacity.selectors.capacity import ClusterCapacity
 from fleet.clusters.selectors import clusters
 from fleet.gpus.domain.capacity_types import ON_DEMAND, SPOT
 from portal.accounts import policy, teams
@@ -50,28 +51,32 @@ class Estimate:
 def check(*, actor: User, team_slug: str, draft: BatchDraft) -> Estimate:
     """As a request of this draft: raises what it would raise."""
     read = requests.read(actor=actor, team_slug=team_slug, draft=draft)
-    return _estimate(read.team, read.cluster_id, read.pods, refusal="")
+    nodes = capacity.read(cluster_id=read.cluster_id)
+    return _estimate(read.team, read.cluster_id, read.pods, nodes)
 
 
-def estimate(*, actor: User, team_slug: str, cluster: str, pods: Mapping[str, Any]) -> Estimate:
-    """Of workers alone, while the form is filled in. Raises Invalid where there is no price to show."""
+def estimate(
+    *,
+    actor: User,
+    team_slug: str,
+    cluster: str,
+    pods: Mapping[str, Any],
+    nodes: ClusterCapacity,
+) -> Estimate:
+    """Of workers alone on the cluster's `nodes`, while the form is filled in. Raises Invalid where there is no price to show."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     with rejections.as_invalid():
         settings = BatchSettings.from_json(pods)
-    cluster_id = requests.cluster_id_of(cluster)
-    try:
-        limits.check(team, cluster_id, settings)
-    except Invalid as refusal:
-        if "workers" not in refusal.fields:
-            raise
-        return _estimate(team, cluster_id, settings, refusal=refusal.message)
-    return _estimate(team, cluster_id, settings, refusal="")
+    return _estimate(team, requests.cluster_id_of(cluster), settings, nodes)
 
 
-def _estimate(team: Team, cluster_id: int, settings: BatchSettings, *, refusal: str) -> Estimate:
-    nodes, cluster = capacity.read(cluster_id=cluster_id), clusters.get_cluster(cluster_id)
+def _estimate(
+    team: Team, cluster_id: int, settings: BatchSettings, nodes: ClusterCapacity
+) -> Estimate:
+    cluster = clusters.get_cluster(cluster_id)
     price = limits.price_of(nodes.shares, settings)
+    why_approval, refusal = _limits_of(team, settings, price)
     spec = replicas.reduced(spec_of(settings), settings.workers)
     return Estimate(
         workers=settings.workers,
@@ -81,6 +86,16 @@ def _estimate(team: Team, cluster_id: int, settings: BatchSettings, *, refusal: 
         spot=limits.price_of(nodes.shares, settings, capacity_type=SPOT),
         on_demand=limits.price_of(nodes.shares, settings, capacity_type=ON_DEMAND),
         capacity=capacity_checks.check_capacity(spec, cluster.capabilities, nodes.spaces),
-        why_approval="" if refusal else limits.require(team, settings, price),
+        why_approval=why_approval,
         refusal=refusal,
     )
+
+
+def _limits_of(team: Team, settings: BatchSettings, price: Price) -> tuple[str, str]:
+    """Why a lead has to decide, and what refuses so many workers."""
+    try:
+        return limits.require(team, settings, price), ""
+    except Invalid as refusal:
+        if "workers" not in refusal.fields:
+            raise
+        return "", refusal.message

@@ -50,8 +50,14 @@ def check(
     team: Team, cluster_id: int, settings: BatchSettings, *, without: BatchJob | None = None
 ) -> Limits:
     """Raises Invalid for what the cluster does not offer, the quota, and a binding budget."""
-    price = price_of(capacity.list_shares(cluster_id=cluster_id), settings)
+    price = price_of(_shares_for(cluster_id, settings), settings)
     return Limits(price, require(team, settings, price, without=without))
+
+
+def _shares_for(cluster_id: int, settings: BatchSettings) -> Sequence[GpuShare]:
+    """Those of its instance type; all, to name them, where the cluster has none of it."""
+    of_type = capacity.list_shares(cluster_id=cluster_id, instance_types=[settings.instance_type])
+    return of_type or capacity.list_shares(cluster_id=cluster_id)
 
 
 def price_of(

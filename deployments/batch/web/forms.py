@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from django import forms
@@ -11,8 +12,7 @@ from deployments.batch.domain import places
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
-from fleet.capacity.selectors import capacity
-from fleet.clusters.selectors import clusters
+from fleet.capacity.selectors.capacity import ClusterCapacity
 from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
@@ -49,7 +49,12 @@ class BatchForm(ServiceForm):
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 
     def __init__(
-        self, *args: Any, versions: list[ModelVersion], most_versions: int, **options: Any
+        self,
+        *args: Any,
+        versions: list[ModelVersion],
+        most_versions: int,
+        clusters: Mapping[str, ClusterCapacity],
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         # More than a list to choose from holds: they are typed, with the newest as suggestions.
@@ -72,7 +77,7 @@ class BatchForm(ServiceForm):
                 "The team has no ready version that Triton serves. Upload a model first."
             )
         shares: Any = self.fields["gpus"]
-        shares.choices = _share_choices()
+        shares.choices = _share_choices(clusters)
         for name in _OTHERS:
             self.fields[name] = _field(name)
 
@@ -133,12 +138,11 @@ def _field(name: str) -> forms.Field:
     return forms.CharField(max_length=definition.max_length or 40, **options)
 
 
-def _share_choices() -> list[tuple[str, str]]:
+def _share_choices(clusters: Mapping[str, ClusterCapacity]) -> list[tuple[str, str]]:
     choices = []
-    for cluster in clusters.list_clusters():
-        shares = capacity.list_shares(cluster_id=cluster.id)
-        sizes = dict.fromkeys(s.size for s in shares if s.gpus == 1)
+    for name, nodes in clusters.items():
+        sizes = dict.fromkeys(s.size for s in nodes.shares if s.gpus == 1)
         for instance_type, resource, _ in sizes:
-            text = f"{cluster.name}: {instance_type}, {resource}"
-            choices.append((f"{cluster.name} {instance_type} {resource}", text))
+            text = f"{name}: {instance_type}, {resource}"
+            choices.append((f"{name} {instance_type} {resource}", text))
     return choices

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.urls import URLPattern, path
 from drf_spectacular.utils import extend_schema
@@ -14,17 +14,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from deployments.batch.selectors import jobs
 from deployments.batch.selectors import waiting as batch
 from deployments.batch.web import items as batch_items
+from deployments.batch.web.items import BatchItem
 from deployments.changes.selectors import changes
 from deployments.changes.web import items
+from deployments.changes.web.items import ChangeItem
 from fleet.actions.selectors import actions
 from fleet.actions.services import notifications
 from portal.accounts.models import User
-from portal.api.base_serializer import Serializer
+from portal.api import pagination
+from portal.api.base_serializer import PageSerializer, Serializer
 from portal.api.requests import actor_of, read_query
 
 KINDS: Final = ("deployment", "pipeline", "batch-job", "fleet-action")
+
+
+_MOST_ROWS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +39,7 @@ class Waiting:
     kind: str
     id: int
     team: str
-    title: str
-    detail: str
-    requester: str
     requested_at: datetime
-    path: str
 
 
 class WaitingFilterSerializer(Serializer):
@@ -59,64 +62,75 @@ class WaitingRequestSerializer(Serializer):
     path = serializers.CharField(help_text="of the page where it is decided on")
 
 
+class ApprovalsSerializer(Serializer):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = WaitingRequestSerializer(many=True)
+
+
 class ApprovalsView(APIView):
     @extend_schema(
         operation_id="list_approvals",
         tags=["approvals"],
-        parameters=[WaitingFilterSerializer],
-        responses=WaitingRequestSerializer(many=True),
+        parameters=[WaitingFilterSerializer, PageSerializer],
+        responses=ApprovalsSerializer,
         description="What you may approve or reject now, the oldest first: changes of deployments and pipelines, batch "
-        "jobs above the budget, and fleet actions.",
+        f"jobs above the budget, and fleet actions. At most {_MOST_ROWS} a page.",
     )
     def get(self, request: Request) -> Response:
+        page = pagination.read_offset(request, most=_MOST_ROWS)
         query = read_query(WaitingFilterSerializer, request)
+        user = actor_of(request)
         rows = [
             row
-            for row in _waiting(actor_of(request))
+            for row in _waiting(user)
             if query["kind"] in ("", row.kind) and query["team"] in ("", row.team)
         ]
         rows.sort(key=lambda row: row.requested_at)
-        return Response(WaitingRequestSerializer(rows, many=True).data)
+        shown = rows[page.offset : page.offset + page.limit]
+        answer = {**page.links(len(rows)), "results": _described(user, shown)}
+        return Response(ApprovalsSerializer(answer).data)
 
 
 def _waiting(user: User) -> Iterator[Waiting]:
-    for change in items.items_of(changes.of_ids(changes.waiting_for(user))):
-        kind = "pipeline" if change.change.pipeline_id else "deployment"
-        row = change.change
-        yield _row(kind, row.pk, row.team.slug, row.requester.username, change)
-    for item in batch_items.items_of(batch.list_waiting_for(user)):
-        job = item.job
-        yield _row("batch-job", job.pk, job.team.slug, job.requester.username, item)
-    for action in actions.list_waiting_for(user):
-        yield Waiting(
-            kind="fleet-action",
-            id=action.pk,
-            team="",
-            title=notifications.title_of(action),
-            detail=action.comment,
-            requester=action.requester.username,
-            requested_at=action.created_at,
-            path=notifications.path_of(action),
-        )
+    """All of them, with what they are sorted and filtered by."""
+    ids = changes.waiting_for(user)
+    rows = changes.of_ids(ids).values_list("pk", "pipeline_id", "team__slug", "created_at")
+    for pk, pipeline, team, at in rows:
+        yield Waiting("pipeline" if pipeline else "deployment", pk, team, at)
+    for pk, team, at in batch.list_waiting_for(user).values_list("pk", "team__slug", "created_at"):
+        yield Waiting("batch-job", pk, team, at)
+    for pk, at in actions.list_waiting_for(user).values_list("pk", "created_at"):
+        yield Waiting("fleet-action", pk, "", at)
 
 
-def _row(
-    kind: str,
-    row_id: int,
-    team: str,
-    requester: str,
-    item: items.ChangeItem | batch_items.BatchItem,
-) -> Waiting:
-    return Waiting(
-        kind=kind,
-        id=row_id,
-        team=team,
-        title=item.title,
-        detail=item.detail,
-        requester=requester,
-        requested_at=item.requested_at,
-        path=item.path,
-    )
+def _described(user: User, rows: Sequence[Waiting]) -> list[dict[str, Any]]:
+    ids: dict[str, list[int]] = {kind: [] for kind in KINDS}
+    for row in rows:
+        ids[row.kind].append(row.id)
+    described: dict[tuple[str, int], dict[str, Any]] = {}
+    for item in items.items_of(changes.of_ids([*ids["deployment"], *ids["pipeline"]])):
+        kind = "pipeline" if item.change.pipeline_id else "deployment"
+        described[kind, item.change.pk] = _text_of(item, item.change.requester)
+    for job in batch_items.items_of(jobs.list_visible_to(user).filter(pk__in=ids["batch-job"])):
+        described["batch-job", job.job.pk] = _text_of(job, job.job.requester)
+    for action in actions.list_all().filter(pk__in=ids["fleet-action"]):
+        described["fleet-action", action.pk] = {
+            "title": notifications.title_of(action),
+            "detail": action.comment,
+            "requester": action.requester.username,
+            "path": notifications.path_of(action),
+        }
+    return [asdict(row) | described[row.kind, row.id] for row in rows]
+
+
+def _text_of(item: ChangeItem | BatchItem, requester: User) -> dict[str, Any]:
+    return {
+        "title": item.title,
+        "detail": item.detail,
+        "requester": requester.username,
+        "path": item.path,
+    }
 
 
 urlpatterns: list[URLPattern] = [path("approvals", ApprovalsView.as_view(), name="approvals")]

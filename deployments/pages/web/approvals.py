@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from deployments.approvals.selectors import approvals
 from deployments.approvals.web.forms import DecisionForm
+from deployments.batch.selectors import jobs as batch_jobs
 from deployments.batch.selectors import waiting as batch
 from deployments.batch.web import items as batch_items
 from deployments.batch.web.items import BatchItem
@@ -67,17 +68,17 @@ class ReviewRow:
 @people_only
 def inbox(request: HttpRequest, user: User) -> HttpResponse:
     waiting = changes.waiting_for(user)
-    jobs = list(batch.list_waiting_for(user))
-    rows: list[BatchJob | int] = [*jobs, *waiting]
+    jobs = batch.waiting_for(user)
+    rows = [*((BatchJob, job_id) for job_id in jobs), *((ChangeRequest, pk) for pk in waiting)]
     page = Paginator(rows, _MAX_ROWS).get_page(request.GET.get("page"))
-    other_jobs = batch.list_submitted(user).exclude(pk__in=[job.pk for job in jobs])
+    other_jobs = batch.list_submitted(user).exclude(pk__in=jobs)
     visible = changes.list_visible_to(user)
     others = visible.filter(state__in=changes.OPEN_STATES).exclude(pk__in=waiting)
     shown, shown_jobs = list(others[:_MAX_ROWS]), list(other_jobs[:_MAX_ROWS])
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
     context = {
         "page": page,
-        "waiting": _items_of(list(page.object_list)),
+        "waiting": _items_of(user, page.object_list),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
@@ -94,11 +95,13 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     return respond(request, "pages/approvals.html", context, parts=parts)
 
 
-def _items_of(rows: list[BatchJob | int]) -> list[ChangeItem | BatchItem]:
-    """Of batch jobs, and of change requests by their ids."""
-    jobs = [row for row in rows if isinstance(row, BatchJob)]
-    ids = [row for row in rows if isinstance(row, int)]
-    return _by_age(items.items_of(changes.of_ids(ids)), batch_items.items_of(jobs))
+def _items_of(user: User, rows: Iterable[tuple[type, int]]) -> list[ChangeItem | BatchItem]:
+    ids = {
+        model: [pk for of_model, pk in rows if of_model is model]
+        for model in (BatchJob, ChangeRequest)
+    }
+    shown = batch_jobs.list_visible_to(user).filter(pk__in=ids[BatchJob])
+    return _by_age(items.items_of(changes.of_ids(ids[ChangeRequest])), batch_items.items_of(shown))
 
 
 def _count(rows: QuerySet[Any], shown: Sized) -> int:

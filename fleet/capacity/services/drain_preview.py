@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -47,7 +47,7 @@ def preview(*, actor: Actor, node_id: int) -> NodeDrain:
     except ClusterError as error:
         budgets, problem = None, str(error)
     price = prices.book([node.instance_type]).of_node(node, clock.now().date())
-    whole = drain_preview.preview(pods, _others(node, {p.gpu_resource for p in pods}), budgets)
+    whole = drain_preview.preview(pods, _others(node, pods), budgets)
     return NodeDrain(
         node=node,
         preview=whole if policy.sees_all(actor) else drain_preview.hide(whole, _slugs(actor)),
@@ -86,10 +86,15 @@ def _types_of(row: Pod, node: Node) -> tuple[str, ...]:
     return tuple(row.instance_types) or (node.instance_type,)
 
 
-def _others(node: Node, resources: set[str]) -> list[OtherNode]:
+def _others(node: Node, pods: Sequence[NodePod]) -> list[OtherNode]:
+    """Nodes of the types that pods which can move may run on."""
+    types = {name for pod in pods for name in pod.instance_types or ()}
+    resources = {pod.gpu_resource for pod in pods}
     return [
         OtherNode(space.node.name, space.node.instance_type, resource, space.room(resource))
-        for space in node_spaces.list_spaces(node.cluster_id)
+        for space in node_spaces.list_spaces(
+            node.cluster_id, with_state=False, instance_types=types
+        )
         if space.node.pk != node.pk and space.node.is_ready and space.node.is_schedulable
         for resource in sorted(resources)
     ]

@@ -107,13 +107,6 @@ class CostsSerializer(Serializer):
     unpriced = UnpricedNodeSerializer(many=True, help_text="the first 50 of them")
 
 
-class PageSerializer(Serializer):
-    """`limit` is at most that of the list."""
-
-    limit = serializers.IntegerField(required=False, min_value=1)
-    cursor = serializers.CharField(required=False, help_text="as `next` and `previous` have it")
-
-
 class UsagePageSerializer(Serializer):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)

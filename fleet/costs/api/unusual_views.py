@@ -9,10 +9,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from fleet.costs.api import span
-from fleet.costs.api.serializers import PageSerializer
 from fleet.costs.selectors import anomalies
 from portal.api import pagination
-from portal.api.base_serializer import Serializer, dollars
+from portal.api.base_serializer import PageSerializer, Serializer, dollars
 from portal.api.requests import actor_of, read_query
 
 _MOST_DAYS = 100

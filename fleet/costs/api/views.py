@@ -17,7 +17,6 @@ from fleet.costs.api.serializers import (
     CostSeriesSerializer,
     CostSpanSerializer,
     CostsSerializer,
-    PageSerializer,
     SpanSerializer,
     UsagePageSerializer,
 )
@@ -27,6 +26,7 @@ from fleet.costs.selectors import costs, ledger_entries, series, usage
 from fleet.costs.services import exports
 from fleet.prices.domain.csv_cells import quote_formula
 from portal.api import pagination
+from portal.api.base_serializer import PageSerializer
 from portal.api.requests import actor_of
 from portal.core import csv_export
 

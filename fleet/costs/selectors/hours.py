@@ -63,9 +63,9 @@ def charged_hours(
     hours: dict[str, list[ChargedHour]] = defaultdict(list)
     charged = _rows(team_slug, start, end)
     if deployments is not None:
-        charged = charged.filter(workload_labels__deployment__in=list(deployments))
+        charged = charged.filter(deployment__in=list(deployments))
     rows = (
-        charged.values("hour", deployment=KT("workload_labels__deployment"))
+        charged.values("hour", "deployment")
         .annotate(
             cost=Sum("cost_amount"),
             held=Sum("gpu_milliseconds"),
@@ -90,7 +90,7 @@ def charged_hours(
 
 
 def spent(*, team_slug: str, deployment: str, start: datetime, end: datetime) -> Decimal:
-    rows = _rows(team_slug, start, end).filter(workload_labels__deployment=deployment)
+    rows = _rows(team_slug, start, end).filter(deployment=deployment)
     return Decimal(rows.aggregate(total=Sum("cost_amount"))["total"] or 0)
 
 
@@ -139,7 +139,8 @@ def _node_hours(
 
 def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
     rows = LedgerRow.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
-    return rows.exclude(Q(workload_labels__deployment=None))
+    # As text: so it is indexed.
+    return rows.annotate(deployment=KT("workload_labels__deployment")).exclude(deployment__isnull=True)
 
 
 def used(

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import Q, QuerySet
+from django.db.models.fields.json import KT
 
 from fleet.models import LedgerKind, LedgerRow
 
@@ -43,7 +44,10 @@ class LedgerFilter:
             rows = rows.filter(team_slug=self.team_slug)
         if self.cluster_name:
             rows = rows.filter(cluster_name=self.cluster_name)
-        return rows.filter(**{f"workload_labels__{k}": v for k, v in self.labels.items()})
+        for name, value in self.labels.items():
+            wanted = f"{name}_label"
+            rows = rows.alias(**{wanted: KT(f"workload_labels__{name}")}).filter(**{wanted: value})
+        return rows
 
     def of_sums(self, sums: QuerySet[Any], team_slugs: Collection[str] | None) -> QuerySet[Any]:
         """The same of sums by team and idle and, where labels filter, by labels. Not by cluster."""

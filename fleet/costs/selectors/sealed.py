@@ -19,7 +19,6 @@ from django.db.models import (
     ExpressionWrapper,
     F,
     Model,
-    Q,
     QuerySet,
     Sum,
     Value,
@@ -231,10 +230,9 @@ def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]
         rows = rows.filter(team_slug__in=scope.team_slugs).exclude(IDLE)
     for name, values in (("model", scope.models), ("deployment", scope.deployments)):
         if values:
-            wanted = Q()
-            for value in values:
-                wanted |= Q(**{f"workload_labels__{name}": value})
-            rows = rows.filter(wanted)
+            wanted = f"{name}_label"
+            rows = rows.alias(**{wanted: KT(f"workload_labels__{name}")})
+            rows = rows.filter(**{f"{wanted}__in": values})
     return rows
 
 

@@ -107,6 +107,7 @@ def test_who_held_a_token_of_the_requesting_account_does_not_decide(
 ) -> None:
     robot = bench.world.member
     tokens.create(actor=robot, name="ci", days=30)
+    User.objects.filter(pk=robot.pk).update(service_team=bench.world.team)
     ApiToken.objects.filter(user=robot).update(made_by=bench.world.lead)
 
     assert list(waiting.list_waiting_for(bench.world.lead)) == []
@@ -131,7 +132,7 @@ def test_rest_lists_what_waits_for_the_reader(bench: Bench, job: BatchJob) -> No
     lead.force_authenticate(bench.world.lead)
     member.force_authenticate(bench.world.member)
 
-    rows = lead.get("/api/v1/approvals").json()
+    rows = lead.get("/api/v1/approvals").json()["results"]
 
     assert [(row["kind"], row["title"]) for row in rows] == [
         ("batch-job", TITLE),
@@ -139,10 +140,15 @@ def test_rest_lists_what_waits_for_the_reader(bench: Bench, job: BatchJob) -> No
     ]
     assert rows[0]["path"] == "/batch/vision/scores"
     assert (rows[0]["id"], rows[0]["team"], rows[0]["requester"]) == (job.pk, "vision", "member")
-    only = lead.get("/api/v1/approvals", {"kind": "batch-job", "team": "vision"}).json()
+    only = lead.get("/api/v1/approvals", {"kind": "batch-job", "team": "vision"}).json()["results"]
     assert [row["kind"] for row in only] == ["batch-job"]
-    assert lead.get("/api/v1/approvals", {"team": "nlp"}).json() == []
-    assert member.get("/api/v1/approvals").json() == []
+    first = lead.get("/api/v1/approvals", {"limit": "1"}).json()
+    assert [row["kind"] for row in first["results"]] == ["batch-job"]
+    second = lead.get(first["next"]).json()
+    assert [row["kind"] for row in second["results"]] == ["deployment"]
+    assert second["next"] is None
+    assert lead.get("/api/v1/approvals", {"team": "nlp"}).json()["results"] == []
+    assert member.get("/api/v1/approvals").json()["results"] == []
     mine = {"waiting_for_me": "true"}
     assert [row["id"] for row in lead.get("/api/v1/batch-jobs", mine).json()["results"]] == [job.pk]
     assert member.get("/api/v1/batch-jobs", mine).json()["results"] == []

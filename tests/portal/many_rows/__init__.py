@@ -17,7 +17,7 @@ from tests.portal.many_rows import accounts, changes, fleet, registry, serving
 # no page and no list reads.
 NOT_COPIED = frozenset(
     {
-        *("cluster", "gitdelivery", "loadtestplace", "loadtestrun", "rolloutlimit"),
+        *("cluster", "gitdelivery", "signingkey", "loadtestplace", "loadtestrun", "rolloutlimit"),
         *("callercounter", "callerreading", "energyreading", "unpricedhour", "budgetalert"),
         *("metricsample", "workloadminute", "workloadhour", "workloadday", "teamusageday"),
         *("ledgerteamhour", "ledgerteamday", "ledgerday", "ledgermonth", "ledgerrow"),

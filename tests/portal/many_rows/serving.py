@@ -7,12 +7,14 @@ from datetime import timedelta
 from deployments.models import (
     BatchChunk,
     BatchJob,
+    BatchUpload,
     CallerKey,
     Consumer,
     Deployment,
     DeploymentEvent,
     DeploymentHealth,
     HealthRecord,
+    KeyTokens,
     Pipeline,
     QualityObservation,
     RolloutTemplate,
@@ -52,7 +54,7 @@ def fill(full: FullWorld, scale: float) -> None:
 def _callers(full: FullWorld, scale: float) -> None:
     key = CallerKey.objects.select_related("consumer").get(pk=full.names["key_id"])
     consumers = copies(key.consumer, 100 * scale, name=lambda n: f"service-{n}")
-    copies(
+    keys = copies(
         key,
         2 * len(consumers),
         consumer_id=lambda n: consumers[n % len(consumers)].pk,
@@ -60,7 +62,12 @@ def _callers(full: FullWorld, scale: float) -> None:
         ended_at=lambda n: clock.now() if n % 2 else None,
         sealed=lambda n: "" if n % 2 else key.sealed,
     )
-    hour = clock.now().replace(minute=0, second=0, microsecond=0)
+    minute = clock.now().replace(second=0, microsecond=0)
+    hour, day = minute.replace(minute=0), minute.replace(minute=0, hour=0)
+    KeyTokens.objects.bulk_create(
+        KeyTokens(key=key, minute=minute, minute_tokens=100, day=day, day_tokens=9_000)
+        for key in keys
+    )
     # Of the hundred keys these send something in each hour.
     senders = Consumer.objects.filter(team=full.world.team).values_list("name", flat=True)
     names = ["", *senders[: max(2, round(20 * scale))]]
@@ -156,6 +163,8 @@ def _others(full: FullWorld, scale: float) -> None:
         output=lambda n: f"{job.output}{n}/",
         state=lambda n: ("done", "failed", "submitted", "running")[n % 4],
     )
+    upload = BatchUpload.objects.get(pk=full.names["upload_id"])
+    copies(upload, 300 * scale, token=lambda n: digest("upload", n)[:32])
     BatchChunk.objects.bulk_create(
         BatchChunk(
             job=job,
@@ -165,6 +174,7 @@ def _others(full: FullWorld, scale: float) -> None:
             end=100 * n + 100,
             rows=10,
             first_row=10 * n + 1,
+            done_at=clock.now() if n % 2 else None,
         )
         for n in range(round(5000 * scale))
     )

@@ -122,7 +122,7 @@ def promote(context: Context, options: argparse.Namespace) -> int:
 
 
 def list_waiting(context: Context, options: argparse.Namespace) -> None:
-    found = context.client.changes.waiting(team=options.team)
+    found = list(context.client.changes.waiting(team=options.team))
     rows = [(row.kind, str(row.id), row.title, row.detail, row.requester) for row in found]
     context.table(found, ("kind", "id", "request", "detail", "requester"), rows)
 

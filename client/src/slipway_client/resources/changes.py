@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from slipway_client import waiting
 from slipway_client.connection import Connection
@@ -21,10 +21,10 @@ class Changes:
         pages = self._connection.pages("changes", {"team": team, "state": state})
         return (decode(Change, row) for row in pages)
 
-    def waiting(self, *, kind: str = "", team: str = "") -> Sequence[WaitingRequest]:
+    def waiting(self, *, kind: str = "", team: str = "") -> Iterator[WaitingRequest]:
         """Requests of every kind that you may approve or reject now, the oldest first."""
-        rows = self._connection.get("approvals", {"kind": kind, "team": team})
-        return [decode(WaitingRequest, row) for row in rows]
+        pages = self._connection.pages("approvals", {"kind": kind, "team": team})
+        return (decode(WaitingRequest, row) for row in pages)
 
     def get(self, change: int) -> Change:
         return decode(Change, self._connection.get(f"changes/{change}"))
