@@ -140,7 +140,9 @@ def _node_hours(
 def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
     rows = LedgerRow.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
     # As text: so it is indexed.
-    return rows.annotate(deployment=KT("workload_labels__deployment")).exclude(deployment__isnull=True)
+    return rows.annotate(deployment=KT("workload_labels__deployment")).exclude(
+        deployment__isnull=True
+    )
 
 
 def used(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -13,6 +13,7 @@ CHANGES: Final = "Changes"
 _MARK_ROWS = 3
 # Letters of a mark's label; what it says in full is in its tooltip and in the table.
 _LONGEST_MARK = 28
+_MOST_NAMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,19 @@ class Mark:
 
 
 def merge(marks: Sequence[Mark]) -> list[Mark]:
-    texts: dict[datetime, list[str]] = {}
+    """One for each time. What happened again is named once; beyond some names they are only counted."""
+    texts: dict[datetime, dict[str, int]] = {}
     for mark in sorted(marks, key=lambda mark: mark.at):
-        texts.setdefault(mark.at, []).append(mark.text)
-    return [Mark(at, ", ".join(of_time)) for at, of_time in texts.items()]
+        of_time = texts.setdefault(mark.at, {})
+        of_time[mark.text] = of_time.get(mark.text, 0) + 1
+    return [Mark(at, _listed(of_time)) for at, of_time in texts.items()]
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    shown = list(counts.items())[:_MOST_NAMES]
+    names = [text if count == 1 else f"{text} ({count} times)" for text, count in shown]
+    more = len(counts) - len(shown)
+    return ", ".join([*names, f"and {more} more"] if more else names)
 
 
 def marks_on_bars(

@@ -74,6 +74,20 @@ def test_changes_are_marked_on_bars_and_in_their_table() -> None:
     assert "r2 promoted, scaled to 2 to…" in drawn
 
 
+def test_what_happens_often_in_one_hour_is_counted_on_its_mark() -> None:
+    texts = ["r2 aborted"] * 3 + [f"r{number} promoted" for number in range(1, 11)]
+
+    chart = stacked_bars(
+        label="Daily cost",
+        bars=[Bar(AT, "r1", Decimal(2))],
+        unit="$",
+        marks=[Mark(AT, text) for text in texts],
+    )
+
+    promoted = ", ".join(f"r{number} promoted" for number in range(1, 8))
+    assert chart.rows[0][-1] == f"r2 aborted (3 times), {promoted}, and 3 more"
+
+
 def test_specs_are_drawn_by_the_library_that_ships() -> None:
     bars = stacked_bars(label="bars", bars=[Bar(AT, "a", Decimal(1))], unit="$")
     curve = lines(label="curve", points=[Point(AT, "a", 1.0)], unit="ms", threshold=2)
