@@ -74,20 +74,24 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     other_jobs = batch.list_submitted(user).exclude(pk__in=jobs)
     visible = changes.list_visible_to(user)
     others = visible.filter(state__in=changes.OPEN_STATES).exclude(pk__in=waiting)
-    shown, shown_jobs = list(others[:_MAX_ROWS]), list(other_jobs[:_MAX_ROWS])
     closed = visible.exclude(state__in=[*changes.OPEN_STATES, ChangeState.DRAFT])
+    here = [pk for model, pk in page.object_list if model is ChangeRequest]
+    shown, done = _first_ids(others), _first_ids(closed)
+    # With all that belongs to a request only for those that are shown.
+    item_of = {row.pk: items.item_of(row) for row in changes.of_ids([*here, *shown, *done])}
+    shown_jobs = list(other_jobs[:_MAX_ROWS])
     context = {
         "page": page,
-        "waiting": _items_of(user, page.object_list),
+        "waiting": _by_age((item_of[pk] for pk in here), _jobs_of(user, page.object_list)),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
             for review in emergency_reviews.list_visible_to(user, is_open=True)[:_MAX_ROWS]
         ],
-        "open": _newest(items.items_of(shown), batch_items.items_of(shown_jobs)),
+        "open": _newest((item_of[pk] for pk in shown), batch_items.items_of(shown_jobs)),
         "open_count": _count(others, shown) + _count(other_jobs, shown_jobs),
         "decided": _newest(
-            items.items_of(closed[:_MAX_ROWS]),
+            (item_of[pk] for pk in done),
             batch_items.items_of(batch.list_decided(user)[:_MAX_ROWS]),
         ),
     }
@@ -95,13 +99,13 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     return respond(request, "pages/approvals.html", context, parts=parts)
 
 
-def _items_of(user: User, rows: Iterable[tuple[type, int]]) -> list[ChangeItem | BatchItem]:
-    ids = {
-        model: [pk for of_model, pk in rows if of_model is model]
-        for model in (BatchJob, ChangeRequest)
-    }
-    shown = batch_jobs.list_visible_to(user).filter(pk__in=ids[BatchJob])
-    return _by_age(items.items_of(changes.of_ids(ids[ChangeRequest])), batch_items.items_of(shown))
+def _first_ids(rows: QuerySet[ChangeRequest]) -> list[int]:
+    return list(rows.values_list("pk", flat=True)[:_MAX_ROWS])
+
+
+def _jobs_of(user: User, rows: Iterable[tuple[type, int]]) -> list[BatchItem]:
+    ids = [pk for model, pk in rows if model is BatchJob]
+    return batch_items.items_of(batch_jobs.list_visible_to(user).filter(pk__in=ids))
 
 
 def _count(rows: QuerySet[Any], shown: Sized) -> int:
