@@ -216,6 +216,7 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     )
     decisions.approve(actor=lead, change_id=canary.pk, evidence_hash=canary.evidence_hash)
 
+    _let_the_drain_be_over(state)
     until(lambda: Rollout.objects.latest("id").phase == RolloutPhase.ABORTED, state)
     rollout = Rollout.objects.latest("id")
     assert rollout.change_id == canary.pk
@@ -232,8 +233,8 @@ def _a_drifting_candidate_is_stopped_before_traffic(
 
 def _let_the_drain_be_over(state: Callable[[], str]) -> None:
     """No request is open, so that nothing is gained by waiting as long as a plan has to."""
-    until(lambda: Rollout.objects.get().drain_started_at is not None, state)
-    Rollout.objects.update(
+    until(lambda: Rollout.objects.latest("id").drain_started_at is not None, state)
+    Rollout.objects.exclude(drain_started_at=None).update(
         drain_started_at=F("drain_started_at") - timedelta(seconds=DRAIN_SECONDS)
     )
 
