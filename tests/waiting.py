@@ -13,10 +13,12 @@ PATIENCE_MS = PATIENCE_SECONDS * 1000
 T = TypeVar("T")
 
 
-def pause(since: float, *, least: float = 0.5) -> None:
-    """Between two looks, of which the last began at `since` by the monotonic clock: four times as long
-    as it took, so that whoever waits leaves the processor to what is waited for. At most 2 seconds."""
-    time.sleep(min(max(least, 4 * (time.monotonic() - since)), 2))
+def pause(since: float) -> None:
+    """Between two passes, of which the last began at `since` by the monotonic clock: four times as long
+    as it took, 0.5 to 2 seconds, so that a test leaves the processor to what it waits for. Not where
+    a state is to be met that does not last.
+    """
+    time.sleep(min(max(0.5, 4 * (time.monotonic() - since)), 2))
 
 
 def wait_for(
@@ -27,11 +29,9 @@ def wait_for(
 ) -> T:
     """The first true answer of `read`; `what` says what was waited for, or how things stand."""
     end = time.monotonic() + patience
-    began = time.monotonic()
     while not (answer := read()):
         if time.monotonic() > end:
             awaited = what if isinstance(what, str) else what()
             raise AssertionError(f"not within {patience:g} s: {awaited}")
-        pause(began, least=0.1)
-        began = time.monotonic()
+        time.sleep(0.1)
     return answer
