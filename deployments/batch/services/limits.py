@@ -18,6 +18,7 @@ from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.selectors import costs
+from fleet.gpus.domain import offers
 from portal.accounts.models import Team
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -50,7 +51,8 @@ def check(
     team: Team, cluster_id: int, settings: BatchSettings, *, without: BatchJob | None = None
 ) -> Limits:
     """Raises Invalid for what the cluster does not offer, the quota, and a binding budget."""
-    price = price_of(capacity.list_shares(cluster_id=cluster_id), settings)
+    offered = offers.of_gpus(capacity.list_shares(cluster_id=cluster_id))
+    price = price_of(offered, settings)
     return Limits(price, require(team, settings, price, without=without))
 
 

@@ -13,6 +13,7 @@ from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
 from fleet.capacity.selectors import capacity
 from fleet.clusters.selectors import clusters
+from fleet.gpus.domain import offers
 from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
@@ -136,7 +137,7 @@ def _field(name: str) -> forms.Field:
 def _share_choices() -> list[tuple[str, str]]:
     choices = []
     for cluster in clusters.list_clusters():
-        shares = capacity.list_shares(cluster_id=cluster.id)
+        shares = offers.of_gpus(capacity.list_shares(cluster_id=cluster.id))
         sizes = dict.fromkeys(s.size for s in shares if s.gpus == 1)
         for instance_type, resource, _ in sizes:
             text = f"{cluster.name}: {instance_type}, {resource}"

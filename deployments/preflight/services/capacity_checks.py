@@ -133,6 +133,7 @@ def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str
             instance_type=name,
             capacity=spec.placement.capacity,
             gpus=spec.gpus * spec.min_replicas * spec.nodes,
+            resource=spec.gpu_resource,
         )
         for name in spec.instance_types
     ]

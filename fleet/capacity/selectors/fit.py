@@ -9,7 +9,7 @@ from fleet.capacity.domain import node_space
 from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, NODE_LABELS, Amounts, NodeRoom
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types
-from fleet.gpus.domain.shares import WHOLE
+from fleet.gpus.domain.shares import whole_resource
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
 from fleet.kube.domain import quantities
@@ -79,7 +79,7 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
 def _without_nodes(size: ReplicaSize) -> Fit:
     """Without nodes, the hardware of the type comes from the price list."""
     known = [prices.facts_of(name) for name in size.instance_types]
-    if all(known) and size.gpu_resource == WHOLE:
+    if all(facts and size.gpu_resource == whole_resource(facts.gpu_name) for facts in known):
         rooms = [_empty_node(facts) for facts in known if facts]
         too_large = node_space.too_large(rooms, size.amounts)
         if too_large:

@@ -235,7 +235,7 @@ def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         gpus = shares.gpus_of(labels, allocatable)
         for resource, amount in allocatable.items():
-            if not shares.is_gpu(resource) or not str(amount).isdigit() or int(amount) == 0:
+            if not shares.is_requestable(resource) or not str(amount).isdigit() or int(amount) == 0:
                 continue
             memory = shares.vram_mib(resource, 1, gpus)
             key = (resource, gpus.product, memory, shares.sharing(resource, gpus))
