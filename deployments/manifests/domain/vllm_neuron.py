@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.manifests.domain import pod_template
+from deployments.spec.domain import neuron_rules
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.gpus.domain import neuron
 
@@ -15,8 +16,6 @@ DTYPES: Final = {"original": "auto", "fp16": "float16", "bf16": "bfloat16"}
 # Without these the plugin writes beside the weights, and the compiler below /var/tmp.
 _COMPILED: Final = f"{pod_template.SCRATCH}/neuron-compiled-artifacts"
 _CACHE: Final = f"{pod_template.SCRATCH}/neuron-compile-cache"
-# Every device of the instance types that serve (neuron_rules.FAMILIES).
-_CORES_EACH: Final = 2
 
 
 def runs(spec: ServingSpec) -> bool:
@@ -26,7 +25,7 @@ def runs(spec: ServingSpec) -> bool:
 def args(spec: ServingSpec, llm: Llm) -> list[str]:
     """Batch size and length are compiled in, so they are always stated."""
     return [
-        f"--tensor-parallel-size={llm.tensor_parallel * _CORES_EACH}",
+        f"--tensor-parallel-size={llm.tensor_parallel * neuron_rules.CORES_EACH}",
         f"--dtype={DTYPES[spec.precision]}",
         f"--max-model-len={llm.max_model_len}",
         f"--max-num-seqs={llm.max_num_seqs}",

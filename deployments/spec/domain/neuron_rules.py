@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ENGINES: Final = (KSERVE_VLLM,)
 # The families of the vLLM image that the portal names. Newer images serve trn2 and trn3 only, none serves inf1.
 FAMILIES: Final = ("inf2", "trn1", "trn1n")
+# NeuronCores of each of their devices.
+CORES_EACH: Final = 2
 # Settings of CUDA, or of vLLM's own KV cache, that its Neuron backend does not have.
 _UNUSED: Final = {
     "data_parallel": "Neuron's vLLM runs one copy in a pod. Use 1 and add replicas.",
@@ -67,7 +69,6 @@ def _instance_types(spec: ServingSpec) -> Iterator[Rule]:
 def _scaling(spec: ServingSpec) -> Iterator[Rule]:
     fix = "GPU metrics are those of NVIDIA's GPUs. Use queue, or another metric of the server."
     yield "scaling.metric", spec.scaling.metric != "gpu", fix
-    yield "scaling.max_gpu_memory_percent", not spec.scaling.max_gpu_memory_percent, fix
 
 
 def _llm(llm: Llm) -> Iterator[Rule]:

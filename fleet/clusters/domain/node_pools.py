@@ -14,7 +14,9 @@ from typing import Any, Final
 from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.shares import WHOLE
 
-_TYPE: Final = re.compile(r"(?P<category>[a-z]+)(?P<generation>\d+)(?P<rest>[-a-z]*)\.(?P<size>.+)")
+_TYPE: Final = re.compile(
+    r"(?P<category>[a-z]+)(?P<generation>\d+)(?P<rest>[-a-z0-9]*)\.(?P<size>.+)"
+)
 _CAPACITY: Final = "karpenter.sh/capacity-type"
 _PREFIX: Final = "karpenter.k8s.aws/instance-"
 

@@ -151,9 +151,9 @@ _AT_GATEWAYS: tuple[Permission, ...] = (
     Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
     *ISTIO_KEYS,
 )
-# In the namespaces of dcgm-exporter only, where no Prometheus has its metrics.
+# In the namespaces of dcgm-exporter, where no Prometheus has its metrics, and of neuron-monitor.
 _AT_EXPORTERS: tuple[Permission, ...] = (
-    Permission("", "pods/proxy", ("get",), "reading errors of GPUs"),
+    Permission("", "pods/proxy", ("get",), "reading errors of GPUs and the use of Neuron devices"),
 )
 # Only where people may change nodes by request (`manage.py cluster_rbac --fleet-actions`).
 FLEET_ACTIONS: tuple[Permission, ...] = (
