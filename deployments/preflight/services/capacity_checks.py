@@ -76,7 +76,8 @@ def check_capacity(
 
 
 def _check_too_small(name: str, spec: ServingSpec, verdict: Fit) -> Check:
-    less = f"Request less {' and '.join(verdict.short_of)}"
+    short = fit.describe_short(verdict.short_of, spec.gpu_resource)
+    less = f"Request less {short.replace(' or ', ' and ')}"
     if name == spec.instance_type:
         fix = f"{less}, or choose a larger instance type."
         return Check(CAPACITY, ok=False, detail=verdict.reason, fix=fix)

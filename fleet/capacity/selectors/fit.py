@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleet.capacity.domain import node_space
 from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, NODE_LABELS, Amounts, NodeRoom
 from fleet.capacity.selectors.node_spaces import NodeSpace
-from fleet.gpus.domain import capacity_types
+from fleet.gpus.domain import capacity_types, neuron
 from fleet.gpus.domain.shares import whole_resource
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
@@ -50,6 +50,12 @@ class ReplicaSize:
         return Amounts(
             self.gpus, quantities.millicores(self.cpu), quantities.whole_bytes(self.memory)
         )
+
+
+def describe_short(names: Sequence[str], gpu_resource: str) -> str:
+    """ "GPU or memory"; of Neuron devices "Neuron devices or memory"."""
+    own = "Neuron devices" if gpu_resource == neuron.DEVICE else GPU
+    return " or ".join(own if name == GPU else name for name in names)
 
 
 def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -> Fit:
@@ -132,7 +138,7 @@ def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> 
     nodes = f"{len(offering)} node{'' if len(offering) == 1 else 's'}"
     reason = f"{count} of {replicas} fit now"
     if short:
-        reason += f": not enough {' or '.join(short)} ({', '.join(free)} on {nodes})"
+        reason += f": not enough {describe_short(short, size.gpu_resource)} ({', '.join(free)} on {nodes})"
     unusable = len(offering) - len(usable)
     if unusable:
         reason += f"; {unusable} of {nodes} not ready or cordoned"

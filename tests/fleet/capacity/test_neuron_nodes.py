@@ -97,7 +97,7 @@ def test_devices_and_cores_of_pods_are_the_same_hardware(cluster: Cluster) -> No
     assert list(leases) == [("a", 2_000_000), ("b", 1_500_000)]
     assert fits(cluster, replicas=3) == Fit(
         ok=False,
-        reason="2 of 3 fit now: not enough GPU (2 of 6 Neuron devices free on 1 node).",
+        reason="2 of 3 fit now: not enough Neuron devices (2 of 6 Neuron devices free on 1 node).",
         short_of=("GPU",),
     )
 
