@@ -19,7 +19,8 @@ from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.selectors import addresses
 from deployments.registry.domain import loading
 from deployments.sizing.domain.ranking import Advice
-from deployments.spec.domain import cluster_support, kubernetes_names, neuron_rules
+from deployments.spec.domain import cluster_support, kubernetes_names
+from deployments.spec.domain.accelerators import neuron_rules
 from deployments.spec.domain.engines import LLM_ENGINES, ONNX_ENGINES
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.manifests.domain import pod_template
-from deployments.spec.domain import neuron_rules
+from deployments.spec.domain.accelerators import neuron_rules
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.gpus.domain import neuron
 

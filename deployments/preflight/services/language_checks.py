@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.sizing.domain import declared_size
-from deployments.spec.domain import neuron_rules
+from deployments.spec.domain.accelerators import neuron_rules
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.gpus.domain import neuron
 

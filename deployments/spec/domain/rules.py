@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from deployments.spec.domain import (
     applicability,
     environment_variables,
-    neuron_rules,
     scaling_rules,
     triton_rules,
 )
+from deployments.spec.domain.accelerators import neuron_rules
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_SGLANG,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import drafts, requests
 from deployments.models import ChangeRequest, ModelVersion
 from deployments.preflight.services import language_checks
@@ -33,7 +34,7 @@ from tests.deployments.external_weights import (
     register,
 )
 from tests.deployments.refusals import refused
-from tests.deployments.world import World, deployment_of
+from tests.deployments.world import World
 from tests.fleet.neuron_nodes import neuron_node
 
 __all__ = ["language_cluster"]
