@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from deployments.manifests.domain import node_affinity
+from deployments.manifests.domain.accelerators import resource_claims
 from deployments.manifests.domain.metadata import (
     HUGGING_FACE_CREDENTIALS,
     WORKLOAD_LABEL,
@@ -53,6 +54,7 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
         fields["nodeSelector"] = selector
     if affinity := node_affinity.affinity_of(spec):
         fields["affinity"] = {"nodeAffinity": affinity}
+    fields |= resource_claims.pod_fields(context, served)
     if spec.placement.priority_class:
         fields["priorityClassName"] = spec.placement.priority_class
     # Knative refuses the field unless its configuration was changed for it.

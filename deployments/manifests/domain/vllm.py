@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import language_runtime, pod_template, vllm_neuron
+from deployments.manifests.domain import language_runtime, pod_template
+from deployments.manifests.domain.accelerators import vllm_neuron
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,

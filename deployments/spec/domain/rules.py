@@ -11,7 +11,7 @@ from deployments.spec.domain import (
     scaling_rules,
     triton_rules,
 )
-from deployments.spec.domain.accelerators import neuron_rules
+from deployments.spec.domain.accelerators import claim_rules, neuron_rules
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_SGLANG,
@@ -44,6 +44,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _queue(spec)
     yield from scaling_rules.rules_of(spec)
     yield from neuron_rules.rules_of(spec)
+    yield from claim_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
     yield from _additional_models(spec)
