@@ -123,6 +123,7 @@ def test_a_pod_gets_the_device_that_its_claim_selects(
     journey(f"{engine}: {device} allocated by a ResourceClaim")
 
 
+@pytest.mark.usefixtures("context")
 def test_without_the_drivers_classes_claims_are_not_offered(cluster_id: int) -> None:
     found = capabilities.probe(cluster_id=cluster_id)
 
