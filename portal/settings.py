@@ -172,6 +172,7 @@ SLIPWAY_LOAD_TEST_SECONDS = env.integer("SLIPWAY_LOAD_TEST_SECONDS", 120)
 SLIPWAY_TRITON_IMAGE = env.text("SLIPWAY_TRITON_IMAGE", default_images.TRITON)
 SLIPWAY_TRITON_VLLM_IMAGE = env.text("SLIPWAY_TRITON_VLLM_IMAGE", default_images.TRITON_VLLM)
 SLIPWAY_VLLM_IMAGE = env.text("SLIPWAY_VLLM_IMAGE", default_images.VLLM)
+SLIPWAY_VLLM_NEURON_IMAGE = env.text("SLIPWAY_VLLM_NEURON_IMAGE", default_images.VLLM_NEURON)
 SLIPWAY_SGLANG_IMAGE = env.text("SLIPWAY_SGLANG_IMAGE", default_images.SGLANG)
 SLIPWAY_TENSORRT_LLM_IMAGE = env.text("SLIPWAY_TENSORRT_LLM_IMAGE", default_images.TENSORRT_LLM)
 SLIPWAY_STORAGE_INITIALIZER_IMAGE = env.text(
@@ -185,9 +186,8 @@ SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
 # Where requests of API servers to pods come from, such as golden requests.
 SLIPWAY_CONTROL_PLANE_CIDRS = env.text("SLIPWAY_CONTROL_PLANE_CIDRS", "")
 # Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency queries it.
-SLIPWAY_SCALING_PROMETHEUS_URL = env.text(
-    "SLIPWAY_SCALING_PROMETHEUS_URL", "http://prometheus-operated.monitoring:9090"
-)
+_SCALING_PROMETHEUS = "http://prometheus-operated.monitoring:9090"
+SLIPWAY_SCALING_PROMETHEUS_URL = env.text("SLIPWAY_SCALING_PROMETHEUS_URL", _SCALING_PROMETHEUS)
 SLIPWAY_MODEL_CACHE_NODE_GROUP = env.text("SLIPWAY_MODEL_CACHE_NODE_GROUP", "gpu")
 # The IAM role with which pods of a team on EKS read its models (IRSA), with {team}. Empty is none.
 SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")

@@ -13,6 +13,7 @@ from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
 from fleet.capacity.selectors.capacity import ClusterCapacity
+from fleet.gpus.domain import offers
 from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
@@ -141,7 +142,7 @@ def _field(name: str) -> forms.Field:
 def _share_choices(clusters: Mapping[str, ClusterCapacity]) -> list[tuple[str, str]]:
     choices = []
     for name, nodes in clusters.items():
-        sizes = dict.fromkeys(s.size for s in nodes.shares if s.gpus == 1)
+        sizes = dict.fromkeys(s.size for s in offers.of_gpus(nodes.shares) if s.gpus == 1)
         for instance_type, resource, _ in sizes:
             text = f"{name}: {instance_type}, {resource}"
             choices.append((f"{name} {instance_type} {resource}", text))

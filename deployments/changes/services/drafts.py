@@ -94,6 +94,7 @@ def canary(
         raise Invalid(no_kind, fields={"kind": no_kind})
     guard_checks.require_usable(deployment, version, checked)
     desired = _desired(spec, stable, version, access)
+    guard_checks.require_measurable(desired, checked)
     _require_no_callers_without_key(deployment, stable, desired)
     complete = defaults.complete_spec(
         desired,

@@ -11,6 +11,7 @@ from deployments.spec.domain import (
     scaling_rules,
     triton_rules,
 )
+from deployments.spec.domain.accelerators import claim_rules, neuron_rules
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_SGLANG,
@@ -24,6 +25,7 @@ from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
 from deployments.spec.domain.pod_settings import KEYS
 from deployments.spec.domain.scaling import KNATIVE
+from fleet.gpus.domain import neuron
 from portal.core import definitions
 from portal.core.definitions import Rule
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from deployments.spec.domain.triton_settings import TritonSettings
 
 _WHOLE_GPU: Final = "nvidia.com/gpu"
+_WHOLE: Final = (_WHOLE_GPU, neuron.DEVICE)
 
 
 def rules_of(spec: ServingSpec) -> Iterator[Rule]:
@@ -40,6 +43,8 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _instance_types(spec)
     yield from _queue(spec)
     yield from scaling_rules.rules_of(spec)
+    yield from neuron_rules.rules_of(spec)
+    yield from claim_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
     yield from _additional_models(spec)
@@ -65,7 +70,7 @@ def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:
     )
     yield (
         "gpus",
-        spec.gpu_resource == _WHOLE_GPU or spec.gpus == 1,
+        spec.gpu_resource in _WHOLE or spec.gpus == 1,
         f"Use 1 {spec.gpu_resource} per replica.",
     )
 

@@ -144,6 +144,16 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "queues that admit pods by quota",
         "Install Kueue 0.16 or newer and create a LocalQueue in the namespaces of teams.",
     ),
+    "device-claims": FeatureDescription(
+        "Claims of GPUs (DRA)",
+        "requesting GPUs by ResourceClaim",
+        "Use Kubernetes 1.34 or newer with NVIDIA's DRA driver, which creates the DeviceClass gpu.nvidia.com.",
+    ),
+    "mig-claims": FeatureDescription(
+        "Claims of MIG slices (DRA)",
+        "requesting MIG slices by ResourceClaim",
+        "Use Kubernetes 1.34 or newer with NVIDIA's DRA driver, which creates the DeviceClass mig.nvidia.com.",
+    ),
     "daemon-sets": FeatureDescription(
         "DaemonSets", "keeping images on nodes", "Use a cluster whose nodes run DaemonSets."
     ),

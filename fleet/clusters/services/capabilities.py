@@ -17,6 +17,7 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
 from fleet.clusters.services import (
     api_server_probe,
+    device_class_probe,
     gateway_probe,
     key_check_probe,
     kserve_probe,
@@ -125,6 +126,7 @@ def read_capabilities(
     features |= of_gateway
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["promql"] = promql
+    features |= device_class_probe.read(client, groups)
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
     is_local = version.endswith(_LOCAL_VERSION)
     if is_local:
@@ -235,7 +237,7 @@ def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         gpus = shares.gpus_of(labels, allocatable)
         for resource, amount in allocatable.items():
-            if not shares.is_gpu(resource) or not str(amount).isdigit() or int(amount) == 0:
+            if not shares.is_requestable(resource) or not str(amount).isdigit() or int(amount) == 0:
                 continue
             memory = shares.vram_mib(resource, 1, gpus)
             key = (resource, gpus.product, memory, shares.sharing(resource, gpus))
