@@ -104,6 +104,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     ("autoscaling", "horizontalpodautoscalers"),
     ("networking.k8s.io", "networkpolicies"),
     ("keda.sh", "scaledobjects"),
+    ("keda.sh", "scaledjobs"),
     ("keda.sh", "triggerauthentications"),
     ("monitoring.coreos.com", "servicemonitors"),
     ("monitoring.coreos.com", "podmonitors"),
