@@ -109,7 +109,8 @@ def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
     store = BatchStore()
     if _is_over(job, store):
         return
-    if is_late:
+    # Nobody may have looked while it waited in a queue.
+    if is_late and not cluster_job.is_queued(job):
         _stop(job, BatchState.FAILED, "It was not done by its deadline. Resume it to go on.")
         return
     try:

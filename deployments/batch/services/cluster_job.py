@@ -40,13 +40,7 @@ def apply_links(job: BatchJob, urls: Mapping[int, str]) -> None:
 
 def ensure(job: BatchJob) -> Observed:
     """Create the Job where it is missing, and say what it does."""
-    made = objects.get(
-        cluster_id=job.cluster_id,
-        api_version=objects_of.API_VERSION,
-        kind=objects_of.KIND,
-        namespace=job.team.slug,
-        name=name_of(job),
-    )
+    made = _get(job)
     if made is None:
         _create(job)
         return Observed("")
@@ -55,6 +49,24 @@ def ensure(job: BatchJob) -> Observed:
     pods = pods_of(job)
     events = [] if pods else _events(job)
     return observation.observe(made, pods, events)
+
+
+def is_queued(job: BatchJob) -> bool:
+    """Whether Kueue has not admitted it. Only a job that names a queue costs a request."""
+    if not BatchSettings.from_json(job.pods).queue:
+        return False
+    made = _get(job)
+    return made is not None and bool(made["spec"].get("suspend"))
+
+
+def _get(job: BatchJob) -> dict[str, Any] | None:
+    return objects.get(
+        cluster_id=job.cluster_id,
+        api_version=objects_of.API_VERSION,
+        kind=objects_of.KIND,
+        namespace=job.team.slug,
+        name=name_of(job),
+    )
 
 
 def _waits_in_queue(job: BatchJob, made: Mapping[str, Any]) -> str:

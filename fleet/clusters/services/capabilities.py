@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fleet.clusters.domain import kserve_releases, monitor_selection, node_pools, queues
@@ -65,14 +64,13 @@ _GROUPS: Mapping[str, str] = {
 _KEDAS_OWN = Feature(
     is_there=False, why="KEDA serves the external metrics of this cluster, for its own objects only"
 )
+_NO_SCALED_OBJECTS = Feature(
+    is_there=False, why="The embedded local cluster has KEDA's ScaledJobs only"
+)
 _NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
 _NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
 # What platforms make of the gateway's access log (docs/callers.md).
 CALLER_TOKENS = "slipway_caller_tokens_total"
-_SCALED_OBJECT, _SCALED_JOB = (
-    ("keda.sh/v1alpha1", "ScaledObject"),
-    ("keda.sh/v1alpha1", "ScaledJob"),
-)
 _PEER_AUTHENTICATION = ("security.istio.io/v1", "PeerAuthentication")
 NODE_POOL = resource_types.NODE_POOL
 PROMETHEUS = ResourceType("monitoring.coreos.com/v1", "Prometheus", "prometheuses")
@@ -121,7 +119,10 @@ def read_capabilities(
     if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
         # Its policies of gateways alone encrypt nothing between pods.
         features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
-    features |= _keda_features(client, features["keda"])
+    features["scaled-jobs"] = features["keda"]
+    is_local = version.endswith(_LOCAL_VERSION)
+    if is_local:
+        features["keda"] = _NO_SCALED_OBJECTS
     if features["keda"].is_there and features["external-metrics"].is_there:
         features["external-metrics"] = _KEDAS_OWN
     flags = kserve_probe.read_knative_flags(client, groups)
@@ -132,7 +133,6 @@ def read_capabilities(
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["promql"] = promql
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
-    is_local = version.endswith(_LOCAL_VERSION)
     if is_local:
         features["image-weights"] = _NO_IMAGES
     features["daemon-sets"] = _NO_DAEMON_SETS if is_local else Feature(is_there=True)
@@ -171,18 +171,6 @@ def _gateway_features(
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
     }
     return features, key_check.kind
-
-
-def _keda_features(client: KubeClient, keda: Feature) -> dict[str, Feature]:
-    """The embedded cluster has ScaledJobs alone."""
-    if not keda.is_there:
-        return {"scaled-jobs": keda}
-    has_objects, has_jobs = (_serves(client, kind) for kind in (_SCALED_OBJECT, _SCALED_JOB))
-    missing = Feature(is_there=False, why="The cluster serves no ScaledObject")
-    return {
-        "keda": keda if has_objects else missing,
-        "scaled-jobs": keda if has_jobs else replace(keda, is_there=False),
-    }
 
 
 def _serves(client: KubeClient, kind: tuple[str, str]) -> bool:

@@ -85,6 +85,7 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
     ResourceType("keda.sh/v1alpha1", "ScaledJob", "scaledjobs"),
+    ResourceType("keda.sh/v1alpha1", "TriggerAuthentication", "triggerauthentications"),
     ResourceType("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", "securitypolicies"),
     ResourceType("security.istio.io/v1", "AuthorizationPolicy", "authorizationpolicies"),
     ResourceType("security.istio.io/v1", "RequestAuthentication", "requestauthentications"),
