@@ -98,9 +98,6 @@ class Scene:
             cluster_id=self.cluster.pk, api_version="v1", kind="Pod", namespace="vision", labels={}
         )
 
-    def pods_alive(self) -> list[str]:
-        return [p["metadata"]["name"] for p in self.pods() if p["status"]["phase"] == "Running"]
-
     def uids(self) -> set[str]:
         return {pod["metadata"]["uid"] for pod in self.pods()}
 

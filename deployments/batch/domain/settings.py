@@ -93,7 +93,7 @@ class BatchSettings(Definition):
     queue: Annotated[
         str,
         setting(
-            "Queue",
+            "Queue of Kueue",
             "A LocalQueue of Kueue in the team's namespace: workers start once its quota admits them. Empty: none.",
             pattern=_OBJECT_NAME,
             max_length=63,
