@@ -60,7 +60,9 @@ def test_messages_of_a_stream_start_workers_and_pending_ones_do_too(
                 scaled.context, version, settings, queue, name=NAME, columns=None, until=1.0
             )
             manifests[-1]["spec"]["pollingInterval"] = 1
-            objects.apply(cluster_id=scaled.cluster_id, manifests=manifests)
+            # KEDA reads what the pods' environment refers to.
+            links = job.links(scaled.context, name=NAME, urls={0: "https://s3/list"})
+            objects.apply(cluster_id=scaled.cluster_id, manifests=[links, *manifests])
             wait_until(lambda: len(jobs_of(scaled)) == 1, scaled.keda_logs)
 
             for _ in range(7):

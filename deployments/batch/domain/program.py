@@ -9,6 +9,7 @@ from typing import Final
 
 from deployments.batch.domain import (
     csv_rows,
+    queue_messages,
     queue_worker,
     redis_protocol,
     redis_stream,
@@ -38,5 +39,7 @@ def _body(module: ModuleType) -> str:
 _SHARED: Final = (csv_rows, worker_store, worker_server)
 TEXT: Final = _FUTURE + "".join(map(_body, (*_SHARED, worker_program)))
 QUEUE_TEXT: Final = _FUTURE + "".join(
-    map(_body, (*_SHARED, redis_protocol, redis_stream, worker_outbox, queue_worker))
+    map(
+        _body, (*_SHARED, redis_protocol, redis_stream, queue_messages, worker_outbox, queue_worker)
+    )
 )

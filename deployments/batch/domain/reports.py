@@ -82,5 +82,6 @@ def parse(body: bytes) -> Report | None:
 
 
 def _count(value: object) -> int | None:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= _MOST else None  # type: ignore[operator,return-value]
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST else None

@@ -57,18 +57,20 @@ def _scaled_job(
     until: float,
 ) -> Manifest:
     labels = job.labels_of(context, name)
-    plan = {
-        "model": served.model_name,
-        "requests": settings.requests,
-        "source": queue.to_plan(),
-        "parts": not queue.answers,
-        "columns": columns,
-        "tries": settings.tries,
-        "idle": settings.idle_seconds,
-        "redelivery": REDELIVERY_SECONDS,
-        "until": until,
+    template = {
+        "metadata": {
+            "labels": labels,
+            "annotations": {"slipway.dev/version": served.version_label},
+        },
+        "spec": job.pod(
+            context,
+            served,
+            name=name,
+            text=program.QUEUE_TEXT,
+            plan=_plan(served, settings, queue, columns=columns, until=until),
+            env=_environment(settings),
+        ),
     }
-    env = _environment(settings)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -81,15 +83,7 @@ def _scaled_job(
                 "podFailurePolicy": {"rules": job.failure_rules()},
                 "activeDeadlineSeconds": settings.hours * 3600,
                 "ttlSecondsAfterFinished": job.TTL_SECONDS,
-                "template": {
-                    "metadata": {
-                        "labels": labels,
-                        "annotations": {"slipway.dev/version": served.version_label},
-                    },
-                    "spec": job.pod(
-                        context, served, name=name, text=program.QUEUE_TEXT, plan=plan, env=env
-                    ),
-                },
+                "template": template,
             },
             "pollingInterval": POLLING_SECONDS,
             "maxReplicaCount": settings.workers,
@@ -98,6 +92,27 @@ def _scaled_job(
             "scalingStrategy": {"strategy": "default", "multipleScalersCalculation": "max"},
             "triggers": _triggers(settings, queue, name),
         },
+    }
+
+
+def _plan(
+    served: ServedRevision,
+    settings: BatchSettings,
+    queue: Queue,
+    *,
+    columns: Sequence[Any] | None,
+    until: float,
+) -> dict[str, Any]:
+    return {
+        "model": served.model_name,
+        "requests": settings.requests,
+        "source": queue.to_plan(),
+        "parts": not queue.answers,
+        "columns": columns,
+        "tries": settings.tries,
+        "idle": settings.idle_seconds,
+        "redelivery": REDELIVERY_SECONDS,
+        "until": until,
     }
 
 

@@ -74,7 +74,8 @@ def _waits_in_queue(job: BatchJob, made: Mapping[str, Any]) -> str:
     queue = BatchSettings.from_json(job.pods).queue
     if not queue or not made["spec"].get("suspend"):
         return ""
-    lists = queue_lists.read(job.cluster, job.team.slug, [queue])
+    kueue = clusters.get_cluster(job.cluster_id).capabilities.kueue
+    lists = queue_lists.read(job.cluster_id, kueue, namespace=job.team.slug, queues=[queue])
     state = queue_state.of_job(queue, made, lists.workloads, lists.positions.get(queue))
     if state is None:
         return ""

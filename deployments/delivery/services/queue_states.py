@@ -16,6 +16,7 @@ from deployments.serving.domain.queue_state import QueueState
 from deployments.serving.services import queue_lists
 from deployments.serving.services.queue_lists import QueueLists
 from fleet.clusters.domain import queues
+from fleet.clusters.domain.capabilities import Capabilities
 
 Json = dict[str, Any]
 
@@ -31,11 +32,7 @@ def explain(deployment: Deployment, observation: Observation) -> Observation:
         for number, queue in named.items()
         if any(queues.is_gated(pod) for pod in pods[number])
     }
-    lists = (
-        queue_lists.read(deployment.cluster, deployment.namespace, sorted(waiting))
-        if waiting
-        else QueueLists((), {})
-    )
+    lists = _read(deployment, sorted(waiting)) if waiting else QueueLists((), {})
     states = {number: _state(queue, pods[number], lists) for number, queue in named.items()}
     known = {number: state for number, state in states.items() if state is not None}
     return observation.with_queues(known)
@@ -61,3 +58,10 @@ def _state(queue: str, pods: Sequence[Json], lists: QueueLists) -> QueueState | 
     if state is not None and state.is_waiting and lists.problem and not state.why:
         return replace(state, why=lists.problem)
     return state
+
+
+def _read(deployment: Deployment, names: Sequence[str]) -> QueueLists:
+    kueue = Capabilities.from_json(deployment.cluster.capabilities).kueue
+    return queue_lists.read(
+        deployment.cluster_id, kueue, namespace=deployment.namespace, queues=names
+    )

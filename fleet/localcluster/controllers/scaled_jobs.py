@@ -5,7 +5,7 @@ Left out: other triggers and strategies, minReplicaCount, rollouts and pausing.
 
 import math
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from time import monotonic
@@ -196,6 +196,6 @@ def _condition(kind: str, *, is_true: bool, message: str = "") -> JsonObject:
     }
 
 
-def _values(conditions: object) -> list[tuple[str, ...]]:
+def _values(conditions: Iterable[JsonObject]) -> list[tuple[str, ...]]:
     names = ("type", "status", "message")
-    return [tuple(str(item.get(name)) for name in names) for item in conditions]  # type: ignore[attr-defined]
+    return [tuple(str(item.get(name)) for name in names) for item in conditions]
