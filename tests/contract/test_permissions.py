@@ -117,7 +117,8 @@ def what_jobs_do(cluster_id: int, namespace: str) -> None:
     quietly(objects.get, cluster_id=cluster_id, name="requested", **of_job)
     quietly(objects.delete, cluster_id=cluster_id, name="requested", **of_job)
     of_scaled = {"api_version": scaled_job.API_VERSION, "kind": scaled_job.KIND}
-    quietly(objects.apply, cluster_id=cluster_id, manifests=[{**of_scaled, "metadata": metadata}])
+    scaled = {"apiVersion": scaled_job.API_VERSION, "kind": scaled_job.KIND, "metadata": metadata}
+    quietly(objects.apply, cluster_id=cluster_id, manifests=[scaled])
     for call in (objects.get, objects.delete):
         quietly(call, cluster_id=cluster_id, namespace=namespace, name="requested", **of_scaled)
     of_events = {"api_version": "v1", "kind": "Event", "namespace": namespace}

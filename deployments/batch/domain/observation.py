@@ -76,9 +76,9 @@ def _failure_of(pods: Sequence[Json]) -> str:
     never = [message for _, code, message in ended[-1:] if code == worker_store.NEVER]
     if never:
         return f"A worker cannot do it. {never[0]}"
-    last = ended[-_FAILURES:]
-    if len(last) == _FAILURES and all(code for _, code, _ in last):
-        return f"Its workers failed too often. {last[-1][2]}"
+    newest = ended[-_FAILURES:]
+    if len(newest) == _FAILURES and all(code for _, code, _ in newest):
+        return f"Its workers failed too often. {newest[-1][2]}"
     return ""
 
 

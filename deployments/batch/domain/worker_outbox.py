@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from typing import Any
 
 from deployments.batch.domain.worker_store import EXPIRED, Ended, Json, Store, pause
 
@@ -56,7 +55,7 @@ class Outbox:
             self.read_list()
         raise Ended(EXPIRED, f"there is no address left for {kind}")
 
-    def take(self, kind: str) -> Any:
+    def take(self, kind: str) -> tuple[int, str] | None:
         with self.lock:
             if not self.free[kind]:
                 return None

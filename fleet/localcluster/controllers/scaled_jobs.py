@@ -93,7 +93,7 @@ class ScaledJobs:
             if "lagCount" in values:
                 count = _lag(client, values["stream"], values["consumerGroup"])
                 return math.ceil(count / int(values["lagCount"]))
-            pending = client.xpending(values["stream"], values["consumerGroup"])["pending"]
+            pending = int(client.xpending(values["stream"], values["consumerGroup"])["pending"])
             return math.ceil(pending / int(values["pendingEntriesCount"]))
 
     def _password(self, scaled: JsonObject, trigger: JsonObject) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from deployments.batch.domain import redis_stream, worker_outbox, worker_store
+from deployments.batch.domain import reports as domain_reports
+from deployments.batch.domain.reports import Drained
 from deployments.batch.services import reports, requests
 from deployments.models import BatchChunk, BatchJob
 from tests.deployments.batch.queue_bench import (
@@ -19,6 +21,10 @@ from tests.deployments.batch.queue_bench import (
     Triton,
     request_of,
 )
+
+
+def drained_of(job: BatchJob) -> Drained:
+    return domain_reports.drained_of(job.drained)
 
 
 def lines_of(queue_bench: QueueBench, name: str = "scores") -> list[dict[str, Any]]:
@@ -40,7 +46,7 @@ def test_it_drains_a_stream_into_parts_and_ends_with_its_deadline(queue_bench: Q
         (ids[2], [6]),
     ]
     assert queue_bench.pending() == 0
-    assert (job.done_rows, job.failed_rows, job.drained["waiting"]) == (3, 0, 0)
+    assert (job.done_rows, job.failed_rows, drained_of(job).waiting) == (3, 0, 0)
     assert [(c.number, c.rows) for c in BatchChunk.objects.all()] == [(0, 3)]
 
     ids += queue_bench.send(4)
@@ -229,7 +235,7 @@ def test_more_dead_letters_than_the_error_limit_fail_it_and_resuming_counts_anew
         "failed",
         "2 messages are dead letters, more than 1. First: the model refuses 13",
     )
-    assert (job.done_rows, job.failed_rows, job.drained["retried"]) == (3, 2, 4)
+    assert (job.done_rows, job.failed_rows, drained_of(job).retried) == (3, 2, 4)
 
     requests.resume(actor=bench.world.member, job_id=job.pk)
     queue_bench.send(5)
@@ -248,7 +254,7 @@ def test_reports_of_a_pod_that_lies_count_nothing(queue_bench: QueueBench) -> No
     for number, body in enumerate(bodies):
         bench.put(body, f"batch-work/{job.pk}/reports/{number:07d}.json")
     bench.tick(job)
-    assert (job.state, job.done_rows, job.drained["reports"]) == ("running", 0, 4)
+    assert (job.state, job.done_rows, drained_of(job).reports) == ("running", 0, 4)
 
     queue_bench.send(1)
     bench.tick(job, seconds=300)
@@ -270,4 +276,4 @@ def test_addresses_that_are_used_up_are_followed_by_others(
 
     assert [line["outputs"] for line in lines_of(queue_bench)] == [[2], [4], [6], [8], [10]]
     assert job.done_rows == 5
-    assert BatchJob.objects.get().drained["next_part"] == 5
+    assert drained_of(BatchJob.objects.get()).next_part == 5
