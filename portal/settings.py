@@ -143,7 +143,6 @@ SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
     "SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL
 )
 SLIPWAY_AWS_PRICES = env.flag("SLIPWAY_AWS_PRICES", default=False)  # read once a day
-# Of one file, and of all files of a version.
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
 SLIPWAY_MAX_VERSION_BYTES = env.integer("SLIPWAY_MAX_VERSION_BYTES", 5 * 2**40)
 # Of one team at a time, and altogether; promised bytes count from the start of an upload.
@@ -154,6 +153,7 @@ SLIPWAY_AUDIT_SYSLOG = env.text("SLIPWAY_AUDIT_SYSLOG", "")
 SLIPWAY_AUDIT_SYSLOG_CA = env.text("SLIPWAY_AUDIT_SYSLOG_CA", "")
 # Where models can be imported from. {team} becomes the team's short name.
 SLIPWAY_IMPORT_S3 = env.names("SLIPWAY_IMPORT_S3")
+SLIPWAY_BATCH_QUEUES = env.names("SLIPWAY_BATCH_QUEUES")
 # Hosts inside the network that URLs may name; HTTP without TLS is for these only.
 SLIPWAY_IMPORT_PRIVATE_HOSTS = env.names("SLIPWAY_IMPORT_PRIVATE_HOSTS")
 # The hub or a mirror with its API; empty switches it off. One token for all teams.

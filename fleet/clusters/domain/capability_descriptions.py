@@ -96,6 +96,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "scaling on queue length, on a schedule or to zero",
         "Install KEDA.",
     ),
+    "scaled-jobs": FeatureDescription(
+        "KEDA's ScaledJob",
+        "batch jobs that drain a queue",
+        "Install KEDA.",
+    ),
     "karpenter": FeatureDescription(
         "Karpenter",
         "node autoscaling",

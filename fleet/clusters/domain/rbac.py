@@ -122,6 +122,9 @@ _IN_TEAMS: tuple[Permission, ...] = (
     # Neither get nor list: what it wrote is in its own rows.
     Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
     Permission("batch", "jobs", ("get", *_APPLY, "delete"), "load tests and batch jobs"),
+    Permission(
+        "keda.sh", "scaledjobs", ("get", *_APPLY, "delete"), "batch jobs that drain a queue"
+    ),
     Permission("", "events", ("list",), "reading why pods do not start"),
     Permission(_KUEUE, "workloads", ("list",), "reading which pods wait in a queue"),
     Permission(

@@ -65,6 +65,9 @@ _GROUPS: Mapping[str, str] = {
 _KEDAS_OWN = Feature(
     is_there=False, why="KEDA serves the external metrics of this cluster, for its own objects only"
 )
+_NO_SCALED_OBJECTS = Feature(
+    is_there=False, why="The embedded local cluster has KEDA's ScaledJobs only"
+)
 _NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
 _NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
 # What platforms make of the gateway's access log (docs/callers.md).
@@ -117,6 +120,10 @@ def read_capabilities(
     if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
         # Its policies of gateways alone encrypt nothing between pods.
         features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
+    features["scaled-jobs"] = features["keda"]
+    is_local = version.endswith(_LOCAL_VERSION)
+    if is_local:
+        features["keda"] = _NO_SCALED_OBJECTS
     if features["keda"].is_there and features["external-metrics"].is_there:
         features["external-metrics"] = _KEDAS_OWN
     flags = kserve_probe.read_knative_flags(client, groups)
@@ -128,7 +135,6 @@ def read_capabilities(
     features["promql"] = promql
     features |= device_class_probe.read(client, groups)
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
-    is_local = version.endswith(_LOCAL_VERSION)
     if is_local:
         features["image-weights"] = _NO_IMAGES
     features["daemon-sets"] = _NO_DAEMON_SETS if is_local else Feature(is_there=True)

@@ -90,6 +90,8 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+    ResourceType("keda.sh/v1alpha1", "ScaledJob", "scaledjobs"),
+    ResourceType("keda.sh/v1alpha1", "TriggerAuthentication", "triggerauthentications"),
     ResourceType("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", "securitypolicies"),
     ResourceType("security.istio.io/v1", "AuthorizationPolicy", "authorizationpolicies"),
     ResourceType("security.istio.io/v1", "RequestAuthentication", "requestauthentications"),
