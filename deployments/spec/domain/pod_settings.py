@@ -21,9 +21,11 @@ from portal.core.definitions import Definition, setting
 
 # Of the others a preset of KServe names the image.
 _NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
-Access = Literal["open", "keys"]
+Access = Literal["open", "keys", "jwt"]
 OPEN: Final[Access] = "open"
 KEYS: Final[Access] = "keys"
+JWT: Final[Access] = "jwt"
+TOKEN_ISSUER: Final = r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
 InstanceType = Annotated[
@@ -215,11 +217,27 @@ class Network(Definition):
             "tab Callers. An open address is shown to its approver.",
             # In a canary: of the stable revision.
             is_derived=True,
-            choices={KEYS: "Callers with a key", OPEN: "Everyone who reaches the gateway"},
+            choices={
+                KEYS: "Callers with a key",
+                JWT: "Callers with a token of the company's identity provider",
+                OPEN: "Everyone who reaches the gateway",
+            },
             group="callers",
         ),
-        needs({KEYS: "caller-keys"}),
+        needs({KEYS: "caller-keys", JWT: "caller-jwt"}),
     ] = KEYS
+    token_issuer: Annotated[
+        str,
+        setting(
+            "Token issuer",
+            "Whose tokens callers send, by the name that a platform admin registered it with. Which of them "
+            "may call is set on the tab Callers.",
+            pattern=TOKEN_ISSUER,
+            max_length=40,
+            group="callers",
+            fix="Enter the name of a token issuer, or leave it empty.",
+        ),
+    ] = ""
     team_address: Annotated[
         bool,
         setting(

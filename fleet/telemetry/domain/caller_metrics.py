@@ -46,6 +46,11 @@ class Counter:
     client: str
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """Another deployment may have a client of the same name."""
+        return (self.namespace, self.route, self.client)
+
+    @property
     def is_of_tokens(self) -> bool:
         """Else it counts requests."""
         return self.series == _TOKENS or self.series.startswith(f"{_TOKENS}:")
@@ -111,7 +116,7 @@ def _of_labels(
 
 
 def increases(
-    before: Counts, after: Counts, *, known: Collection[str], is_new: Collection[str]
+    before: Counts, after: Counts, *, known: Collection[str], is_new: Collection[tuple[str, str, str]]
 ) -> dict[Counter, int]:
     """What was counted between two readings.
 
@@ -123,7 +128,7 @@ def increases(
     for counter, value in after.items():
         earlier = before.get(counter)
         if earlier is None:
-            is_from_zero = counter.proxy in known or counter.client in is_new
+            is_from_zero = counter.proxy in known or counter.place in is_new
             increased[counter] = value if is_from_zero else 0
         else:
             increased[counter] = value if value < earlier else value - earlier
