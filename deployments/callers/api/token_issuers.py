@@ -105,7 +105,5 @@ class TokenIssuerView(APIView):
 
 urlpatterns: list[URLPattern] = [
     path("token-issuers", TokenIssuersView.as_view(), name="token-issuers"),
-    path(
-        "token-issuers/<int:token_issuer_id>", TokenIssuerView.as_view(), name="token-issuer"
-    ),
+    path("token-issuers/<int:token_issuer_id>", TokenIssuerView.as_view(), name="token-issuer"),
 ]

@@ -101,9 +101,7 @@ _DAYS: dict[str, Any] = {
 
 
 class NewCallerKeySerializer(CallerKeySerializer):
-    key = serializers.CharField(
-        help_text="shown once; empty for a caller with tokens of an issuer"
-    )
+    key = serializers.CharField(help_text="shown once; empty for a caller with tokens of an issuer")
 
 
 class CallerKeyDraftSerializer(Serializer):

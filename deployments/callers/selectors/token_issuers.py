@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+
 from django.db.models import F, Q, QuerySet
 
 from deployments.models import ChangeRequest, Revision, TokenIssuer
+from deployments.spec.domain.pod_settings import JWT
 from deployments.states import ChangeState
 
 _COMING = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
@@ -19,13 +23,16 @@ def of_cluster(cluster_id: int) -> QuerySet[TokenIssuer]:
     return registered().filter(Q(cluster=None) | Q(cluster=cluster_id))
 
 
-def users_of(issuer: TokenIssuer) -> list[str]:
-    """Deployments that take its tokens, or will once a request is decided."""
+def users() -> Mapping[str, list[str]]:
+    """By issuer: deployments that take its tokens, or will once a request is decided. Empty for others."""
     coming = ChangeRequest.objects.filter(state__in=_COMING).values("revision")
     serves = Q(pk=F("deployment__stable_revision")) | Q(pk=F("deployment__candidate_revision"))
     rows = Revision.objects.filter(
         serves | Q(pk__in=coming),
         deployment__is_retired=False,
-        spec__network__token_issuer=issuer.name,
+        spec__network__access=JWT,
     ).select_related("deployment__team")
-    return sorted({str(row.deployment) for row in rows})
+    named: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        named[row.spec["network"]["token_issuer"]].add(str(row.deployment))
+    return defaultdict(list, {name: sorted(listed) for name, listed in named.items()})

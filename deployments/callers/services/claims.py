@@ -25,7 +25,9 @@ def find_issuer(deployment: Deployment, name: str, value: str) -> TokenIssuer | 
         return None
     row = token_issuers.of_cluster(deployment.cluster_id).filter(name=name).first()
     if row is None:
-        message = f"No token issuer {name or '(empty)'} is registered for {deployment.cluster.name}."
+        message = (
+            f"No token issuer {name or '(empty)'} is registered for {deployment.cluster.name}."
+        )
         raise Invalid(message, fields={"token_issuer": "unknown"})
     if not is_value(value):
         message = f"Enter the value of {row.claim} in the caller's tokens, without spaces, {LONGEST_VALUE} characters at most."

@@ -14,8 +14,8 @@ from deployments import audit_actions
 from deployments.callers.selectors import token_issuers
 from deployments.manifests.domain.access.provider_tokens import RequiredClaim
 from deployments.models import TokenIssuer
-from deployments.spec.domain.pod_settings import TOKEN_ISSUER
-from fleet.models import Cluster
+from deployments.spec.domain.pod_settings import ISSUER_NAME
+from fleet.clusters.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.audit import trail
@@ -91,9 +91,11 @@ def remove(*, actor: User, issuer_id: int) -> None:
         row = rows.first()
         if row is None:
             raise NotFound(f"There is no token issuer {issuer_id}.")
-        users = token_issuers.users_of(row)
+        users = token_issuers.users()[row.name]
         if users:
-            message = f"{', '.join(users[:3])} takes tokens of {row.name}. Change its callers first."
+            message = (
+                f"{', '.join(users[:3])} takes tokens of {row.name}. Change its callers first."
+            )
             raise Conflict(message, code="in_use")
         TokenIssuer.objects.filter(pk=row.pk).update(removed_at=clock.now())
         trail.record(
@@ -102,9 +104,10 @@ def remove(*, actor: User, issuer_id: int) -> None:
 
 
 def _problems(draft: IssuerDraft) -> Iterator[tuple[str, str]]:
-    if not draft.name or not re.fullmatch(TOKEN_ISSUER, draft.name):
+    if not draft.name or not re.fullmatch(ISSUER_NAME, draft.name):
         yield "name", "lowercase letters, digits and hyphens, 40 at most"
-    if draft.cluster_id is not None and not Cluster.objects.filter(pk=draft.cluster_id).exists():
+    known = {row.id for row in clusters.list_clusters()} if draft.cluster_id is not None else set()
+    if draft.cluster_id is not None and draft.cluster_id not in known:
         yield "cluster_id", "there is no such cluster"
     if not _is_url(draft.url):
         yield "url", "a URL, exactly as tokens have it in iss"

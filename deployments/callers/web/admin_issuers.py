@@ -28,7 +28,8 @@ def issuers(request: HttpRequest, user: User) -> HttpResponse:
         if row is not None:
             messages.success(request, f"{row.name} is registered.")
             return redirect("admin-token-issuers")
-    rows = [(row, selectors.users_of(row)) for row in selectors.registered()]
+    users = selectors.users()
+    rows = [(row, users[row.name]) for row in selectors.registered()]
     context = {"issuers": rows, "form": form}
     return render(request, "callers/admin_issuers.html", context, status=form.status)
 

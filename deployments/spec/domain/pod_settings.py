@@ -25,7 +25,7 @@ Access = Literal["open", "keys", "jwt"]
 OPEN: Final[Access] = "open"
 KEYS: Final[Access] = "keys"
 JWT: Final[Access] = "jwt"
-TOKEN_ISSUER: Final = r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?"
+ISSUER_NAME: Final = r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
 InstanceType = Annotated[
@@ -232,7 +232,7 @@ class Network(Definition):
             "Token issuer",
             "Whose tokens callers send, by the name that a platform admin registered it with. Which of them "
             "may call is set on the tab Callers.",
-            pattern=TOKEN_ISSUER,
+            pattern=ISSUER_NAME,
             max_length=40,
             group="callers",
             fix="Enter the name of a token issuer, or leave it empty.",

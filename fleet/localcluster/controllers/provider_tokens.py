@@ -155,14 +155,11 @@ def _principal(rule: JsonObject, provider: str) -> JsonObject:
 
 def _claim(provider: str, claim: JsonObject) -> JsonObject:
     is_list = claim.get("valueType") == "StringArray"
-    return {"or_ids": {"ids": [_value(provider, claim, is_list, v) for v in claim["values"]]}}
-
-
-def _value(provider: str, claim: JsonObject, is_list: bool, value: str) -> JsonObject:
-    exact: JsonObject = {"string_match": {"exact": value}}
     path = [{"key": part} for part in (provider, *claim["name"].split("."))]
-    matched = {"list_match": {"one_of": exact}} if is_list else exact
-    return {"metadata": {"filter": _METADATA, "path": path, "value": matched}}
+    exact: list[JsonObject] = [{"string_match": {"exact": value}} for value in claim["values"]]
+    matched = [{"list_match": {"one_of": one}} for one in exact] if is_list else exact
+    ids = [{"metadata": {"filter": _METADATA, "path": path, "value": one}} for one in matched]
+    return {"or_ids": {"ids": ids}}
 
 
 def _values(rule: JsonObject, claim: str) -> list[str]:

@@ -116,7 +116,11 @@ def _of_labels(
 
 
 def increases(
-    before: Counts, after: Counts, *, known: Collection[str], is_new: Collection[tuple[str, str, str]]
+    before: Counts,
+    after: Counts,
+    *,
+    known: Collection[str],
+    is_new: Collection[tuple[str, str, str]],
 ) -> dict[Counter, int]:
     """What was counted between two readings.
 

@@ -28,10 +28,12 @@ from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE
 from fleet.localcluster.store import Store
 from fleet.models import Cluster
+from fleet.telemetry.domain import caller_metrics
+from fleet.telemetry.domain.caller_metrics import Counter
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid
+from tests.contract import schemas
 from tests.deployments.callers import written_policies
-from tests.deployments.callers.istio import with_istio
 from tests.deployments.callers.test_keys import make
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.fixtures import identity_provider
@@ -52,10 +54,10 @@ _JWKS = "https://login.acme.example/jwks"
 _REMOVED = {"remove": ["Authorization", "x-api-key"]}
 
 
-def offer(world: World) -> None:
+def offer(world: World, is_there: bool | None = True) -> None:
     row = Cluster.objects.get(pk=world.cluster_id)
     known = Capabilities.from_json(row.capabilities)
-    there = {name: Feature(is_there=True) for name in ("caller-keys", "caller-jwt")}
+    there = {"caller-keys": Feature(is_there=True), "caller-jwt": Feature(is_there)}
     row.capabilities = Capabilities(features={**known.features, **there}).to_json()
     row.save()
 
@@ -122,7 +124,9 @@ def test_a_caller_is_limited_renewed_without_a_gap_and_taken_off(world: World) -
     made = let_in(world, deployment, "svc-billing")
     subject = {"actor": world.lead, "deployment_id": deployment.pk}
 
-    limits.set_limits(**subject, key_id=made.row.pk, limits=KeyLimits(60), only=["requests_per_minute"])
+    limits.set_limits(
+        **subject, key_id=made.row.pk, limits=KeyLimits(60), only=["requests_per_minute"]
+    )
     renewed = keys.rotate(**subject, key_id=made.row.pk, days=10)
     world.reconcile_now(deployment)
     rules = world.cluster.objects[_LIMITS]["spec"]["rateLimit"]["local"]["rules"]
@@ -231,12 +235,16 @@ def test_a_request_names_a_registered_issuer_on_a_gateway_that_verifies_tokens(
     with pytest.raises(DomainError) as unknown:
         requests.request_deploy(actor=world.member, draft=world.draft(network=network))
     register(world)
-    with_istio(world)
+    offer(world, False)
     with pytest.raises(DomainError) as on_istio:
+        requests.request_deploy(actor=world.member, draft=world.draft(network=network))
+    offer(world, None)
+    with pytest.raises(DomainError) as not_known:
         requests.request_deploy(actor=world.member, draft=world.draft(network=network))
 
     assert "No token issuer acme is registered" in unknown.value.message
-    assert "Tokens of identity providers" in on_istio.value.message
+    assert "Set network.access keys" in on_istio.value.message
+    assert "Set network.access keys" in not_known.value.message
     assert not Deployment.objects.exists()
 
 
@@ -279,6 +287,19 @@ def test_rest_registers_lets_in_and_lists(world: World) -> None:
     assert in_use.status_code == 409
 
 
+def test_policy_and_route_are_valid_by_the_published_schemas(world: World) -> None:
+    groups = RequiredClaim("realm_access.roles", ("models",), is_list=True)
+    deployment = with_tokens(world, required_claims=[groups])
+    let_in(world, deployment, "svc-billing")
+    world.reconcile_now(deployment)
+    published = schemas.require_custom()
+
+    for key in (_POLICY, _ROUTE):
+        item = world.cluster.objects[key]
+        sent = {name: item[name] for name in ("apiVersion", "kind", "metadata", "spec")}
+        assert not list(published[item["apiVersion"], item["kind"]].iter_errors(sent))
+
+
 @dataclass
 class Gateway:
     """Envoy with the portal's policies; `client` calls it."""
@@ -297,6 +318,12 @@ class Gateway:
     def get(self, token: str = "", path: str = _METADATA) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return self.client.get(self.address + path, headers=headers)
+
+    def counted(self) -> dict[Counter, int]:
+        assert self.controller._files is not None
+        stats = f"http://127.0.0.1:{self.controller._files.stats_port}/stats/prometheus"
+        page = self.client.get(stats, params={"filter": caller_metrics.PAGE_FILTER})
+        return caller_metrics.parse_page(page.text, proxy="gw")
 
 
 @pytest.fixture
@@ -330,10 +357,13 @@ def test_a_real_envoy_serves_listed_callers_only_and_one_that_is_taken_off_ends_
     token = provider.token("system:serviceaccount:billing:jobs")
     wait_for("the caller is served", lambda: gateway.get(token).status_code == 200)
     answer = gateway.get(token)
+    served = gateway.counted()
     refused = {
         "no token": gateway.get().status_code,
         "a key": gateway.get("slc_" + "x" * 43).status_code,
-        "expired": gateway.get(provider.token("svc-search", exp=int(time.time()) - 120)).status_code,
+        "expired": gateway.get(
+            provider.token("svc-search", exp=int(time.time()) - 120)
+        ).status_code,
         "another audience": gateway.get(provider.token("svc-search", aud="payroll")).status_code,
         "not listed": gateway.get(provider.token("svc-stranger")).status_code,
     }
@@ -344,6 +374,8 @@ def test_a_real_envoy_serves_listed_callers_only_and_one_that_is_taken_off_ends_
     wait_for("it ends", lambda: gateway.get(token).status_code == 403)
     took = time.monotonic() - began
 
+    counter = Counter("gw", "", "vision", "detector", "system:serviceaccount:billing:jobs")
+    assert served[counter] >= 1
     assert answer.json()["slipway-caller"] == "system:serviceaccount:billing:jobs"
     assert token not in json.dumps(answer.json())
     assert refused == {

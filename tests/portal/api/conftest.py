@@ -16,18 +16,13 @@ from pytest_django import DjangoDbBlocker
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
-from deployments.callers.services import token_issuers
-from deployments.callers.services.token_issuers import IssuerDraft
 from deployments.attestations.services import attestations, trust
-from deployments.callers.services import token_issuers
-from deployments.callers.services.token_issuers import IssuerDraft
 from deployments.attestations.services.trust import RuleDraft as SigningDraft
-from deployments.callers.services import token_issuers
-from deployments.callers.services.token_issuers import IssuerDraft
 from deployments.attestations.services.trust import SignerDraft
 from deployments.batch.services import uploads
-from deployments.callers.services import keys
+from deployments.callers.services import keys, token_issuers
 from deployments.callers.services.keys import KeyDraft
+from deployments.callers.services.token_issuers import IssuerDraft
 from deployments.changes.services import requests
 from deployments.imports.services import imports
 from deployments.imports.services.imports import ImportDraft

@@ -101,9 +101,7 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def gateway(
-    tmp_path: Path, store: Store, model: Endpoint, provider: Provider
-) -> Iterator[Gateway]:
+def gateway(tmp_path: Path, store: Store, model: Endpoint, provider: Provider) -> Iterator[Gateway]:
     port = processes.free_ports(1)[0]
     controller = GatewayController(store, data_dir=tmp_path, port=port)
     controller.seed()
@@ -222,9 +220,7 @@ def test_a_caller_that_leaves_the_list_is_refused_and_required_claims_hold(
     fetches = provider.fetches
 
     gateway.allow(provider, "svc-billing", groups=["models"])
-    wait_for(
-        "the group is required", lambda: gateway.status(provider.token("svc-billing")) == 403
-    )
+    wait_for("the group is required", lambda: gateway.status(provider.token("svc-billing")) == 403)
     in_group = gateway.status(token)
     in_another = gateway.status(provider.token("svc-billing", groups=["staff"]))
     as_text = gateway.status(provider.token("svc-billing", groups="models"))
