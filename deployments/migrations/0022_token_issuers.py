@@ -6,6 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    old_pods_go_on = "The constraint is on rows with a token issuer, and pods of the version before write none."
 
     dependencies = [
         ('deployments', '0018_caller_tokens_and_limits'),
@@ -17,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='callerkey',
             name='claim_value',
-            field=models.CharField(blank=True, default='', max_length=200),
+            field=models.CharField(blank=True, db_default='', default='', max_length=200),
         ),
         migrations.CreateModel(
             name='TokenIssuer',

@@ -97,7 +97,7 @@ class CallerKey(models.Model):
     signing_key = models.ForeignKey(SigningKey, null=True, on_delete=models.PROTECT)
     # Null: a key. Else tokens of the issuer whose claim has this value.
     token_issuer = models.ForeignKey(TokenIssuer, null=True, on_delete=models.PROTECT)
-    claim_value = models.CharField(max_length=200, blank=True, default="")
+    claim_value = models.CharField(max_length=200, blank=True, default="", db_default="")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
     ends_at = models.DateTimeField()

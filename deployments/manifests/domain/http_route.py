@@ -103,16 +103,10 @@ def path_prefix(context: ManifestContext) -> str:
     return f"/{context.namespace}/{context.deployment}"
 
 
-def http_route(
-    context: ManifestContext,
-    backends: Sequence[Backend],
-    *,
-    filters: Sequence[Mapping[str, Any]] = (),
-) -> Manifest:
+def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifest:
     """Weights are the approved percentages. A revision without weight is left out: the route never
     names a Service that may not exist. One rule for each path; all other paths answer 404. The first
-    backend, the stable revision, decides whether the team's address leads here too. `filters` are added to
-    every rule.
+    backend, the stable revision, decides whether the team's address leads here too.
     """
     models = backends[0].team_models if backends else ()
     mirrored = [backend for backend in backends if backend.mirror]
@@ -131,19 +125,8 @@ def http_route(
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata(context, context.deployment),
-        "spec": {
-            "parentRefs": [parent],
-            "rules": [_filtered(rule, filters) for rule in rules]
-            or [_rule_without_backend(context)],
-        },
+        "spec": {"parentRefs": [parent], "rules": rules or [_rule_without_backend(context)]},
     }
-
-
-def _filtered(rule: dict[str, Any], filters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The URL is rewritten first, as before."""
-    if not filters:
-        return rule
-    return {**rule, "filters": [*rule.get("filters", ()), *(dict(item) for item in filters)]}
 
 
 def _rule_without_backend(context: ManifestContext) -> dict[str, Any]:

@@ -134,8 +134,9 @@ class RenderedDeployment:
 
     @cached_property
     def route(self) -> Manifest:
-        filters = [provider_tokens.credential_filter()] if self.token_issuer else []
-        route = http_route.http_route(self.context, self.backends, filters=filters)
+        route = http_route.http_route(self.context, self.backends)
+        if self.token_issuer:
+            route = provider_tokens.without_credentials(route)
         return caller_keys.annotated(route, self.keys)
 
     @cached_property

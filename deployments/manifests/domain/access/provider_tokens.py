@@ -81,10 +81,15 @@ def policy(context: ManifestContext, issuer: Issuer, callers: Sequence[str]) -> 
     }
 
 
-def credential_filter() -> dict[str, Any]:
-    """For each rule of the route: the token stays at the gateway, which passes it on otherwise."""
+def without_credentials(route: Manifest) -> Manifest:
+    """The route, each rule of which removes the token: the gateway passes it on otherwise."""
     removed = [header["name"] for header in _HEADERS]
-    return {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": removed}}
+    modifier = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": removed}}
+    rules = [
+        {**rule, "filters": [*rule.get("filters", ()), modifier]} if "backendRefs" in rule else rule
+        for rule in route["spec"]["rules"]
+    ]
+    return {**route, "spec": {**route["spec"], "rules": rules}}
 
 
 def _claims(issuer: Issuer, values: Sequence[str]) -> list[dict[str, Any]]:
