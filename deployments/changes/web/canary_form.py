@@ -41,7 +41,7 @@ class CanaryForm(PlanForm):
         field = cast("forms.ChoiceField", self.fields["access"])
         capabilities = Capabilities.from_json(deployment.cluster.capabilities)
         offer = capabilities.offers("caller-keys")
-        others = [(kind, _LABELS[kind]) for kind in _WAYS if kind != current]
+        others: list[tuple[str, str]] = [(kind, _LABELS[kind]) for kind in _WAYS if kind != current]
         if offer.ok is not True:
             others = [(kind, label) for kind, label in others if kind != KEYS]
         if capabilities.offers("caller-jwt").ok is True:

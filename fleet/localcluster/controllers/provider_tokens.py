@@ -6,7 +6,7 @@ their keys, a route names what it requires of it, and the claims decide in a fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -95,13 +95,13 @@ def _is_usable(item: Any) -> bool:
 def _translated(policy: JsonObject) -> ProviderTokens:
     """Raises Unsupported."""
     spec, metadata = policy["spec"], policy["metadata"]
-    providers = spec["jwt"].get("providers") or ()
+    providers: Sequence[JsonObject] = spec["jwt"].get("providers") or ()
     if len(providers) != 1 or spec["jwt"].get("optional") or "apiKeyAuth" in spec:
         raise Unsupported("only one provider is supported, and no other way in beside it")
     provider, authorization = providers[0], spec.get("authorization") or {}
     if authorization.get("defaultAction") != "Deny":
         raise Unsupported("only authorization with the defaultAction Deny is supported")
-    headers = provider.get("claimToHeaders") or ()
+    headers: Sequence[JsonObject] = provider.get("claimToHeaders") or ()
     if len(headers) != 1:
         raise Unsupported("claimToHeaders must name one claim")
     named = headers[0]

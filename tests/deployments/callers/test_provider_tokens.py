@@ -103,7 +103,7 @@ def test_only_listed_callers_are_in_the_policy_and_no_key_is(world: World) -> No
 def test_a_caller_is_limited_renewed_without_a_gap_and_taken_off(world: World) -> None:
     deployment = with_tokens(world)
     made = let_in(world, deployment, "svc-billing")
-    subject = {"actor": world.lead, "deployment_id": deployment.pk}
+    subject: dict[str, Any] = {"actor": world.lead, "deployment_id": deployment.pk}
 
     limits.set_limits(
         **subject, key_id=made.row.pk, limits=KeyLimits(60), only=["requests_per_minute"]
