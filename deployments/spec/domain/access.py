@@ -9,7 +9,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 
 DESCRIPTIONS: Final = {
     KEYS: "Only callers with a key get answers.",
-    JWT: "Only callers with a token of the identity provider, who are listed here, get answers.",
+    JWT: "Only callers with a token of the identity provider, listed on the tab Callers, get answers.",
     OPEN: "Everyone who reaches the gateway gets answers, without a key.",
 }
 

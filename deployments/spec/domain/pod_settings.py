@@ -230,8 +230,8 @@ class Network(Definition):
         str,
         setting(
             "Token issuer",
-            "Whose tokens callers send, by the name that a platform admin registered it with. Which of them "
-            "may call is set on the tab Callers.",
+            "Only for callers with a token: whose tokens they are, by the name that a platform admin "
+            "registered. Which callers get answers is set on the tab Callers.",
             pattern=ISSUER_NAME,
             max_length=40,
             group="callers",

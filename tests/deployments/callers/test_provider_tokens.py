@@ -11,7 +11,9 @@ from deployments.callers.services import keys, limits, token_issuers
 from deployments.callers.services.issuing import KeyLimits, NewKey
 from deployments.callers.services.token_issuers import IssuerDraft
 from deployments.changes.services import requests
+from deployments.delivery.services import caller_keys
 from deployments.manifests.domain.access.provider_tokens import RequiredClaim
+from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import CallerKey, Deployment, TokenIssuer
 from deployments.spec.domain.serving_spec import Network
 from fleet.clusters.domain.capabilities import Capabilities, Feature
@@ -122,6 +124,22 @@ def test_a_caller_is_limited_renewed_without_a_gap_and_taken_off(world: World) -
     assert CallerKey.objects.get(pk=made.row.pk).ended_at is not None
     assert allowed(world) == []
     assert let_in(world, deployment, "svc-billing", "other").row.client == "svc-billing"
+
+
+def test_with_delivery_through_git_the_list_of_callers_is_applied_directly_too(
+    world: World,
+) -> None:
+    deployment = with_tokens(world)
+    let_in(world, deployment, "svc-billing")
+    world.reconcile_now(deployment)
+    applied = world.cluster.objects.pop(_POLICY)
+    row = Deployment.objects.get(pk=deployment.pk)
+
+    refused = caller_keys.push([RenderedDeployment(row)], is_direct=lambda _: False)
+
+    assert refused == {}
+    assert world.cluster.objects[_POLICY]["spec"] == applied["spec"]
+    assert _SECRET not in world.cluster.objects
 
 
 def test_more_callers_than_one_rule_holds(world: World) -> None:
