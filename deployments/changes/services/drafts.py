@@ -125,7 +125,7 @@ def _desired(
             desired = spec_access.kept(spec, current)
         if not access:
             return desired
-        return desired.replace(network=desired.network.replace(access=access))
+        return spec_access.with_access(desired, access, current)
 
 
 def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:

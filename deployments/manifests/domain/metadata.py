@@ -198,6 +198,8 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
     if served.spec.network.access != OPEN:
         # The address has it once this revision is the stable one; here it is part of what is approved.
         fields["slipway.dev/access"] = served.spec.network.access
+        if served.spec.network.token_issuer:
+            fields["slipway.dev/token-issuer"] = served.spec.network.token_issuer
     if served.spec.network.team_address:
         fields["slipway.dev/team-address"] = "on"
     return fields

@@ -21,9 +21,11 @@ from portal.core.definitions import Definition, setting
 
 # Of the others a preset of KServe names the image.
 _NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
-Access = Literal["open", "keys"]
+Access = Literal["open", "keys", "jwt"]
 OPEN: Final[Access] = "open"
 KEYS: Final[Access] = "keys"
+JWT: Final[Access] = "jwt"
+ISSUER_NAME: Final = r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
 InstanceType = Annotated[
@@ -245,11 +247,27 @@ class Network(Definition):
             "tab Callers. An open address is shown to its approver.",
             # In a canary: of the stable revision.
             is_derived=True,
-            choices={KEYS: "Callers with a key", OPEN: "Everyone who reaches the gateway"},
+            choices={
+                KEYS: "Callers with a key",
+                JWT: "Callers with a token of the company's identity provider",
+                OPEN: "Everyone who reaches the gateway",
+            },
             group="callers",
         ),
-        needs({KEYS: "caller-keys"}),
+        needs({KEYS: "caller-keys", JWT: "caller-jwt"}),
     ] = KEYS
+    token_issuer: Annotated[
+        str,
+        setting(
+            "Token issuer",
+            "Only for callers with a token: whose tokens they are, by the name that a platform admin "
+            "registered. Which callers get answers is set on the tab Callers.",
+            pattern=ISSUER_NAME,
+            max_length=40,
+            group="callers",
+            fix="Enter the name of a token issuer, or leave it empty.",
+        ),
+    ] = ""
     team_address: Annotated[
         bool,
         setting(

@@ -23,7 +23,7 @@ from deployments.spec.domain.engines import (
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
-from deployments.spec.domain.pod_settings import KEYS
+from deployments.spec.domain.pod_settings import JWT, KEYS
 from deployments.spec.domain.scaling import KNATIVE
 from fleet.gpus.domain import neuron
 from portal.core import definitions
@@ -48,6 +48,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _triton(spec)
     yield from _model_cache(spec)
     yield from _additional_models(spec)
+    yield from _token_issuer(spec)
     yield from _team_address(spec)
     if spec.llm is not None:
         yield from _llm(spec, spec.llm)
@@ -100,6 +101,21 @@ def _queue(spec: ServingSpec) -> Iterator[Rule]:
         not is_queued or spec.split_nodes == 1,
         "Kueue admits the pods of KServe's server over several nodes one by one, so that some may hold GPUs "
         f"and never serve. Use {LLM_SERVICE}, or leave it empty.",
+    )
+
+
+def _token_issuer(spec: ServingSpec) -> Iterator[Rule]:
+    is_named, is_needed = bool(spec.network.token_issuer), spec.network.access == JWT
+    yield (
+        "network.token_issuer",
+        is_named or not is_needed,
+        "Name the issuer whose tokens callers send.",
+    )
+    yield (
+        "network.token_issuer",
+        is_needed or not is_named,
+        "Only callers with a token of an identity provider have an issuer. Set network.access jwt, or leave it "
+        "empty.",
     )
 
 

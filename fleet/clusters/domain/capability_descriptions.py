@@ -80,6 +80,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Use Envoy Gateway 1.5 or newer, or Istio 1.22 or newer, for the Gateway that the cluster is "
         "registered with.",
     ),
+    "caller-jwt": FeatureDescription(
+        "Tokens of identity providers",
+        "serving only callers with a token of the company's identity provider",
+        "Use Envoy Gateway 1.5 or newer for the Gateway that the cluster is registered with.",
+    ),
     "token-counts": FeatureDescription(
         "Counting tokens of callers",
         "limits of tokens for the keys of language models",

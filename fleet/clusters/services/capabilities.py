@@ -169,6 +169,7 @@ def _gateway_features(
         "gateway-proxies": gateway_probe.read_proxies(client, gateway, policy.gateway_namespaces),
         "request-mirror": gateway_probe.read_mirror(client, gateway, api),
         "caller-keys": key_check.feature,
+        "caller-jwt": key_check_probe.jwt_of(key_check),
         "model-routing": gateway_probe.read_model_routing(client, gateway, api),
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
     }

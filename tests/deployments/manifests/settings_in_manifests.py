@@ -250,6 +250,12 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         [{"secretRef": {"name": "models-s3"}}],
     ),
     (
+        "network_token_issuer",
+        {"network_access": "jwt", "network_token_issuer": "acme"},
+        "InferenceService.metadata.annotations.slipway$dev/token-issuer",
+        "acme",
+    ),
+    (
         "network_access",
         {"network_access": "keys"},
         "InferenceService.metadata.annotations.slipway$dev/access",
