@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     old_pods_go_on = "The constraint is on rows with a token issuer, and pods of the version before write none."
 
     dependencies = [
-        ('deployments', '0018_caller_tokens_and_limits'),
+        ('deployments', '0020_queue_jobs'),
         ('fleet', '0016_workload_ends_at_and_xids'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -58,7 +58,7 @@ def check(
 def _shares_for(cluster_id: int, settings: BatchSettings) -> Sequence[GpuShare]:
     """Those of its instance type; all, to name them, where the cluster has none of it."""
     of_type = capacity.list_shares(cluster_id=cluster_id, instance_types=[settings.instance_type])
-    return offers.of_gpus(of_type or capacity.list_shares(cluster_id=cluster_id))
+    return offers.of_gpus(of_type) or offers.of_gpus(capacity.list_shares(cluster_id=cluster_id))
 
 
 def price_of(
