@@ -9,6 +9,7 @@ from deployments.attestations.api.views import urlpatterns as attestations
 from deployments.batch.api.parts import urlpatterns as batch_parts
 from deployments.batch.api.uploads import urlpatterns as batch_uploads
 from deployments.batch.api.views import urlpatterns as batch
+from deployments.callers.api.token_issuers import urlpatterns as token_issuers
 from deployments.callers.api.views import urlpatterns as callers
 from deployments.changes.api import emergency_reviews, plan_figures, promotions, requests
 from deployments.changes.api.changes import urlpatterns as changes
@@ -171,6 +172,7 @@ urlpatterns = [
     *batch_uploads,
     *approvals,
     *callers,
+    *token_issuers,
     *changes,
     *environments,
     *_quality,

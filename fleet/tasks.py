@@ -10,7 +10,7 @@ from fleet.costs.services import ledger, open_hours
 from fleet.observation.services import sweep
 from fleet.office_hours.services import keep as office_hours
 from fleet.prices.services import refresh as price_refresh
-from fleet.telemetry.services import days, energy, gpu_errors, poll, rollups
+from fleet.telemetry.services import days, energy, gpu_errors, neuron, poll, rollups
 
 
 @shared_task(name="fleet.observe_clusters", time_limit=120)
@@ -61,6 +61,11 @@ def read_energy() -> None:
 @shared_task(name="fleet.read_gpu_errors", time_limit=120)
 def read_gpu_errors() -> None:
     gpu_errors.read_all()
+
+
+@shared_task(name="fleet.read_neuron_use", time_limit=120)
+def read_neuron_use() -> None:
+    neuron.read_all()
 
 
 @shared_task(name="fleet.sweep_actions", time_limit=420)

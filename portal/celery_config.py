@@ -101,6 +101,7 @@ beat_schedule = {
     "sweep budgets": _every("fleet.sweep_budgets", 300),
     "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
     "read GPU errors": _every("fleet.read_gpu_errors", 60),
+    "read Neuron use": _every("fleet.read_neuron_use", 60),
     "read energy": _every("fleet.read_energy", 300),
     "thin samples": _every("fleet.thin_samples", 600),
     **{f"heartbeat of {queue}": _heartbeat(queue) for queue in QUEUES},

@@ -143,7 +143,6 @@ SLIPWAY_S3_BROWSER_ENDPOINT_URL = env.text(
     "SLIPWAY_S3_BROWSER_ENDPOINT_URL", SLIPWAY_S3_ENDPOINT_URL
 )
 SLIPWAY_AWS_PRICES = env.flag("SLIPWAY_AWS_PRICES", default=False)  # read once a day
-# Of one file, and of all files of a version.
 SLIPWAY_MAX_UPLOAD_BYTES = env.integer("SLIPWAY_MAX_UPLOAD_BYTES", 50 * 2**30)
 SLIPWAY_MAX_VERSION_BYTES = env.integer("SLIPWAY_MAX_VERSION_BYTES", 5 * 2**40)
 # Of one team at a time, and altogether; promised bytes count from the start of an upload.
@@ -154,6 +153,7 @@ SLIPWAY_AUDIT_SYSLOG = env.text("SLIPWAY_AUDIT_SYSLOG", "")
 SLIPWAY_AUDIT_SYSLOG_CA = env.text("SLIPWAY_AUDIT_SYSLOG_CA", "")
 # Where models can be imported from. {team} becomes the team's short name.
 SLIPWAY_IMPORT_S3 = env.names("SLIPWAY_IMPORT_S3")
+SLIPWAY_BATCH_QUEUES = env.names("SLIPWAY_BATCH_QUEUES")
 # Hosts inside the network that URLs may name; HTTP without TLS is for these only.
 SLIPWAY_IMPORT_PRIVATE_HOSTS = env.names("SLIPWAY_IMPORT_PRIVATE_HOSTS")
 # The hub or a mirror with its API; empty switches it off. One token for all teams.
@@ -172,6 +172,7 @@ SLIPWAY_LOAD_TEST_SECONDS = env.integer("SLIPWAY_LOAD_TEST_SECONDS", 120)
 SLIPWAY_TRITON_IMAGE = env.text("SLIPWAY_TRITON_IMAGE", default_images.TRITON)
 SLIPWAY_TRITON_VLLM_IMAGE = env.text("SLIPWAY_TRITON_VLLM_IMAGE", default_images.TRITON_VLLM)
 SLIPWAY_VLLM_IMAGE = env.text("SLIPWAY_VLLM_IMAGE", default_images.VLLM)
+SLIPWAY_VLLM_NEURON_IMAGE = env.text("SLIPWAY_VLLM_NEURON_IMAGE", default_images.VLLM_NEURON)
 SLIPWAY_SGLANG_IMAGE = env.text("SLIPWAY_SGLANG_IMAGE", default_images.SGLANG)
 SLIPWAY_TENSORRT_LLM_IMAGE = env.text("SLIPWAY_TENSORRT_LLM_IMAGE", default_images.TENSORRT_LLM)
 SLIPWAY_STORAGE_INITIALIZER_IMAGE = env.text(
@@ -185,9 +186,8 @@ SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
 # Where requests of API servers to pods come from, such as golden requests.
 SLIPWAY_CONTROL_PLANE_CIDRS = env.text("SLIPWAY_CONTROL_PLANE_CIDRS", "")
 # Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency queries it.
-SLIPWAY_SCALING_PROMETHEUS_URL = env.text(
-    "SLIPWAY_SCALING_PROMETHEUS_URL", "http://prometheus-operated.monitoring:9090"
-)
+_SCALING_PROMETHEUS = "http://prometheus-operated.monitoring:9090"
+SLIPWAY_SCALING_PROMETHEUS_URL = env.text("SLIPWAY_SCALING_PROMETHEUS_URL", _SCALING_PROMETHEUS)
 SLIPWAY_MODEL_CACHE_NODE_GROUP = env.text("SLIPWAY_MODEL_CACHE_NODE_GROUP", "gpu")
 # The IAM role with which pods of a team on EKS read its models (IRSA), with {team}. Empty is none.
 SLIPWAY_SERVING_ROLE_ARN = env.text("SLIPWAY_SERVING_ROLE_ARN", "")

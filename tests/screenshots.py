@@ -46,6 +46,7 @@ PAGES = (
     "/admin/people",
     "/admin/policy",
     "/admin/signing",
+    "/admin/token-issuers",
     "/admin/environments",
     "/docs",
     "/docs/environments",

@@ -13,6 +13,14 @@ PATIENCE_MS = PATIENCE_SECONDS * 1000
 T = TypeVar("T")
 
 
+def pause(since: float) -> None:
+    """Between two passes, of which the last began at `since` by the monotonic clock: four times as long
+    as it took, 0.5 to 2 seconds, so that a test leaves the processor to what it waits for. Not where
+    a state is to be met that does not last.
+    """
+    time.sleep(min(max(0.5, 4 * (time.monotonic() - since)), 2))
+
+
 def wait_for(
     what: str | Callable[[], object],
     read: Callable[[], T | None],

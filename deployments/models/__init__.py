@@ -4,7 +4,7 @@ from deployments.models.approvals import ApprovalRule
 from deployments.models.attestations import Attestation, SigningRule, TrustedSigner
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.batch import BatchChunk, BatchJob, BatchUpload
-from deployments.models.callers import CallerKey, Consumer, KeyTokens, SigningKey
+from deployments.models.callers import CallerKey, Consumer, KeyTokens, SigningKey, TokenIssuer
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.environments import EnvironmentRule
@@ -77,6 +77,7 @@ __all__ = [
     "SyntheticHour",
     "SyntheticRequest",
     "TargetCount",
+    "TokenIssuer",
     "TrustedSigner",
     "VersionDocument",
     "VersionLabel",

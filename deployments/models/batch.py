@@ -41,6 +41,10 @@ class BatchJob(Leased):
     pods = models.JSONField(default=dict)
     input = models.CharField(max_length=800)
     output = models.CharField(max_length=800)
+    # The input is a stream of messages: it ends with the deadline, and has no rows or chunks that are known before.
+    is_queue = models.BooleanField(default=False, db_default=False)
+    # Of a queue: what its workers reported (deployments.batch.domain.reports.Drained).
+    drained = models.JSONField(null=True)
     # deployments.batch.domain.chunks.InputFile, in the order of their keys: these versions are read.
     files = models.JSONField(default=list)
     total_bytes = models.BigIntegerField(null=True)

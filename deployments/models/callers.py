@@ -31,6 +31,35 @@ class Consumer(models.Model):
         return f"{self.team.slug}/{self.name}"
 
 
+class TokenIssuer(models.Model):
+    """An identity provider whose JWTs gateways accept. Never changed: removed and added under another name, so
+    that what was approved stays what it was.
+    """
+
+    name = models.CharField(max_length=40, unique=True)
+    # Null: for all clusters.
+    cluster = models.ForeignKey(
+        "fleet.Cluster", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    # What its tokens have as `iss`.
+    url = models.CharField(max_length=253)
+    jwks_url = models.CharField(max_length=253)
+    audiences = models.JSONField()
+    # The claim that names the caller.
+    claim = models.CharField(max_length=100, default="sub")
+    # deployments.manifests.domain.access.provider_tokens.RequiredClaim
+    required_claims = models.JSONField(default=list)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created_at = models.DateTimeField()
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class SigningKey(models.Model):
     """Signs the keys of callers where the gateway checks signatures. Its public half is published while a key
     that it signed is open.
@@ -53,8 +82,8 @@ class SigningKey(models.Model):
 
 
 class CallerKey(models.Model):
-    """A consumer's key for one deployment. It works until `ends_at`, or until `ended_at` if that came
-    first.
+    """A consumer's key for one deployment, or the claim by which its tokens name it. It works until `ends_at`,
+    or until `ended_at` if that came first.
     """
 
     consumer = models.ForeignKey(Consumer, on_delete=models.PROTECT, related_name="keys")
@@ -66,6 +95,9 @@ class CallerKey(models.Model):
     sealed = models.TextField(blank=True, default="")
     # Null: a random text, which the gateway compares; else a signed token, which it verifies.
     signing_key = models.ForeignKey(SigningKey, null=True, on_delete=models.PROTECT)
+    # Null: a key. Else tokens of the issuer whose claim has this value.
+    token_issuer = models.ForeignKey(TokenIssuer, null=True, on_delete=models.PROTECT)
+    claim_value = models.CharField(max_length=200, blank=True, default="", db_default="")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
     ends_at = models.DateTimeField()
@@ -94,19 +126,30 @@ class CallerKey(models.Model):
                 name="caller_keys_to_resume",
             ),
         ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["deployment", "token_issuer", "claim_value"],
+                condition=models.Q(ended_at__isnull=True, token_issuer__isnull=False),
+                name="one_open_caller_of_a_claim",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.hint} of {self.consumer.name}"
 
     @property
     def hint(self) -> str:
-        """`slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters are those of all."""
+        """`slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters are those of all; the value of
+        the claim, of tokens.
+        """
+        if self.token_issuer_id is not None:
+            return self.claim_value
         return self.prefix if self.prefix.startswith("…") else f"{self.prefix}…"
 
     @property
     def client(self) -> str:
         """What the gateway, models and their logs know it by. It needs the consumer's row."""
-        return f"{self.consumer.name}.{self.pk}"
+        return self.claim_value or f"{self.consumer.name}.{self.pk}"
 
     @property
     def team(self) -> Team:

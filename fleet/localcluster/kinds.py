@@ -191,6 +191,18 @@ AUTHORIZATION_POLICY = Kind(
     namespaced=True,
     short_names=("ap",),
 )
+_KEDA = "keda.sh"
+SCALED_JOB = Kind(
+    _KEDA, "v1alpha1", "ScaledJob", "scaledjobs", namespaced=True, short_names=("sj",)
+)
+TRIGGER_AUTHENTICATION = Kind(
+    _KEDA,
+    "v1alpha1",
+    "TriggerAuthentication",
+    "triggerauthentications",
+    namespaced=True,
+    short_names=("ta", "triggerauth"),
+)
 
 KINDS: tuple[Kind, ...] = (
     POD,
@@ -224,6 +236,8 @@ KINDS: tuple[Kind, ...] = (
     BACKEND_TRAFFIC_POLICY,
     REQUEST_AUTHENTICATION,
     AUTHORIZATION_POLICY,
+    SCALED_JOB,
+    TRIGGER_AUTHENTICATION,
 )
 
 _BY_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}

@@ -78,6 +78,10 @@ class Node(models.Model):
     # null: never.
     xids = models.JSONField(null=True)
     xids_read_at = models.DateTimeField(null=True)
+    # Of its Neuron devices, when neuron-monitor was last read: of all cores 0 to 1, and memory in use; null: never.
+    neuron_utilisation = models.FloatField(null=True)
+    neuron_memory_mib = models.PositiveIntegerField(null=True)
+    neuron_read_at = models.DateTimeField(null=True)
     is_ready = models.BooleanField(default=False)
     is_schedulable = models.BooleanField(default=True)
     is_simulated = models.BooleanField(default=False)

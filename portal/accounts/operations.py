@@ -85,6 +85,7 @@ _READ: Final = """
     get rollouts/{rollout_id}/events
     get signing-rules
     get teams
+    get token-issuers
     get teams/{slug}
     get teams/{slug}/caller-costs
     get teams/{slug}/delegations
@@ -219,6 +220,7 @@ _BROWSER: Final = """
     delete teams/{slug}/delegations/{delegation_id}
     delete teams/{slug}/members/{username}
     delete teams/{slug}/service-accounts/{account}
+    delete token-issuers/{token_issuer_id}
     delete trusted-signers/{signer_id}
     get audit
     get clusters/{cluster_id}/serving
@@ -238,6 +240,7 @@ _BROWSER: Final = """
     post teams/{slug}/delegations
     post teams/{slug}/service-accounts
     post teams/{slug}/service-accounts/{account}/rotate
+    post token-issuers
     post trusted-signers
     post versions/{version_id}/release
     put approval-rules/{rule_id}

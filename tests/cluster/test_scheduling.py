@@ -26,8 +26,10 @@ def pods_of(cluster_id: int, namespace: str) -> list[dict[str, Any]]:
     return client.list_all(resource_types.POD, namespace=namespace).items
 
 
-def revision_of(context: ManifestContext, engine: str) -> list[Manifest]:
+def revision_of(context: ManifestContext, engine: str, **changed: Any) -> list[Manifest]:
+    """`changed` are fields of the spec."""
     one = served(engine)
+    one = dataclasses.replace(one, spec=one.spec.replace(**changed))
     if engine in serving_spec.LLM_ENGINES:
         llm = Llm(hugging_face_id="org/model", gated=True)
         one = dataclasses.replace(one, spec=one.spec.replace(llm=llm))

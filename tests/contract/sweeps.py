@@ -11,13 +11,13 @@ from deployments.models import Deployment, Rollout
 from deployments.quality.services import golden_runs
 from deployments.rollouts.services import reconcile as rollout_reconcile
 from portal.core import clock
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, pause
 
 
 def until(done: Callable[[], bool], why: Callable[[], str]) -> None:
     """Run the sweeps until the condition is met."""
     end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end:
+    while (began := time.monotonic()) < end:
         Deployment.objects.filter(is_retired=False).exclude(stable_revision=None).update(
             next_check_at=clock.now()
         )
@@ -30,5 +30,5 @@ def until(done: Callable[[], bool], why: Callable[[], str]) -> None:
         rollout_reconcile.sweep()
         if done():
             return
-        time.sleep(0.3)  # bounded polling of real processes
+        pause(began)
     raise AssertionError(why())

@@ -23,7 +23,7 @@ from tests.contract.test_serving import running
 from tests.deployments.registry.test_triton_code import MODEL, PYTHON
 from tests.deployments.uploading import People, Upload, people, upload, verified
 from tests.fixtures import triton_repositories as repositories
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, pause
 
 __all__ = ["people", "running", "upload", "verified"]
 pytestmark = [
@@ -57,13 +57,13 @@ def _choose(people: People, **pod: str) -> None:
 def _ended(version: ModelVersion) -> ModelVersion:
     """The passes of the worker, until the verification is over."""
     end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end:
+    while (began := time.monotonic()) < end:
         verification.advance(version.pk)
         version.refresh_from_db()
         if version.state != VersionState.VERIFYING:
             return version
         ModelVersion.objects.filter(pk=version.pk).update(next_check_at=clock.now())
-        time.sleep(0.3)  # bounded polling of real processes
+        pause(began)
     raise AssertionError(version.checks)
 
 
@@ -80,10 +80,10 @@ def _left(cluster: Cluster, kind: str, api_version: str = "v1") -> list[str]:
 
 def _nothing_is_left(cluster: Cluster) -> bool:
     end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end:
+    while (began := time.monotonic()) < end:
         if not _left(cluster, "Job", "batch/v1") and not _left(cluster, "Pod"):
             return True
-        time.sleep(0.3)  # bounded polling of real processes
+        pause(began)
     return False
 
 

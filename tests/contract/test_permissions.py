@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pytest
 from django.core.management import CommandError, call_command
 
+from deployments.batch.domain import scaled_job
 from deployments.delivery.domain import owned_kinds
 from deployments.load_tests.domain import job
 from fleet.clusters.domain.queues import Kueue
@@ -108,13 +109,18 @@ def first_event(client: KubeClient, kind: ResourceType) -> None:
     next(iter(client.watch(kind, resource_version="", seconds=1)), None)
 
 
-def what_load_tests_do(cluster_id: int, namespace: str) -> None:
+def what_jobs_do(cluster_id: int, namespace: str) -> None:
     of_job = {"api_version": job.API_VERSION, "kind": job.KIND, "namespace": namespace}
     metadata = {"name": "requested", "namespace": namespace}
     manifest = {"apiVersion": job.API_VERSION, "kind": job.KIND, "metadata": metadata}
     quietly(objects.apply, cluster_id=cluster_id, manifests=[manifest])
     quietly(objects.get, cluster_id=cluster_id, name="requested", **of_job)
     quietly(objects.delete, cluster_id=cluster_id, name="requested", **of_job)
+    of_scaled = {"api_version": scaled_job.API_VERSION, "kind": scaled_job.KIND}
+    scaled = {"apiVersion": scaled_job.API_VERSION, "kind": scaled_job.KIND, "metadata": metadata}
+    quietly(objects.apply, cluster_id=cluster_id, manifests=[scaled])
+    for call in (objects.get, objects.delete):
+        quietly(call, cluster_id=cluster_id, namespace=namespace, name="requested", **of_scaled)
     of_events = {"api_version": "v1", "kind": "Event", "namespace": namespace}
     quietly(objects.list_objects, cluster_id=cluster_id, labels={}, **of_events)
 
@@ -176,7 +182,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
                 name="requested",
                 **where,
             )
-    what_load_tests_do(cluster_id, namespace)
+    what_jobs_do(cluster_id, namespace)
     what_fleet_actions_do(cluster_id, namespace)
     what_queues_need(client, namespace)
     secret = {"apiVersion": "v1", "kind": "Secret"}

@@ -33,6 +33,7 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.costs.selectors import hours
 from fleet.costs.selectors.hours import ChargedHour, NodeHours
 from fleet.gpus.domain import capacity_types
+from fleet.gpus.domain import offers as gpu_offers
 from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts.models import Team
 from portal.core import clock
@@ -160,7 +161,9 @@ def _advise(
         max_replicas=spec.max_replicas,
         additional_models=spec.additional_models,
     )
-    same_capacity = capacity.for_capacity(offered, spec.placement.capacity)
+    # Another accelerator needs other settings than a smaller one of the same kind.
+    gpus = gpu_offers.of_gpus(offered)
+    same_capacity = capacity.for_capacity(gpus, spec.placement.capacity)
     try:
         return gpu_advice.advise_version(
             version=stable.version, cluster=cluster, load=load, shares=same_capacity

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import BatchState
 from deployments.batch.selectors import jobs, waiting
-from deployments.batch.selectors.jobs import Progress
+from deployments.batch.selectors.jobs import Progress, QueueProgress
 from deployments.batch.services import decisions, estimates, requests
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import BatchJob
@@ -50,10 +50,11 @@ class NewBatchJobSerializer(DefinedSerializer):
     input = serializers.CharField(
         max_length=800,
         help_text='s3://bucket/rows.jsonl, or a prefix that ends with "/"; each line is one request of the Open '
-        "Inference Protocol",
+        "Inference Protocol. Or a stream that is drained: redis://host:port/STREAM",
     )
     output = serializers.CharField(
-        max_length=800, help_text="an empty prefix below the team's: s3://bucket/batch/TEAM/NAME/"
+        max_length=800,
+        help_text="an empty prefix below the team's: s3://bucket/batch/TEAM/NAME/, or another stream of the same server",
     )
 
 
@@ -69,8 +70,9 @@ class BatchJobSerializer(Serializer):
     output = serializers.CharField()
     settings = serializer_of(BatchSettings)(source="pods")
     requester = serializers.CharField(source="requester.username")
+    is_queue = serializers.BooleanField(help_text="it drains a stream until its deadline")
     total_rows = serializers.IntegerField(
-        allow_null=True, help_text="null until the input was read"
+        allow_null=True, help_text="null until the input was read, and of a queue"
     )
     done_rows = serializers.IntegerField()
     failed_rows = serializers.IntegerField(help_text="of the done ones: without an answer")
@@ -82,9 +84,22 @@ class BatchJobSerializer(Serializer):
     finished_at = serializers.DateTimeField(allow_null=True)
 
 
+class BatchQueueSerializer(Serializer):
+    waiting = serializers.IntegerField(
+        allow_null=True, help_text="messages without an answer at waiting_at; null: not known"
+    )
+    waiting_at = serializers.DateTimeField(allow_null=True)
+    answered = serializers.IntegerField()
+    dead_letters = serializers.IntegerField()
+    retried = serializers.IntegerField(help_text="tries after the first")
+    group = serializers.CharField(help_text="the consumer group")
+    dead_letters_in = serializers.CharField(help_text="the stream of dead letters")
+
+
 class BatchJobDetailsSerializer(BatchJobSerializer):
     detail = serializers.CharField(help_text="what its workers do now")
     first_error = serializers.CharField()
+    queue = BatchQueueSerializer(allow_null=True, help_text="null for a job over files")
     chunks = serializers.IntegerField(source="progress.chunks")
     done_chunks = serializers.IntegerField(source="progress.done_chunks")
     spent = dollars(source="progress.spent_amount", allow_null=True, help_text="null: not known")
@@ -128,6 +143,7 @@ class BatchCommentSerializer(Serializer):
 class Details:
     job: BatchJob
     progress: Progress
+    queue: QueueProgress | None
     why_not_decide: str
 
     def __getattr__(self, name: str) -> Any:
@@ -135,7 +151,9 @@ class Details:
 
 
 def _details(actor: User, job: BatchJob) -> Details:
-    return Details(job, jobs.progress_of(job), waiting.why_not_decide(actor, job))
+    return Details(
+        job, jobs.progress_of(job), jobs.queue_of(job), waiting.why_not_decide(actor, job)
+    )
 
 
 def _draft_of(body: dict[str, Any]) -> BatchDraft:
@@ -168,7 +186,7 @@ class BatchJobsView(IdempotentMixin, GenericAPIView[Any]):
         tags=TAGS,
         request=NewBatchJobSerializer,
         responses={201: BatchJobDetailsSerializer, **REFUSALS},
-        description="Score each row of the input with a model version. It starts when the input was read, or when a "
+        description="Score each row of the input with a model version, or drain a stream until the deadline. It starts when the input was read, or when a "
         "lead approves it, where the budget has no room for its cost until the deadline.",
     )
     def post(self, request: Request) -> Response:

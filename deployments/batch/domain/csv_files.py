@@ -58,6 +58,14 @@ def columns_of(header: bytes, signature: Signature, *, name: str, version: str) 
     return [_column(column, signature, where) for column in names]
 
 
+def columns_of_inputs(signature: Signature, *, version: str) -> list[Column]:
+    """Each input of the model, as messages of a queue have them. Raises Rejected."""
+    where = f"The inputs of {version}"
+    if not signature.inputs:
+        raise _rejected(f"{where} are not known.")
+    return [_column(tensor.name, signature, where) for tensor in signature.inputs]
+
+
 def _names_in(header: bytes, where: str) -> list[str]:
     try:
         text = header.decode("utf-8-sig").rstrip("\r\n")

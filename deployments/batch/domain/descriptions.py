@@ -24,8 +24,13 @@ def details(settings: BatchSettings, *, rows: int | None) -> tuple[str, ...]:
     return parts if rows is None else (_counted(rows, "row"), *parts)
 
 
-def consequence(settings: BatchSettings) -> str:
+def consequence(settings: BatchSettings, *, is_queue: bool = False) -> str:
     workers = _counted(settings.workers, "worker")
+    if is_queue:
+        return (
+            f"Up to {workers} on {_nodes(settings)} {settings.instance_type} nodes, while messages wait, for "
+            f"{settings.hours:,} h."
+        )
     starts = "starts" if settings.workers == 1 else "start"
     return (
         f"{workers} {starts} on {_nodes(settings)} {settings.instance_type} nodes and score all rows, for at most "

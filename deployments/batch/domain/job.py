@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from deployments.batch.domain import program, worker_store
@@ -17,6 +17,7 @@ from deployments.manifests.domain.metadata import (
     ManifestContext,
     ServedRevision,
     account_of,
+    queue_labels,
     resources_of,
 )
 from deployments.manifests.domain.model_files import download
@@ -52,7 +53,7 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
         cpu=settings.cpu,
         memory=settings.memory,
         # Each worker starts where a node is free: none waits for another zone.
-        placement=Placement(capacity=settings.capacity, spread_zones=False),
+        placement=Placement(capacity=settings.capacity, spread_zones=False, queue=settings.queue),
         network=Network(access=OPEN),
     )
 
@@ -91,23 +92,24 @@ def job(
     name: str,
     workers: int,
 ) -> Manifest:
-    labels = {
-        **MANAGED_BY,
-        "slipway.dev/team": context.team,
-        network.BATCH_LABEL: name,
-        # Its GPUs and cost are the team's.
-        WORKLOAD_LABEL: name,
-    }
+    labels = labels_of(context, name)
+    plan = {"model": served.model_name, "requests": settings.requests}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": name, "namespace": context.namespace, "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": context.namespace,
+            "labels": {**labels, **queue_labels(served)},
+        },
         "spec": {
+            # Kueue starts it when its quota admits all of its workers.
+            **({"suspend": True} if settings.queue else {}),
             "completionMode": "Indexed",
             "completions": workers,
             "parallelism": workers,
             "backoffLimitPerIndex": BACKOFF_LIMIT,
-            "podFailurePolicy": {"rules": _failure_rules()},
+            "podFailurePolicy": {"rules": failure_rules()},
             "activeDeadlineSeconds": settings.hours * 3600,
             "ttlSecondsAfterFinished": TTL_SECONDS,
             "template": {
@@ -115,13 +117,23 @@ def job(
                     "labels": labels,
                     "annotations": {"slipway.dev/version": served.version_label},
                 },
-                "spec": _pod(context, served, settings, name),
+                "spec": pod(context, served, name=name, text=program.TEXT, plan=plan),
             },
         },
     }
 
 
-def _failure_rules() -> list[dict[str, Any]]:
+def labels_of(context: ManifestContext, name: str) -> dict[str, str]:
+    return {
+        **MANAGED_BY,
+        "slipway.dev/team": context.team,
+        network.BATCH_LABEL: name,
+        # Its GPUs and cost are the team's.
+        WORKLOAD_LABEL: name,
+    }
+
+
+def failure_rules() -> list[dict[str, Any]]:
     """The first that matches counts."""
     codes = {"containerName": CONTAINER, "operator": "In"}
     return [
@@ -135,18 +147,24 @@ def _failure_rules() -> list[dict[str, Any]]:
     ]
 
 
-def _pod(
-    context: ManifestContext, served: ServedRevision, settings: BatchSettings, name: str
+def pod(
+    context: ManifestContext,
+    served: ServedRevision,
+    *,
+    name: str,
+    text: str,
+    plan: Mapping[str, Any],
+    env: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
+    """`text` is the program, which reads its `plan` and starts Triton."""
     scratch_volume, scratch_mount, home = pod_template.scratch()
     shm_volume, shm_mount = pod_template.shared_memory(served.spec)
-    plan = json.dumps({"model": served.model_name, "requests": settings.requests})
     container = {
         "name": CONTAINER,
         "image": context.triton_image,
-        "command": ["python3", "-c", program.TEXT],
+        "command": ["python3", "-c", text],
         "args": [_MESSAGE_PATH, *triton_args.command(), *triton_args.settings_of(served)],
-        "env": [{"name": PLAN, "value": plan}, home],
+        "env": [{"name": PLAN, "value": json.dumps(plan)}, home, *env],
         "envFrom": [{"secretRef": {"name": name}}],
         "resources": resources_of(served.spec),
         "securityContext": pod_template.security(is_read_only=True),

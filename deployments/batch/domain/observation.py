@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from deployments.batch.domain import worker_store
 from deployments.batch.domain.job import CONTAINER
 
 Json = Mapping[str, Any]
 _MAX_LENGTH: Final = 600
+# As many in a row end a job that drains a queue, which KEDA would start for ever.
+_FAILURES: Final = 6
 _REASONS: Final = {
     "DeadlineExceeded": "It was not done by its deadline.",
     "PodFailurePolicy": "A worker cannot do it.",
@@ -21,11 +24,67 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """`failure` is set when the Job has failed, `has_ended` also when it is complete."""
+    """`failure` is set when the Job has failed, `has_ended` also when it is complete. `is_queued`: Kueue has not
+    admitted it, or has evicted it.
+    """
 
     detail: str
     has_ended: bool = False
     failure: str = ""
+    is_queued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedQueue:
+    """`is_empty`: KEDA finds no message and no worker runs. `failure` is set when its workers cannot do it."""
+
+    detail: str
+    is_empty: bool = False
+    failure: str = ""
+
+
+def observe_queue(scaled_job: Json, pods: Sequence[Json]) -> ObservedQueue:
+    if failure := _failure_of(pods):
+        return ObservedQueue("", failure=failure)
+    conditions = {
+        str(item.get("type")): item
+        for item in (scaled_job.get("status") or {}).get("conditions") or ()
+    }
+    ready, active = conditions.get("Ready", {}), conditions.get("Active", {})
+    parts = [text] if (text := _describe(pods, ())) else []
+    has_live = any(map(is_live, pods))
+    is_empty = active.get("status") == "False" and not has_live
+    if ready.get("status") == "False":
+        parts.append(f"KEDA cannot read the queue: {short(str(ready.get('message') or ''))}")
+        is_empty = False
+    elif is_empty:
+        parts.append("no messages wait: no workers run")
+    return ObservedQueue("; ".join(parts), is_empty=is_empty)
+
+
+def is_live(pod: Json) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Pending", "Running")
+
+
+def _failure_of(pods: Sequence[Json]) -> str:
+    """Of the last ones that ended, all failed by themselves; or one that says that it can never work."""
+    ended = sorted(
+        (str(last.get("finishedAt") or ""), last.get("exitCode") or 0, _message(last))
+        for pod in pods
+        if not is_live(pod) and not reclaimed([pod]) and (last := _last_end(pod))
+    )
+    never = [message for _, code, message in ended[-1:] if code == worker_store.NEVER]
+    if never:
+        return f"A worker cannot do it. {never[0]}"
+    newest = ended[-_FAILURES:]
+    if len(newest) == _FAILURES and all(code for _, code, _ in newest):
+        return f"Its workers failed too often. {newest[-1][2]}"
+    return ""
+
+
+def _last_end(pod: Json) -> Json | None:
+    ends = _terminated(pod)
+    return next((end for end in ends if end.get("exitCode")), ends[-1] if ends else None)
 
 
 def observe(job: Json, pods: Sequence[Json], events: Sequence[Json]) -> Observed:

@@ -11,6 +11,7 @@ from deployments.imports.domain.addresses import BucketAddress
 from portal.core.definitions import Rejected
 
 MAX_LENGTH: Final = 700
+S3: Final = "s3://"
 # Of the portal's bucket: files of the teams, and what workers and portal tell each other.
 TEAMS: Final = "batch/"
 WORK: Final = "batch-work/"
@@ -54,10 +55,7 @@ def parse_input(text: str, *, bucket: str, team: str, patterns: Sequence[str]) -
 
 def parse_output(text: str, *, bucket: str, team: str, source: BucketAddress) -> BucketAddress:
     """A prefix of the team's own area that is apart from the input. Raises Rejected."""
-    address = _parse(text.strip().rstrip("/") + "/", "output")
-    area = team_area(bucket, team)
-    if not uri_of(address).startswith(area) or uri_of(address) == area:
-        raise _rejected("output", f"{team} may not write {uri_of(address)}. Use {area}NAME/.")
+    address = parse_prefix(text, bucket=bucket, team=team)
     folder = uri_of(source) if is_prefix(source) else uri_of(source).rpartition("/")[0] + "/"
     if (uri_of(address).startswith(folder) and is_prefix(source)) or folder == uri_of(address):
         raise _rejected(
@@ -65,6 +63,15 @@ def parse_output(text: str, *, bucket: str, team: str, source: BucketAddress) ->
         )
     if uri_of(source).startswith(uri_of(address)):
         raise _rejected("output", f"The input lies in {uri_of(address)}. Use another prefix.")
+    return address
+
+
+def parse_prefix(text: str, *, bucket: str, team: str) -> BucketAddress:
+    """A prefix of the team's own area. Raises Rejected."""
+    address = _parse(text.strip().rstrip("/") + "/", "output")
+    area = team_area(bucket, team)
+    if not uri_of(address).startswith(area) or uri_of(address) == area:
+        raise _rejected("output", f"{team} may not write {uri_of(address)}. Use {area}NAME/.")
     return address
 
 
@@ -98,6 +105,11 @@ def mark_key(job_id: int, number: int) -> str:
 
 def marks_prefix(job_id: int) -> str:
     return f"{work_prefix(job_id)}marks/"
+
+
+def report_key(job_id: int, number: int) -> str:
+    """What a worker of a queue says it has done; read in the order of the numbers."""
+    return f"{work_prefix(job_id)}reports/{number:07d}.json"
 
 
 def list_key(job_id: int, attempt: int, worker: int) -> str:

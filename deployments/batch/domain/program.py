@@ -1,4 +1,4 @@
-"""The program of a batch worker's pod as one text: its modules, of which each has the standard library only."""
+"""The programs of batch pods as one text each: their modules, of which each has the standard library only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from deployments.batch.domain import csv_rows, worker_program, worker_store
+from deployments.batch.domain import (
+    csv_rows,
+    queue_messages,
+    queue_worker,
+    redis_protocol,
+    redis_stream,
+    worker_outbox,
+    worker_program,
+    worker_server,
+    worker_store,
+)
 
 _FUTURE: Final = "from __future__ import annotations\n"
 
@@ -26,4 +36,10 @@ def _body(module: ModuleType) -> str:
     return "\n".join(lines) + "\n"
 
 
-TEXT: Final = _FUTURE + "".join(map(_body, (csv_rows, worker_store, worker_program)))
+_SHARED: Final = (csv_rows, worker_store, worker_server)
+TEXT: Final = _FUTURE + "".join(map(_body, (*_SHARED, worker_program)))
+QUEUE_TEXT: Final = _FUTURE + "".join(
+    map(
+        _body, (*_SHARED, redis_protocol, redis_stream, queue_messages, worker_outbox, queue_worker)
+    )
+)

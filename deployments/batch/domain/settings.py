@@ -9,7 +9,10 @@ from deployments.spec.domain.pod_settings import Cpu, Memory
 from portal.core.definitions import Definition, setting
 
 MAX_WORKERS: Final = 64
-MAX_HOURS: Final = 72
+# Of a job over files, and of one that drains a queue.
+MAX_FILE_HOURS: Final = 72
+MAX_HOURS: Final = 720
+_OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)?"
 _EXAMPLE: Final = "nvidia.com/gpu, nvidia.com/gpu.shared or nvidia.com/mig-1g.10gb"
 
 
@@ -68,7 +71,7 @@ class BatchSettings(Definition):
         int,
         setting(
             "Deadline",
-            "After it the job fails and can be resumed.",
+            "After it the job ends and can be resumed.",
             unit="h",
             ge=1,
             le=MAX_HOURS,
@@ -79,7 +82,7 @@ class BatchSettings(Definition):
         int,
         setting(
             "Error limit",
-            "Rows that may have no answer. One more fails the job.",
+            "Rows that may have no answer, or dead letters since the start. One more fails the job.",
             ge=0,
             le=10**9,
             fix="Use 0 to 1000000000 rows.",
@@ -87,6 +90,77 @@ class BatchSettings(Definition):
     ] = 100
     cpu: Cpu = "2"
     memory: Memory = "8Gi"
+    queue: Annotated[
+        str,
+        setting(
+            "Queue of Kueue",
+            "A LocalQueue of Kueue in the team's namespace: workers start once its quota admits them. Empty: none.",
+            pattern=_OBJECT_NAME,
+            max_length=63,
+            fix="Enter a LocalQueue of the team's namespace, or leave it empty.",
+        ),
+    ] = ""
+    consumer_group: Annotated[
+        str,
+        setting(
+            "Consumer group",
+            "Of the stream; made where it is missing. Empty: slipway.",
+            pattern=r"[-A-Za-z0-9._]{0,200}",
+            max_length=200,
+            fix="Use letters, digits, dots, dashes and underscores.",
+        ),
+    ] = ""
+    dead_letters: Annotated[
+        str,
+        setting(
+            "Dead letters",
+            "The stream that gets messages without an answer. Empty: the stream's name and :dead.",
+            pattern=r"[A-Za-z0-9_.:{}-]{0,200}",
+            max_length=200,
+            fix="Use the name of a stream.",
+        ),
+    ] = ""
+    tries: Annotated[
+        int,
+        setting(
+            "Tries",
+            "How often a message is tried before it is a dead letter.",
+            ge=2,
+            le=20,
+            fix="Use 2 to 20 tries.",
+        ),
+    ] = 3
+    idle_seconds: Annotated[
+        int,
+        setting(
+            "Idle time",
+            "A worker ends when there was no message for so long.",
+            unit="s",
+            ge=5,
+            le=3600,
+            fix="Use 5 to 3600 seconds.",
+        ),
+    ] = 60
+    messages_per_worker: Annotated[
+        int,
+        setting(
+            "Messages per worker",
+            "One more worker for as many that wait.",
+            ge=1,
+            le=1_000_000,
+            fix="Use 1 to 1000000 messages.",
+        ),
+    ] = 1000
+    secret: Annotated[
+        str,
+        setting(
+            "Secret",
+            "In the team's namespace, with the queue's password as key password. Empty: none is needed.",
+            pattern=_OBJECT_NAME,
+            max_length=63,
+            fix="Use the name of a Secret, for example queue-auth.",
+        ),
+    ] = ""
 
     @property
     def time_limit(self) -> timedelta:

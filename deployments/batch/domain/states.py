@@ -30,7 +30,8 @@ TRANSITIONS: Final[Mapping[BatchState, frozenset[BatchState]]] = {
     _S.RUNNING: frozenset({_S.STOPPING}),
     _S.STOPPING: frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELED}),
     _S.FAILED: frozenset({_S.RUNNING, _S.SUBMITTED}),
-    _S.SUCCEEDED: frozenset(),
+    # Only one that drains a queue, which goes on with what came since.
+    _S.SUCCEEDED: frozenset({_S.RUNNING, _S.SUBMITTED}),
     _S.CANCELED: frozenset(),
     _S.REJECTED: frozenset(),
 }

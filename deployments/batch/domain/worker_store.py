@@ -1,4 +1,4 @@
-"""How a batch worker reads and writes objects: a part of its program (program.py)."""
+"""How the programs of batch pods read and write objects: a part of them (program.py)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ POLL_SECONDS = 0.2
 ATTEMPTS = 6
 STORE_SECONDS = 120
 DETAIL_LENGTH = 500
+# Of a pod's termination message.
+MESSAGE_BYTES = 4000
 ONCE_MORE = (408, 429, 500, 502, 503, 504)
 
 pause = time.sleep  # noqa: TID251  in the pod, where no worker of the portal waits for it

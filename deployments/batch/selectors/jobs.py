@@ -9,6 +9,8 @@ from typing import Final
 
 from django.db.models import QuerySet
 
+from deployments.batch.domain import queues, reports
+from deployments.batch.domain.settings import BatchSettings
 from deployments.models import BatchJob
 from fleet.costs.domain.results import GroupBy
 from fleet.costs.selectors import costs
@@ -71,6 +73,38 @@ class Progress:
     spent_amount: Decimal | None
     forecast_amount: Decimal | None
     done_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProgress:
+    """Messages of the queue that a job drains. `waiting` is as it was at `waiting_at`; None is not known. `retried` counts
+    tries after the first, `dead_letters` are messages that were moved to that stream.
+    """
+
+    waiting: int | None
+    waiting_at: datetime | None
+    answered: int
+    dead_letters: int
+    retried: int
+    group: str
+    dead_letters_in: str
+
+
+def queue_of(job: BatchJob) -> QueueProgress | None:
+    """None for a job over files."""
+    if not job.is_queue:
+        return None
+    drained = reports.drained_of(job.drained)
+    queue = queues.read(job.input, job.output, BatchSettings.from_json(job.pods))
+    return QueueProgress(
+        waiting=drained.waiting,
+        waiting_at=datetime.fromisoformat(drained.waiting_at) if drained.waiting_at else None,
+        answered=job.done_rows - job.failed_rows,
+        dead_letters=job.failed_rows,
+        retried=drained.retried,
+        group=queue.group,
+        dead_letters_in=queue.dead_letters,
+    )
 
 
 def progress_of(job: BatchJob) -> Progress:

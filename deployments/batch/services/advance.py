@@ -16,6 +16,7 @@ from deployments.batch.services import (
     checkpoints,
     cluster_job,
     decisions,
+    draining,
     planning,
     requests,
     transitions,
@@ -72,37 +73,51 @@ def advance(*, job_id: int) -> None:
 def _step(job: BatchJob, lease: Lease) -> datetime | None:
     at = clock.now()
     is_late = job.deadline_at is not None and at >= job.deadline_at
+    if job.state == BatchState.SUBMITTED and not is_late:
+        return job.deadline_at
+    if job.state == BatchState.STOPPING and not _end(job, lease, is_late=is_late):
+        return at + _EVERY
     match job.state:
         case BatchState.PLANNING:
-            if is_late:
-                planning.fail(job, "Its input could not be read in time. " + job.detail)
-            else:
-                planning.plan(job, lease)
+            _plan(job, lease, is_late=is_late)
         case BatchState.SUBMITTED:
-            if not is_late:
-                return job.deadline_at
             decisions.expire(job)
         case BatchState.RUNNING:
-            _run(job, lease, is_late=is_late)
-        case BatchState.STOPPING:
-            _end(job, is_late=is_late)
+            step = _drain if job.is_queue else _run
+            step(job, lease, is_late=is_late)
     if job.state in FINAL:
         return None
     return at + _EVERY if job.state == BatchState.RUNNING else at
+
+
+def _plan(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
+    if is_late:
+        planning.fail(job, "Its input could not be read in time. " + job.detail)
+    else:
+        planning.plan(job, lease)
+
+
+def _drain(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
+    match draining.run(job, lease, is_late=is_late):
+        case draining.Ending(state=state, reason=reason):
+            _stop(job, state, reason)
+        case detail:
+            draining.save(job, lease, detail=detail)
 
 
 def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
     store = BatchStore()
     if _is_over(job, store):
         return
-    if is_late:
+    # Nobody may have looked while it waited in a queue.
+    if is_late and not cluster_job.is_queued(job):
         _stop(job, BatchState.FAILED, "It was not done by its deadline. Resume it to go on.")
         return
     try:
         if _needs_links(job):
             cluster_job.apply_links(job, work_links.write_lists(job, store))
             job.signed_at = clock.now()
-            _write(job, lease, signed_at=job.signed_at)
+            draining.save(job, lease, signed_at=job.signed_at)
         observed = cluster_job.ensure(job)
     except (Refused, ObjectInvalid) as error:
         _stop(job, BatchState.FAILED, f"The cluster refuses it: {error.message}")
@@ -113,7 +128,10 @@ def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
             reason = observed.failure or "The Job ended before all chunks were done."
             _stop(job, BatchState.FAILED, f"{reason} Resume it to go on.")
         return
-    _write(job, lease, detail=observed.detail)
+    columns: dict[str, object] = {"detail": observed.detail}
+    if observed.is_queued:
+        columns["deadline_at"] = cluster_job.prolong(job)
+    draining.save(job, lease, **columns)
 
 
 def _is_over(job: BatchJob, store: BatchStore) -> bool:
@@ -149,10 +167,14 @@ def _needs_links(job: BatchJob) -> bool:
     return age >= work_links.USED_UP_AFTER and pending > workers * work_links.LISTED
 
 
-def _end(job: BatchJob, *, is_late: bool) -> None:
-    """Remove what ran. A cluster that stays away ends the Job itself."""
+def _end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:
+    """Remove what ran; False while something of it ends. A cluster that stays away ends the Job itself."""
     try:
-        cluster_job.remove(job)
+        if job.is_queue:
+            if not draining.end(job, lease, is_late=is_late):
+                return False
+        else:
+            cluster_job.remove(job)
         BatchStore().delete_all(places.work_prefix(job.pk))
     except (ClusterError, ArtifactError) as error:
         if not is_late:
@@ -160,16 +182,11 @@ def _end(job: BatchJob, *, is_late: bool) -> None:
         logger.warning("%s: what it ran was not removed: %s", job, error)
     end = BatchState(job.ends_as)
     transitions.move(actor=SYSTEM, job=job, to=end, audited=_ENDED[end], reason=job.state_reason)
+    return True
 
 
 def _stop(job: BatchJob, ends_as: BatchState, reason: str) -> None:
     requests.stop(actor=SYSTEM, job=job, ends_as=ends_as, reason=reason)
-
-
-def _write(job: BatchJob, lease: Lease, **columns: object) -> None:
-    held = BatchJob.objects.filter(pk=job.pk, state=job.state, lease_token=lease.token)
-    if not held.update(**columns):
-        raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
 
 
 def _note(job: BatchJob, lease: Lease, message: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
@@ -11,45 +13,77 @@ from deployments.batch.domain import job as objects_of
 from deployments.batch.domain import observation
 from deployments.batch.domain.observation import Observed
 from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.domain.states import GRACE
 from deployments.batch.selectors import jobs
 from deployments.batch.services import links
 from deployments.manifests.domain import namespace, network, resource_limits
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision
 from deployments.manifests.selectors import rendering
 from deployments.models import BatchJob
+from deployments.serving.domain import queue_state
+from deployments.serving.services import queue_lists
 from fleet.clusters.selectors import clusters
 from fleet.kube.services import objects
 from fleet.observation.services import workloads
+from portal.core import clock
 
+_PROLONG_EVERY: Final = timedelta(minutes=1)
 _SECRET: Final = ("v1", "Secret")
 
 
 def apply_links(job: BatchJob, urls: Mapping[int, str]) -> None:
     """With the objects that the pods need beside it."""
-    context = _context(job)
-    secret = objects_of.links(context, name=_name(job), urls=urls)
+    context = context_of(job)
+    secret = objects_of.links(context, name=name_of(job), urls=urls)
     objects.apply(cluster_id=job.cluster_id, manifests=[*_shared(context, job), secret])
 
 
 def ensure(job: BatchJob) -> Observed:
     """Create the Job where it is missing, and say what it does."""
-    made = objects.get(
-        cluster_id=job.cluster_id,
-        api_version=objects_of.API_VERSION,
-        kind=objects_of.KIND,
-        namespace=job.team.slug,
-        name=_name(job),
-    )
+    made = _get(job)
     if made is None:
         _create(job)
         return Observed("")
-    pods = _list(job, "Pod", {network.BATCH_LABEL: _name(job)})
+    if waits := _waits_in_queue(job, made):
+        return Observed(waits, is_queued=True)
+    pods = pods_of(job)
     events = [] if pods else _events(job)
     return observation.observe(made, pods, events)
 
 
+def is_queued(job: BatchJob) -> bool:
+    """Whether Kueue has not admitted it. Only a job that names a queue costs a request."""
+    if not BatchSettings.from_json(job.pods).queue:
+        return False
+    made = _get(job)
+    return made is not None and bool(made["spec"].get("suspend"))
+
+
+def _get(job: BatchJob) -> dict[str, Any] | None:
+    return objects.get(
+        cluster_id=job.cluster_id,
+        api_version=objects_of.API_VERSION,
+        kind=objects_of.KIND,
+        namespace=job.team.slug,
+        name=name_of(job),
+    )
+
+
+def _waits_in_queue(job: BatchJob, made: Mapping[str, Any]) -> str:
+    """Where a Job that Kueue has not admitted stands; empty: it is admitted, or names no queue."""
+    queue = BatchSettings.from_json(job.pods).queue
+    if not queue or not made["spec"].get("suspend"):
+        return ""
+    kueue = clusters.get_cluster(job.cluster_id).capabilities.kueue
+    lists = queue_lists.read(job.cluster_id, kueue, namespace=job.team.slug, queues=[queue])
+    state = queue_state.of_job(queue, made, lists.workloads, lists.positions.get(queue))
+    if state is None:
+        return ""
+    return replace(state, why=lists.problem or state.why).message
+
+
 def remove(job: BatchJob) -> None:
-    workloads.retire(cluster_id=job.cluster_id, namespace=job.team.slug, name=_name(job))
+    workloads.retire(cluster_id=job.cluster_id, namespace=job.team.slug, name=name_of(job))
     kinds = ((objects_of.API_VERSION, objects_of.KIND), _SECRET)
     for api_version, kind in kinds:
         objects.delete(
@@ -57,24 +91,25 @@ def remove(job: BatchJob) -> None:
             api_version=api_version,
             kind=kind,
             namespace=job.team.slug,
-            name=_name(job),
+            name=name_of(job),
         )
 
 
-def _name(job: BatchJob) -> str:
+def name_of(job: BatchJob) -> str:
     return objects_of.name_of(job.pk, job.attempt)
 
 
-def _create(job: BatchJob) -> None:
-    """Register with fleet first: the pods' GPUs have an owner."""
-    pods = BatchSettings.from_json(job.pods)
-    context = _context(job)
-    served = _served(job, pods)
+def pods_of(job: BatchJob) -> list[dict[str, Any]]:
+    return _list(job, "Pod", {network.BATCH_LABEL: name_of(job)})
+
+
+def register(job: BatchJob) -> None:
+    """With fleet, before there are pods: their GPUs have an owner."""
     workloads.register(
         cluster_id=job.cluster_id,
         team=job.team,
         namespace=job.team.slug,
-        name=_name(job),
+        name=name_of(job),
         labels={
             "deployment": jobs.label_of(job),
             "model": f"{job.team.slug}/{job.version.model.name}",
@@ -83,7 +118,25 @@ def _create(job: BatchJob) -> None:
         triton_models=[job.version.model.name],
         ends_at=job.deadline_at,
     )
-    manifest = objects_of.job(context, served, pods, name=_name(job), workers=links.workers_of(job))
+
+
+def prolong(job: BatchJob) -> datetime:
+    """Its deadline, anew with the whole time: waiting in a queue is no failure, and its time does not count."""
+    deadline = clock.now() + BatchSettings.from_json(job.pods).time_limit + GRACE
+    if job.deadline_at is None or deadline - job.deadline_at >= _PROLONG_EVERY:
+        job.deadline_at = deadline
+        register(job)
+    return job.deadline_at
+
+
+def _create(job: BatchJob) -> None:
+    pods = BatchSettings.from_json(job.pods)
+    context = context_of(job)
+    served = served_of(job, pods)
+    register(job)
+    manifest = objects_of.job(
+        context, served, pods, name=name_of(job), workers=links.workers_of(job)
+    )
     objects.apply(cluster_id=job.cluster_id, manifests=[manifest])
 
 
@@ -101,15 +154,15 @@ def _events(job: BatchJob) -> list[dict[str, Any]]:
     return [
         event
         for event in _list(job, "Event", {})
-        if (event.get("involvedObject") or {}).get("name") == _name(job)
+        if (event.get("involvedObject") or {}).get("name") == name_of(job)
     ]
 
 
-def _context(job: BatchJob) -> ManifestContext:
+def context_of(job: BatchJob) -> ManifestContext:
     cluster = clusters.get_cluster(job.cluster_id)
     return rendering.context_for(
         team=job.team.slug,
-        name=_name(job),
+        name=name_of(job),
         deployment_id=0,
         cluster=cluster,
         policy=cluster.serving,
@@ -117,7 +170,7 @@ def _context(job: BatchJob) -> ManifestContext:
     )
 
 
-def _served(job: BatchJob, pods: BatchSettings) -> ServedRevision:
+def served_of(job: BatchJob, pods: BatchSettings) -> ServedRevision:
     spec = objects_of.spec_of(pods)
     files = rendering.files_for(version=job.version, spec=spec, additional=[])
     return rendering.served_revision_for(

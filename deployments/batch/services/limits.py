@@ -18,6 +18,7 @@ from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.selectors import costs
+from fleet.gpus.domain import offers
 from portal.accounts.models import Team
 from portal.core import clock
 from portal.core.errors import Invalid
@@ -57,7 +58,7 @@ def check(
 def _shares_for(cluster_id: int, settings: BatchSettings) -> Sequence[GpuShare]:
     """Those of its instance type; all, to name them, where the cluster has none of it."""
     of_type = capacity.list_shares(cluster_id=cluster_id, instance_types=[settings.instance_type])
-    return of_type or capacity.list_shares(cluster_id=cluster_id)
+    return offers.of_gpus(of_type) or offers.of_gpus(capacity.list_shares(cluster_id=cluster_id))
 
 
 def price_of(

@@ -53,14 +53,17 @@ def fail(job: BatchJob, reason: str) -> None:
 
 def _plan(job: BatchJob, lease: Lease) -> None:
     store = BatchStore()
-    files = _files(store, job)
     pods = BatchSettings.from_json(job.pods)
+    if job.is_queue:
+        _require_empty(job, store)
+        allowed = limits.check(job.team, job.cluster_id, pods, without=job)
+        requests.start_or_submit(SYSTEM, job, allowed, audited=audit_actions.PLANNED)
+        return
+    files = _files(store, job)
     files, rows = _Reader(job, store, pods, _KeepAlive(lease)).read(files)
     if not rows:
         raise _rejected(f"{job.input} has no rows. Each line of its files is one row.")
-    output = places.read(job.output)
-    if store.list_keys(output.bucket, output.key, at_most=0):
-        raise _rejected(f"{job.output} has files already. Choose an empty prefix.")
+    _require_empty(job, store)
     allowed = limits.check(job.team, job.cluster_id, pods, without=job)
     with transaction.atomic():
         # What a worker that died here had written is planned anew.
@@ -88,6 +91,12 @@ def _plan(job: BatchJob, lease: Lease) -> None:
         if not held.update(files=job.files, total_rows=job.total_rows, total_bytes=job.total_bytes):
             raise Lost
         requests.start_or_submit(SYSTEM, job, allowed, audited=audit_actions.PLANNED)
+
+
+def _require_empty(job: BatchJob, store: BatchStore) -> None:
+    output = places.read(job.output)
+    if job.output.startswith(places.S3) and store.list_keys(output.bucket, output.key, at_most=0):
+        raise _rejected(f"{job.output} has files already. Choose an empty prefix.")
 
 
 def _rejected(problem: str) -> Rejected:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from deployments import rejections
-from deployments.batch.domain import places
+from deployments.batch.domain import places, queues, reports
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import (
     GRACE,
@@ -21,7 +21,7 @@ from deployments.batch.domain.states import (
     BatchState,
 )
 from deployments.batch.selectors import jobs
-from deployments.batch.services import audit_actions, limits, transitions
+from deployments.batch.services import audit_actions, cluster_checks, limits, transitions
 from deployments.models import BatchJob, ModelVersion
 from deployments.registry.domain import loading
 from deployments.registry.selectors import versions
@@ -42,8 +42,8 @@ _LONGEST: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class BatchDraft:
-    """`input` is a file or a prefix that ends with "/", `output` a prefix of the team's area. `pods` as
-    BatchSettings.
+    """`input` is a file or a prefix that ends with "/", `output` a prefix of the team's area; either may be a stream
+    (domain/queues.py). `pods` as BatchSettings.
     """
 
     name: str
@@ -64,6 +64,7 @@ class ReadDraft:
     cluster_id: int
     input: str
     output: str
+    is_queue: bool
     pods: BatchSettings
     allowed: limits.Limits
 
@@ -79,10 +80,12 @@ def read(*, actor: User, team_slug: str, draft: BatchDraft) -> ReadDraft:
     with rejections.as_invalid():
         pods = BatchSettings.from_json(draft.pods)
         source, target = _places(team, draft)
-    cluster_id = cluster_id_of(draft.cluster)
+        queues.check_settings(source, target, pods)
+    cluster_id, is_queue = cluster_id_of(draft.cluster), queues.is_queue(source)
+    cluster_checks.require(team, cluster_id, pods, name=draft.name, is_queue=is_queue)
     allowed = limits.check(team, cluster_id, pods)
     _require_free(team, draft.name, target)
-    return ReadDraft(team, version, cluster_id, source, target, pods, allowed)
+    return ReadDraft(team, version, cluster_id, source, target, is_queue, pods, allowed)
 
 
 def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
@@ -100,6 +103,7 @@ def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
         pods=valid.pods.to_json(),
         input=valid.input,
         output=valid.output,
+        is_queue=valid.is_queue,
         cost_limit_amount=valid.allowed.amount,
         deadline_at=at + PLANNING_FOR,
         next_check_at=at,
@@ -142,11 +146,11 @@ def resume(*, actor: User, job_id: int) -> BatchJob:
     """Start a failed one again, for the chunks that are not done. Quota and budget count anew."""
     job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.REQUEST_CHANGE, job.team)
-    if job.state != BatchState.FAILED:
+    if not may_resume(job):
         raise Conflict(
             f"The {job} is {job.state}; only a failed one can be resumed.", code="batch_state"
         )
-    if job.total_rows is None:
+    if job.total_rows is None and not job.is_queue:
         raise Conflict(
             f"The input of the {job} could not be read. Request a new one.", code="batch_state"
         )
@@ -155,6 +159,11 @@ def resume(*, actor: User, job_id: int) -> BatchJob:
         start_or_submit(actor, job, allowed, audited=audit_actions.RESUMED)
         wake(TASK, job.pk)
     return job
+
+
+def may_resume(job: BatchJob) -> bool:
+    """One that drains a queue also when its time is over."""
+    return job.state == BatchState.FAILED or (job.is_queue and job.state == BatchState.SUCCEEDED)
 
 
 def start_or_submit(
@@ -199,6 +208,10 @@ def start(
             "started_at": job.started_at or at,
             "signed_at": None,
             "ends_as": "",
+            # The error limit of a queue counts from here.
+            **(
+                {"drained": reports.restarted(job.drained, job.failed_rows)} if job.is_queue else {}
+            ),
         },
     )
 
@@ -240,6 +253,13 @@ def _version(actor: User, team: Team, draft: BatchDraft) -> ModelVersion:
 
 def _places(team: Team, draft: BatchDraft) -> tuple[str, str]:
     bucket = settings.SLIPWAY_S3_BUCKET
+    if queues.is_queue(draft.input):
+        read = queues.parse_input(
+            draft.input, team=team.slug, patterns=settings.SLIPWAY_BATCH_QUEUES
+        )
+        if queues.is_queue(draft.output):
+            return read, queues.parse_output(draft.output, source=read)
+        return read, places.uri_of(places.parse_prefix(draft.output, bucket=bucket, team=team.slug))
     source = places.parse_input(
         draft.input, bucket=bucket, team=team.slug, patterns=settings.SLIPWAY_IMPORT_S3
     )

@@ -13,12 +13,18 @@ from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
 from fleet.capacity.selectors.capacity import ClusterCapacity
+from fleet.gpus.domain import offers
 from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
 _FIELDS: Final = definitions.fields_of(BatchSettings)
 _OF_SHARE: Final = ("instance_type", "gpu_resource")
 _OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)
+# Of jobs that drain a queue, and Kueue's: left out they are what they are by default.
+OPTIONAL: Final = (
+    *("queue", "consumer_group", "dead_letters", "tries"),
+    *("idle_seconds", "messages_per_worker", "secret"),
+)
 
 
 _LABEL: Final = RegexValidator(
@@ -40,11 +46,12 @@ class BatchForm(ServiceForm):
     model_version = forms.ChoiceField(label="Model version")
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /. Each row is one request.",
+        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /: each row is one request. Or a stream of "
+        "Redis that is drained: redis://redis.TEAM.svc:6379/STREAM.",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="An empty prefix. Parts of the output are written here.",
+        help_text="An empty prefix. Parts of the output are written here. Of a stream also another stream of its server.",
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 
@@ -90,7 +97,10 @@ class BatchForm(ServiceForm):
             values["gpus"] = next((value for value, _ in gpus.choices), "")
         else:
             self.is_valid()
-            values = self.cleaned_data
+            values = {**self.cleaned_data}
+            for name in OPTIONAL:
+                if name in values and values[name] in (None, ""):
+                    values[name] = _FIELDS[name].default
         if not values.get("gpus") or any(values.get(name) is None for name in _OTHERS):
             return None
         cluster, instance_type, gpu_resource = values["gpus"].split(" ")
@@ -128,6 +138,7 @@ def _field(name: str) -> forms.Field:
         "label": definition.label,
         "help_text": definition.help,
         "initial": definition.default,
+        "required": name not in OPTIONAL,
     }
     if definition.values:
         return forms.ChoiceField(choices=list(definition.choices.items()), **options)
@@ -141,7 +152,7 @@ def _field(name: str) -> forms.Field:
 def _share_choices(clusters: Mapping[str, ClusterCapacity]) -> list[tuple[str, str]]:
     choices = []
     for name, nodes in clusters.items():
-        sizes = dict.fromkeys(s.size for s in nodes.shares if s.gpus == 1)
+        sizes = dict.fromkeys(s.size for s in offers.of_gpus(nodes.shares) if s.gpus == 1)
         for instance_type, resource, _ in sizes:
             text = f"{name}: {instance_type}, {resource}"
             choices.append((f"{name} {instance_type} {resource}", text))

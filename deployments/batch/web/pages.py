@@ -40,7 +40,7 @@ _DONE: Final = {
     "approve": "Approved. It starts now.",
     "reject": "Rejected.",
     "cancel": "Canceled. Finished parts of the output stay.",
-    "resume": "Resumed. It goes on with the rows that are not done.",
+    "resume": "Resumed. It goes on with what is not done.",
 }
 
 
@@ -176,14 +176,19 @@ def _context_of(user: User, job: BatchJob, form: DecisionForm, page: str) -> dic
         "page": pages.get_page(page),
         "form": form,
         "progress": jobs.progress_of(job),
+        "queue": jobs.queue_of(job),
         "percent": percent,
         "is_submitted": is_submitted,
-        "consequence": descriptions.consequence(BatchSettings.from_json(job.pods)),
+        "consequence": descriptions.consequence(
+            BatchSettings.from_json(job.pods), is_queue=job.is_queue
+        ),
         "needed": descriptions.NEEDED,
         "may_decide": is_submitted and not why_not,
         "why_not": why_not,
         "may_cancel": is_member and job.state in open_states,
-        "may_resume": is_member and job.state == BatchState.FAILED and job.total_rows is not None,
+        "may_resume": is_member
+        and requests.may_resume(job)
+        and (job.is_queue or job.total_rows is not None),
     }
 
 

@@ -40,6 +40,14 @@ class CallerKeySerializer(Serializer):
         source="row.prefix",
         help_text="by which people tell keys apart: the first characters of the key, or of a signed one the last",
     )
+    token_issuer = serializers.CharField(
+        source="row.token_issuer.name",
+        default="",
+        help_text="empty: a key. Else the caller sends tokens of this issuer",
+    )
+    claim_value = serializers.CharField(
+        source="row.claim_value", help_text="of the issuer's claim in those tokens"
+    )
     state = serializers.ChoiceField(
         choices=["active", "ending", "expired", "revoked"],
         help_text="ending: replaced by another key, and still accepted until ends_at",
@@ -93,7 +101,7 @@ _DAYS: dict[str, Any] = {
 
 
 class NewCallerKeySerializer(CallerKeySerializer):
-    key = serializers.CharField(help_text="shown once")
+    key = serializers.CharField(help_text="shown once; empty for a caller with tokens of an issuer")
 
 
 class CallerKeyDraftSerializer(Serializer):
@@ -106,6 +114,18 @@ class CallerKeyDraftSerializer(Serializer):
     requests_per_minute = serializers.IntegerField(default=None, **_LIMIT)
     tokens_per_minute = serializers.IntegerField(default=None, **_TOKENS["minute"])
     tokens_per_day = serializers.IntegerField(default=None, **_TOKENS["day"])
+    token_issuer = serializers.CharField(
+        max_length=40,
+        default="",
+        allow_blank=True,
+        help_text="let the caller in with tokens of this issuer, without a key",
+    )
+    claim_value = serializers.CharField(
+        max_length=200,
+        default="",
+        allow_blank=True,
+        help_text="what the issuer's claim says in the caller's tokens",
+    )
 
 
 class KeyLimitSerializer(Serializer):
@@ -140,7 +160,8 @@ class CallerKeysView(APIView):
         request=CallerKeyDraftSerializer,
         responses={201: NewCallerKeySerializer, **REFUSALS},
         description="Callers send it as `x-api-key`, or as `Authorization: Bearer`. The gateway asks for "
-        "keys where the spec has network.access keys.",
+        "keys where the spec has network.access keys. With token_issuer and claim_value there is no key: the caller "
+        "sends tokens of that issuer where the spec has network.access jwt.",
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         body: dict[str, Any] = read_body(CallerKeyDraftSerializer, request)
@@ -152,6 +173,8 @@ class CallerKeysView(APIView):
             limits=KeyLimits(
                 body["requests_per_minute"], body["tokens_per_minute"], body["tokens_per_day"]
             ),
+            token_issuer=body["token_issuer"],
+            claim_value=body["claim_value"],
         )
         made = keys.create(actor=actor_of(request), deployment_id=deployment_id, draft=draft)
         return _created(made)
@@ -163,7 +186,8 @@ class RotateKeyView(APIView):
         tags=TAGS,
         request=KeyRotationSerializer,
         responses={201: NewCallerKeySerializer, **REFUSALS},
-        description="Answers with a new key of the same caller, with the same limit.",
+        description="Answers with a new key of the same caller, with the same limit. A caller with tokens of an "
+        "issuer is renewed at once: no key, no overlap.",
     )
     def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
         body: dict[str, Any] = read_body(KeyRotationSerializer, request)

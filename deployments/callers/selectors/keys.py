@@ -71,7 +71,7 @@ def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[
 
 def list_of(deployment: Deployment) -> list[KeyView]:
     rows = CallerKey.objects.filter(deployment=deployment).select_related(
-        "consumer", "created_by", "tokens", "signing_key"
+        "consumer", "created_by", "tokens", "signing_key", "token_issuer"
     )
     at = clock.now()
     return [view_of(row, at) for row in rows]
@@ -105,7 +105,9 @@ def of_deployments(pks: Collection[int]) -> dict[int, dict[str, str]]:
     A key that the portal's secret key no longer opens is left out: its caller is refused.
     """
     keys: dict[int, dict[str, str]] = {}
-    rows = CallerKey.objects.filter(deployment__in=pks, ended_at=None, ends_at__gt=clock.now())
+    rows = CallerKey.objects.filter(
+        deployment__in=pks, ended_at=None, ends_at__gt=clock.now(), token_issuer=None
+    )
     for row in rows.select_related("consumer"):
         try:
             plain = sealing.unseal(SEALED, row.sealed)

@@ -27,7 +27,7 @@ def changeable(actor: User, deployment_id: int, *, may_be_retired: bool = False)
 
 
 def open_key(deployment: Deployment, key_id: int, at: datetime) -> CallerKey:
-    rows = CallerKey.objects.select_related("consumer", "deployment__team")
+    rows = CallerKey.objects.select_related("consumer", "deployment__team", "token_issuer")
     row = rows.filter(pk=key_id, deployment=deployment).first()
     if row is None:
         raise NotFound(f"{deployment} has no key {key_id}.")
@@ -55,6 +55,7 @@ def record(
         before=before,
         after={
             "prefix": row.prefix,
+            **_claim_of(row),
             "ends_at": row.ends_at.isoformat(),
             **asdict(KeyLimits.of(row)),
         },
@@ -62,8 +63,14 @@ def record(
     timeline.note(
         deployment=deployment,
         kind="caller key",
-        message=f"key {row.hint} of {consumer.name} {verb}",
+        message=f"{'access' if row.claim_value else 'key'} {row.hint} of {consumer.name} {verb}",
         actor=actor,
     )
     if not deployment.is_retired:
         desired_state.change_caller_keys(deployment)
+
+
+def _claim_of(row: CallerKey) -> dict[str, str]:
+    if row.token_issuer is None:
+        return {}
+    return {"token_issuer": row.token_issuer.name, "claim_value": row.claim_value}

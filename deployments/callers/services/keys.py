@@ -10,7 +10,7 @@ from typing import Final
 from django.db import transaction
 
 from deployments import audit_actions
-from deployments.callers.services import issuing, key_rows, limits
+from deployments.callers.services import claims, issuing, key_rows, limits
 from deployments.callers.services.issuing import NO_LIMITS, KeyLimits, NewKey
 from deployments.models import CallerKey, Consumer, Deployment
 from deployments.states import ConsumerKind
@@ -42,12 +42,16 @@ class KeyDraft:
     contact: str = ""
     days: int | None = None
     limits: KeyLimits = NO_LIMITS
+    # Both or none: instead of a key, tokens of the issuer whose claim has this value.
+    token_issuer: str = ""
+    claim_value: str = ""
 
 
 def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
     deployment = key_rows.changeable(actor, deployment_id)
     days = _days(draft.days)
     limits.check(deployment, draft.limits)
+    issuer = claims.find_issuer(deployment, draft.token_issuer, draft.claim_value.strip())
     with transaction.atomic():
         Deployment.objects.select_for_update().get(pk=deployment.pk)
         open_keys = CallerKey.objects.filter(deployment=deployment, ended_at=None)
@@ -56,7 +60,13 @@ def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
                 f"{deployment} has {MOST_KEYS} keys. Revoke one first.", code="too_many_keys"
             )
         consumer = _consumer(actor, deployment, draft)
-        made = issuing.issue(actor, deployment, consumer, days=days, limits=draft.limits)
+        if issuer is None:
+            made = issuing.issue(actor, deployment, consumer, days=days, limits=draft.limits)
+        else:
+            value = draft.claim_value.strip()
+            made = claims.let_in(
+                actor, deployment, consumer, issuer, value, days=days, limits=draft.limits
+            )
         key_rows.record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
     return made
 
@@ -70,7 +80,7 @@ def rotate(
     days: int | None = None,
 ) -> NewKey:
     """A new key of the same caller with the same limit; the old one ends after the overlap, or when it
-    would have.
+    would have. A caller with tokens is listed anew for `days`: its provider changes its tokens.
     """
     deployment = key_rows.changeable(actor, deployment_id)
     lifetime = _days(days)
@@ -82,6 +92,10 @@ def rotate(
     at = clock.now()
     with transaction.atomic():
         old = key_rows.open_key(deployment, key_id, at)
+        if old.token_issuer is not None:
+            made = claims.renew(actor, old, old.token_issuer, days=lifetime)
+            key_rows.record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "renewed")
+            return made
         ends_at = min(old.ends_at, at + timedelta(hours=overlap_hours))
         changed = CallerKey.objects.filter(pk=old.pk, rotated_at=None, ended_at=None).update(
             rotated_at=at, ends_at=ends_at

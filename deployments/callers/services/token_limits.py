@@ -21,15 +21,15 @@ from portal.core import clock
 _BATCH: Final = 200
 
 
-def record(*, cluster_id: int, tokens: Mapping[str, int]) -> None:
-    """Tokens since the last reading, by client."""
+def record(*, cluster_id: int, tokens: Mapping[int, int]) -> None:
+    """Tokens since the last reading, by key."""
     at = clock.now()
-    pks = {int(client.rpartition(".")[2]): used for client, used in tokens.items() if used}
+    used = {pk: count for pk, count in tokens.items() if count}
     keys = CallerKey.objects.filter(
-        pk__in=pks, deployment__cluster_id=cluster_id, ended_at=None
+        pk__in=used, deployment__cluster_id=cluster_id, ended_at=None
     ).select_related("deployment")
     for key in keys:
-        _add(key, pks[key.pk], at)
+        _add(key, used[key.pk], at)
 
 
 def resume_paused() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -11,7 +12,7 @@ from deployments.callers.services import token_limits
 from deployments.models import CallerKey
 from fleet.telemetry.domain.counters import LONGEST_GAP
 from fleet.telemetry.services import callers
-from fleet.telemetry.services.callers import CountedDeployment
+from fleet.telemetry.services.callers import Client, CountedDeployment
 from portal.core import clock
 from portal.core.wakeups import wake
 
@@ -27,18 +28,29 @@ def sweep() -> None:
 
 def count(*, cluster_id: int) -> None:
     """Makes network calls: run it outside transactions."""
-    deployments = _deployments(cluster_id)
-    if deployments:
-        tokens = callers.count(cluster_id=cluster_id, deployments=deployments)
-        token_limits.record(cluster_id=cluster_id, tokens=tokens)
-
-
-def _deployments(cluster_id: int) -> list[CountedDeployment]:
-    since = clock.now() - LONGEST_GAP
     by_deployment: dict[int, list[CallerKey]] = {}
+    # Open ones last: of two with one claim, the one that was renewed.
     rows = _keys().filter(deployment__cluster_id=cluster_id)
-    for row in rows.select_related("consumer", "deployment__team"):
+    for row in rows.select_related("consumer", "deployment__team").order_by("pk"):
         by_deployment.setdefault(row.deployment_id, []).append(row)
+    if by_deployment:
+        counted = callers.count(cluster_id=cluster_id, deployments=_deployments(by_deployment))
+        token_limits.record(cluster_id=cluster_id, tokens=_by_key(counted, by_deployment))
+
+
+def _by_key(
+    counted: Mapping[Client, int], by_deployment: Mapping[int, Sequence[CallerKey]]
+) -> dict[int, int]:
+    pks = {
+        (key.deployment.namespace, key.deployment.name, key.client): key.pk
+        for keys in by_deployment.values()
+        for key in keys
+    }
+    return {pks[client]: tokens for client, tokens in counted.items() if client in pks}
+
+
+def _deployments(by_deployment: Mapping[int, Sequence[CallerKey]]) -> list[CountedDeployment]:
+    since = clock.now() - LONGEST_GAP
     return [
         CountedDeployment(
             team_slug=keys[0].deployment.team.slug,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from django import forms
 
 from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import KeyLimits
 from deployments.callers.services.keys import KeyDraft
+from deployments.models import TokenIssuer
 from deployments.states import ConsumerKind
 from portal.ui.service_form import ServiceForm
 
@@ -61,6 +63,13 @@ class _KeyTerms(ServiceForm):
 
 
 class NewKeyForm(_KeyTerms):
+    token_issuer = forms.ChoiceField(required=False, label="Calls with")
+    claim_value = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Value of the claim",
+        help_text="What the issuer's claim says in the caller's tokens. Empty for a key.",
+    )
     name = forms.CharField(
         max_length=40,
         label="Caller",
@@ -77,6 +86,16 @@ class NewKeyForm(_KeyTerms):
     )
     days = forms.IntegerField(label="Valid for (days)")
 
+    def __init__(
+        self, *args: Any, issuers: Iterable[TokenIssuer] = (), issuer: str = "", **more: Any
+    ) -> None:
+        """`issuer`: whose tokens the deployment takes now; empty where it takes keys."""
+        super().__init__(*args, **more)
+        named = [(row.name, f"a token of {row.name}: its {row.claim}") for row in issuers]
+        field = cast("forms.ChoiceField", self.fields["token_issuer"])
+        field.choices = [("", "a key"), *named]
+        field.initial = issuer
+
     def draft(self) -> KeyDraft:
         data = self.cleaned_data
         return KeyDraft(
@@ -85,6 +104,8 @@ class NewKeyForm(_KeyTerms):
             contact=data["contact"],
             days=data["days"],
             limits=self.stated_limits(),
+            token_issuer=data["token_issuer"],
+            claim_value=data["claim_value"],
         )
 
 

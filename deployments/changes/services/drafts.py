@@ -94,6 +94,7 @@ def canary(
         raise Invalid(no_kind, fields={"kind": no_kind})
     guard_checks.require_usable(deployment, version, checked)
     desired = _desired(spec, stable, version, access)
+    guard_checks.require_measurable(desired, checked)
     _require_no_callers_without_key(deployment, stable, desired)
     complete = defaults.complete_spec(
         desired,
@@ -124,7 +125,7 @@ def _desired(
             desired = spec_access.kept(spec, current)
         if not access:
             return desired
-        return desired.replace(network=desired.network.replace(access=access))
+        return spec_access.with_access(desired, access, current)
 
 
 def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from deployments.changes.services import submit
 from deployments.guards.domain import promql
+from deployments.guards.domain.kinds import gpu_memory
 from deployments.guards.domain.promql import QueryGuard, QueryTarget
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
+from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.prometheus import PrometheusError, QueryRefused, QueryResult
 from fleet.clusters.services import prometheus
+from fleet.gpus.domain import neuron
 from portal.core.errors import Invalid
 
 # $window in a trial, when no step has begun.
@@ -36,6 +39,17 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutP
     answers = prometheus.query(cluster_id=deployment.cluster_id, queries=filled)
     for guard, answer in zip(plan.guards.queries, answers, strict=True):
         _require_usable_answer(guard, answer)
+
+
+def require_measurable(spec: ServingSpec, plan: RolloutPlan) -> None:
+    """Raises Invalid for a guard whose figure the candidate's accelerators never have: it would hold every step."""
+    if spec.gpu_resource == neuron.DEVICE and any(
+        limit.kind is gpu_memory.KIND for limit in plan.guards.limits
+    ):
+        raise _bad(
+            "GPU memory is measured of NVIDIA's GPUs, and the candidate runs on Neuron devices. Remove the guard "
+            f"{gpu_memory.KIND.name}."
+        )
 
 
 def _require_usable_answer(guard: QueryGuard, answer: QueryResult | PrometheusError) -> None:

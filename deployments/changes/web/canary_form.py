@@ -7,13 +7,16 @@ from typing import Any, ClassVar, Final, cast
 
 from django import forms
 
+from deployments.callers.selectors import token_issuers
+from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, ModelVersion
 from deployments.plans.web.plan_form import PlanForm
 from deployments.spec.domain import access, serving_spec
-from deployments.spec.domain.pod_settings import KEYS, OPEN, Access, Network
+from deployments.spec.domain.pod_settings import JWT, KEYS, OPEN, Network
 from fleet.clusters.domain.capabilities import Capabilities
 from portal.core.definitions import fields_of
 
+_WAYS: Final = (KEYS, OPEN)
 _LABELS: Final = fields_of(Network)["access"].choices
 _DESCRIPTIONS: Final = {str(value): text for value, text in access.DESCRIPTIONS.items()}
 
@@ -25,6 +28,7 @@ class CanaryForm(PlanForm):
         **PlanForm.renamed,
         "network.access": "access",
         "network.team_address": "access",
+        "network.token_issuer": "access",
     }
 
     access = forms.ChoiceField(label="Callers", required=False)
@@ -34,24 +38,25 @@ class CanaryForm(PlanForm):
         stable = deployment.stable_revision
         self._serving: ModelVersion | None = stable.version if stable else None
         current = serving_spec.stored(stable.spec).network.access if stable else KEYS
-        other: Access = OPEN if current == KEYS else KEYS
         field = cast("forms.ChoiceField", self.fields["access"])
-        offer = Capabilities.from_json(deployment.cluster.capabilities).offers("caller-keys")
-        is_offered = other == OPEN or offer.ok is True
-        field.choices = [
-            ("", f"As now: {_LABELS[current]}"),
-            *([(other, _LABELS[other])] if is_offered else []),
-        ]
+        capabilities = Capabilities.from_json(deployment.cluster.capabilities)
+        offer = capabilities.offers("caller-keys")
+        others: list[tuple[str, str]] = [(kind, _LABELS[kind]) for kind in _WAYS if kind != current]
+        if offer.ok is not True:
+            others = [(kind, label) for kind, label in others if kind != KEYS]
+        if capabilities.offers("caller-jwt").ok is True:
+            others += _with_tokens(deployment)
+        field.choices = [("", f"As now: {_LABELS[current]}"), *others]
         field.help_text = (
             "For the whole address, once the candidate is the stable revision."
-            if is_offered
+            if offer.ok is True or current == KEYS
             else f"Keys cannot be chosen: {offer.why}"
         )
         if self._serving is not None:
             version = cast("forms.ChoiceField", self.fields["version"])
-            others = cast("list[tuple[str, str]]", version.choices)
+            versions = cast("list[tuple[str, str]]", version.choices)
             version.choices = [
-                *others,
+                *versions,
                 (str(self._serving.pk), f"{self._serving.label} · serves now"),
             ]
 
@@ -71,4 +76,15 @@ class CanaryForm(PlanForm):
 
     @property
     def access_consequence(self) -> str:
-        return _DESCRIPTIONS.get(self.access_value, "")
+        return _DESCRIPTIONS.get(self.access_value.partition(":")[0], "")
+
+
+def _with_tokens(deployment: Deployment) -> list[tuple[str, str]]:
+    """A choice for each issuer but the one whose tokens it takes now."""
+    spec = rendering.stable_spec_of(deployment)
+    now = spec.network.token_issuer if spec is not None else ""
+    return [
+        (f"{JWT}:{row.name}", f"Callers with a token of {row.name}")
+        for row in token_issuers.of_cluster(deployment.cluster_id)
+        if row.name != now
+    ]

@@ -20,11 +20,13 @@ from deployments.preflight.selectors import addresses
 from deployments.registry.domain import loading
 from deployments.sizing.domain.ranking import Advice
 from deployments.spec.domain import cluster_support, kubernetes_names
+from deployments.spec.domain.accelerators import neuron_rules
 from deployments.spec.domain.engines import LLM_ENGINES, ONNX_ENGINES
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.gpus.domain import offers
 from portal.accounts.models import Team, User
 
 
@@ -72,6 +74,8 @@ def build(
     # Before a version is chosen no share is: reading those of a large cluster takes long.
     has_shares = cluster is not None and (version is not None or bool(data.get("share")))
     listed = capacity.list_shares(cluster_id=cluster.id) if cluster and has_shares else []
+    if data["engine"] not in neuron_rules.ENGINES:
+        listed = offers.of_gpus(listed)
     shares = capacity.for_capacity(listed, data["placement_capacity"])
     taken: frozenset[str] = frozenset()
     if cluster is not None:

@@ -37,6 +37,7 @@ from deployments.changes.web.version_choice import VersionOffer
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.spec.domain.engines import LLM_ENGINES
 from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.gpus.domain import neuron
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -236,6 +237,7 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
         "sizing": gpu_choice.card_of(draft.advice),
         "shares": allowed,
         "rejected_shares": rejected,
+        "has_neuron": any(share.gpu_resource == neuron.DEVICE for share in draft.shares),
         "shares_reason": _shares_reason(draft),
         "cluster_note": _cluster_note(draft.cluster),
         "address": _address(draft),

@@ -12,6 +12,7 @@ from deployments.changes.web import request_body
 from deployments.changes.web.draft import Draft
 from deployments.changes.web.form import STEPS, DeployForm, Step
 from deployments.preflight.domain.checks import Preflight
+from fleet.gpus.domain import neuron, shares
 
 # Always shown; other settings only when they differ from their default.
 _ALWAYS = frozenset(
@@ -92,7 +93,8 @@ def _describe(draft: Draft, name: str) -> str:
     value = draft.data.get(name, "").strip()
     if name == "share" and draft.share is not None:
         share = draft.share
-        return f"{share.gpus} GPU{'' if share.gpus == 1 else 's'} of {share.instance_type}"
+        resource = share.gpu_resource if share.gpu_resource == neuron.DEVICE else shares.WHOLE
+        return f"{shares.count_of(share.gpus, resource)} of {share.instance_type}"
     field = draft.form.fields[name]
     if isinstance(field, forms.ChoiceField):
         offered = cast("Iterable[tuple[str, str]]", field.choices)

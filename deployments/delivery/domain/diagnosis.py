@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fleet.gpus.domain import neuron
+
 NOT_AS_APPROVED: Final = "not what was approved"
 _MAX_QUOTE_LENGTH: Final = 300
 
@@ -226,8 +228,12 @@ def _lacking_resources(message: str) -> list[str]:
         name = _RESOURCES.get(resource, resource)
         if resource.startswith("nvidia.com/"):
             name = "GPU" if resource == "nvidia.com/gpu" else f"GPU ({resource})"
+        elif resource == neuron.DEVICE:
+            name = "Neuron device"
         nodes[name] = nodes.get(name, 0) + int(count)
-    return sorted(nodes, key=lambda name: (not name.startswith("GPU"), -nodes[name], name))
+    return sorted(
+        nodes, key=lambda name: (not name.startswith(("GPU", "Neuron")), -nodes[name], name)
+    )
 
 
 def of_lost_pod(reason: str, message: str) -> Diagnosis:

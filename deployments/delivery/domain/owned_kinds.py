@@ -29,6 +29,7 @@ DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("v1", "ConfigMap"),
     ("v1", "PersistentVolumeClaim"),
     ("apps/v1", "DaemonSet"),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"),
     ("policy/v1", "PodDisruptionBudget"),
     ("autoscaling/v2", "HorizontalPodAutoscaler"),
     ("networking.k8s.io/v1", "NetworkPolicy"),

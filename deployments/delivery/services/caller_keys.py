@@ -38,8 +38,11 @@ def push(
         if item.gateway_policies:
             groups.append(Group(item.gateway_policies, force=True))
             continue
-        manifests = [caller_keys.secret(item.context, current.get(deployment_id, {}))]
-        if is_direct(deployment_id):
+        manifests = []
+        if not item.token_issuer:
+            manifests.append(caller_keys.secret(item.context, current.get(deployment_id, {})))
+        # The policy for tokens lists the callers: one that is taken off must not wait for a commit.
+        if is_direct(deployment_id) or item.token_issuer:
             manifests += item.caller_policies
         groups.append(Group(manifests, force=True))
     results = objects.apply_groups(cluster_id=closed[0].deployment.cluster_id, groups=groups)

@@ -13,6 +13,8 @@ from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.queues import QUEUE_LABEL
+from fleet.gpus.domain import claimed_gpus
+from fleet.gpus.domain.claimed_gpus import CLAIMED_LABEL
 
 Manifest = dict[str, Any]
 to_yaml = yaml.to_yaml
@@ -28,6 +30,8 @@ PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
 REVISION_LABEL: Final = "slipway.dev/revision"
 TRACK_LABEL: Final = "slipway.dev/track"
 WORKLOAD_LABEL: Final = "slipway.dev/workload"
+# The claim of a pod, and its one request.
+CLAIM: Final = "gpus"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
 
 
@@ -152,7 +156,11 @@ def labels_of(context: ManifestContext, served: ServedRevision | None = None) ->
 
 def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str, str]:
     workload = workload_name(context.deployment, served.number)
-    return {**labels_of(context, served), WORKLOAD_LABEL: workload, **queue_labels(served)}
+    labels = {**labels_of(context, served), WORKLOAD_LABEL: workload, **queue_labels(served)}
+    if served.spec.placement.device_claims:
+        # A pod with a claim says nowhere what it holds, and fleet counts it.
+        labels[CLAIMED_LABEL] = claimed_gpus.label_of(served.spec.gpu_resource, served.spec.gpus)
+    return labels
 
 
 def queue_labels(served: ServedRevision) -> dict[str, str]:
@@ -190,6 +198,8 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
     if served.spec.network.access != OPEN:
         # The address has it once this revision is the stable one; here it is part of what is approved.
         fields["slipway.dev/access"] = served.spec.network.access
+        if served.spec.network.token_issuer:
+            fields["slipway.dev/token-issuer"] = served.spec.network.token_issuer
     if served.spec.network.team_address:
         fields["slipway.dev/team-address"] = "on"
     return fields
@@ -203,9 +213,12 @@ def secret_annotations(served: ServedRevision) -> dict[str, str]:
     return {"serving.kserve.io/storageSecretName": secret} if secret else {}
 
 
-def resources_of(spec: ServingSpec) -> dict[str, dict[str, str]]:
+def resources_of(spec: ServingSpec) -> dict[str, Any]:
     """Requests equal limits: Kubernetes requires it for GPUs, and no pod is evicted for memory."""
-    amounts = {"cpu": spec.cpu, "memory": spec.memory, spec.gpu_resource: str(spec.gpus)}
+    amounts = {"cpu": spec.cpu, "memory": spec.memory}
+    if spec.placement.device_claims:
+        return {"requests": dict(amounts), "limits": dict(amounts), "claims": [{"name": CLAIM}]}
+    amounts[spec.gpu_resource] = str(spec.gpus)
     return {"requests": dict(amounts), "limits": dict(amounts)}
 
 

@@ -81,6 +81,25 @@ def batch(context: ManifestContext) -> Manifest:
     return _of_jobs(context, "slipway-batch", BATCH_LABEL, ingress=[{"ports": [metrics]}])
 
 
+def queue_of(context: ManifestContext, name: str, *, host: str, port: int) -> Manifest:
+    """The workers of one job reach the queue that it drains, beside what all jobs reach."""
+    ports = [{"port": port, "protocol": "TCP"}]
+    inside = _namespace_of(host)
+    # Policies match the port of the pod, not of its Service.
+    reached = [{"to": [_namespace(inside)]}] if inside else _outside(context, (port,))
+    if inside and inside != context.namespace:
+        reached = [{"to": [_namespace(inside)], "ports": ports}]
+    return _policy(
+        context,
+        name,
+        {
+            "podSelector": {"matchLabels": {BATCH_LABEL: name}},
+            "policyTypes": ["Egress"],
+            "egress": reached,
+        },
+    )
+
+
 def _of_jobs(
     context: ManifestContext, name: str, label: str, *, ingress: list[dict[str, Any]]
 ) -> Manifest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from deployments.manifests.domain import node_affinity
+from deployments.manifests.domain.accelerators import resource_claims
 from deployments.manifests.domain.metadata import (
     HUGGING_FACE_CREDENTIALS,
     WORKLOAD_LABEL,
@@ -14,6 +15,7 @@ from deployments.manifests.domain.metadata import (
 from deployments.spec.domain import node_selection, serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.gpus.domain import neuron
 
 # Longer than the drain and Triton's own exit timeout together, so that open requests are answered, and
 # shorter than the two minutes' notice of a spot node.
@@ -35,7 +37,10 @@ _LLM_START_SECONDS = 30 * 60
 _DOWNLOAD_MIB_PER_SECOND = 100
 _LLM_LEAST_SECONDS = 10 * 60
 _MIB_PER_MILLION_PARAMETERS = 2
+# Neuron compiles a model at its first start: some 15 minutes for 15 GB of weights (AWS's guide of vLLM on Neuron).
+_NEURON_COMPILE_SECONDS = 60 * 60
 GPU_TOLERATION: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_NEURON_TOLERATION: Final = {**GPU_TOLERATION, "key": neuron.DEVICE}
 _USER = 1000
 SCRATCH: Final = "/tmp"  # noqa: S108  a mount point inside the pod
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
@@ -49,6 +54,7 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
         fields["nodeSelector"] = selector
     if affinity := node_affinity.affinity_of(spec):
         fields["affinity"] = {"nodeAffinity": affinity}
+    fields |= resource_claims.pod_fields(context, served)
     if spec.placement.priority_class:
         fields["priorityClassName"] = spec.placement.priority_class
     # Knative refuses the field unless its configuration was changed for it.
@@ -59,11 +65,12 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
     own = node_selection.tolerations(spec.placement.tolerations)
+    accelerator = _NEURON_TOLERATION if spec.gpu_resource == neuron.DEVICE else GPU_TOLERATION
     if spec.placement.capacity != "spot":
-        return [dict(GPU_TOLERATION), *own]
+        return [dict(accelerator), *own]
     spot = {"operator": "Equal", "effect": "NoSchedule"}
     return [
-        dict(GPU_TOLERATION),
+        dict(accelerator),
         {"key": node_affinity.KARPENTER_CAPACITY, "value": "spot", **spot},
         {"key": node_affinity.NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
         *own,
@@ -92,7 +99,8 @@ def start_seconds(served: ServedRevision) -> int:
     """How long a container may take until it serves, by the size of the model."""
     spec = served.spec
     if spec.llm is not None:
-        return _language_start_seconds(spec.llm.parameters_millions)
+        compiles = _NEURON_COMPILE_SECONDS if spec.gpu_resource == neuron.DEVICE else 0
+        return _language_start_seconds(spec.llm.parameters_millions) + compiles
     mib = served.size_mib * spec.instances_per_gpu
     for model, tuning in zip(served.additional_models, spec.additional_models, strict=True):
         mib += model.size_mib * tuning.instances_per_gpu

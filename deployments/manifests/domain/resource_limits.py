@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, ManifestContext
+from fleet.gpus.domain import neuron
 
 NAME: Final = "slipway"
 _MIG: Final = [
@@ -53,6 +54,10 @@ _GPU_RESOURCES: Final = (
     "nvidia.com/gpu.shared",
     *(f"nvidia.com/mig-{profile}" for profile in _MIG),
 )
+# Cores and devices are the same hardware under two names: deployments request devices, so cores have no quota.
+_NEURON_RESOURCES: Final = {neuron.DEVICE: 1, neuron.DEVICE_ALIAS: 0, neuron.CORE: 0}
+# GPUs that pods claim instead.
+_CLAIMED: Final = ("gpu.nvidia.com", "mig.nvidia.com")
 # For containers that KServe or a mesh adds without resources; the portal's own all state theirs.
 _DEFAULT: Final = {"cpu": "1", "memory": "2Gi"}
 _DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
@@ -66,8 +71,10 @@ def of_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]
 
 
 def _resource_quota(context: ManifestContext, quota_gpus: int) -> Manifest:
-    """GPUs of each kind up to the quota; no Service that would bypass the gateway."""
+    """GPUs of each kind and Neuron devices up to the quota; no Service that would bypass the gateway."""
     hard = {f"requests.{name}": str(quota_gpus) for name in _GPU_RESOURCES}
+    hard |= {f"requests.{name}": str(quota_gpus * n) for name, n in _NEURON_RESOURCES.items()}
+    hard |= {f"{name}.deviceclass.resource.k8s.io/devices": str(quota_gpus) for name in _CLAIMED}
     hard |= {"services.loadbalancers": "0", "services.nodeports": "0"}
     return _manifest(context, "ResourceQuota", {"hard": hard})
 

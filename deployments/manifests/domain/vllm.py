@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from deployments.manifests.domain import language_runtime, pod_template
+from deployments.manifests.domain.accelerators import vllm_neuron
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -21,7 +22,6 @@ MULTI_NODE_RUNTIME: Final = "kserve-huggingfaceserver-multinode"
 _FORMAT = {"name": "huggingface", "version": "1"}
 # Where the download puts the weights, of a hub or of an uploaded version.
 MODELS: Final = "/mnt/models"
-_DTYPES = {"original": "auto", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def parallel_args(llm: Llm) -> list[str]:
@@ -31,9 +31,9 @@ def parallel_args(llm: Llm) -> list[str]:
 
 
 def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
-    """vLLM's arguments, without the model's path and parallelism, which the caller adds."""
+    """vLLM's arguments on GPUs, without the model's path and parallelism, which the caller adds."""
     args = [
-        f"--dtype={_DTYPES[spec.precision]}",
+        f"--dtype={vllm_neuron.DTYPES[spec.precision]}",
         f"--gpu-memory-utilization={llm.gpu_memory_utilization:g}",
         f"--kv-cache-dtype={llm.kv_cache_dtype}",
         "--enable-prefix-caching" if llm.prefix_caching else "--no-enable-prefix-caching",
@@ -76,7 +76,12 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "runtime": MULTI_NODE_RUNTIME if llm.nodes > 1 else RUNTIME,
         "protocolVersion": "v2",
         "storageUri": weights_uri(served, llm),
-        "env": [*env_of(spec), *home_env(), pod_template.hugging_face_env(served)],
+        "env": [
+            *env_of(spec),
+            *home_env(),
+            *(vllm_neuron.env() if vllm_neuron.runs(spec) else []),
+            pod_template.hugging_face_env(served),
+        ],
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],
         # With a writable root: vLLM is not known to run without one.
         "securityContext": pod_template.security(),
@@ -84,12 +89,12 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     if llm.nodes > 1:
         # workerSpec has the sizes; the runtime refuses them as arguments.
         return {**fields, "args": [f"--model_name={served.model_name}", *engine_args(spec, llm)]}
-    args = [
-        MODELS,
-        f"--served-model-name={served.model_name}",
-        *parallel_args(llm),
-        *engine_args(spec, llm),
-    ]
+    own = (
+        vllm_neuron.args(spec, llm)
+        if vllm_neuron.runs(spec)
+        else [*parallel_args(llm), *engine_args(spec, llm)]
+    )
+    args = [MODELS, f"--served-model-name={served.model_name}", *own]
     return {**fields, "image": spec.image or context.vllm_image, "args": args}
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from django.db.models import Exists, OuterRef, Q
 
-from deployments.manifests.domain.access import istio_access
+from deployments.manifests.domain.access import istio_access, provider_tokens
 from deployments.manifests.domain.access.caller_keys import ClientLimit
 from deployments.manifests.domain.access.istio_access import Issuer
-from deployments.models import CallerKey, Deployment, SigningKey
+from deployments.models import CallerKey, Deployment, SigningKey, TokenIssuer
 from portal.core import clock
 
 
@@ -54,3 +54,24 @@ def principals(deployment: Deployment) -> list[str]:
         deployment=deployment, ended_at=None, ends_at__gt=clock.now(), signing_key__isnull=False
     ).select_related("consumer", "signing_key")
     return sorted(f"{row.signing_key.issuer}/{row.client}" for row in rows if row.signing_key)
+
+
+def token_issuer(name: str) -> provider_tokens.Issuer:
+    """Also one that was removed."""
+    row = TokenIssuer.objects.get(name=name)
+    return provider_tokens.Issuer(
+        name=row.name,
+        url=row.url,
+        jwks_url=row.jwks_url,
+        audiences=tuple(row.audiences),
+        claim=row.claim,
+        required=tuple(provider_tokens.RequiredClaim.from_json(one) for one in row.required_claims),
+    )
+
+
+def claim_values(deployment: Deployment, issuer: str) -> list[str]:
+    """Of each caller that may send tokens of the issuer now, sorted."""
+    rows = CallerKey.objects.filter(
+        deployment=deployment, ended_at=None, ends_at__gt=clock.now(), token_issuer__name=issuer
+    )
+    return sorted(rows.values_list("claim_value", flat=True))

@@ -11,7 +11,7 @@ from typing import Any
 
 from deployments.manifests.domain import http_route, metadata, route_paths
 from deployments.manifests.domain import revision as revision_manifests
-from deployments.manifests.domain.access import caller_keys, istio_access
+from deployments.manifests.domain.access import caller_keys, istio_access, provider_tokens
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -135,7 +135,15 @@ class RenderedDeployment:
     @cached_property
     def route(self) -> Manifest:
         route = http_route.http_route(self.context, self.backends)
+        if self.token_issuer:
+            route = provider_tokens.without_credentials(route)
         return caller_keys.annotated(route, self.keys)
+
+    @cached_property
+    def token_issuer(self) -> str:
+        """Whose tokens callers send; empty where it is open, or callers have keys."""
+        stable = self.deployment.stable_revision
+        return "" if stable is None else self.spec_of(stable).network.token_issuer
 
     @cached_property
     def keys(self) -> str:
@@ -146,7 +154,8 @@ class RenderedDeployment:
         stable = self.deployment.stable_revision
         if stable is None or self.spec_of(stable).network.access == OPEN:
             return ""
-        return str(self.deployment.caller_keys_generation)
+        generation = str(self.deployment.caller_keys_generation)
+        return f"{self.token_issuer}.{generation}" if self.token_issuer else generation
 
     @cached_property
     def caller_policies(self) -> Sequence[Manifest]:
@@ -156,7 +165,12 @@ class RenderedDeployment:
         if not self._is_closed or self.context.verifies_tokens:
             return ()
         limits = caller_access.limits(self.deployment)
-        policy = caller_keys.policy(self.context)
+        if self.token_issuer:
+            issuer = caller_access.token_issuer(self.token_issuer)
+            callers = caller_access.claim_values(self.deployment, issuer.name)
+            policy = provider_tokens.policy(self.context, issuer, callers)
+        else:
+            policy = caller_keys.policy(self.context)
         return (policy, caller_keys.limits(self.context, limits)) if limits else (policy,)
 
     @cached_property

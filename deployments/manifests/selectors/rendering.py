@@ -44,6 +44,7 @@ from fleet.clusters.domain import serving_policy
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
+from fleet.gpus.domain import neuron
 from portal.core.definitions import Rejected
 
 LOCAL: Final = "local"
@@ -243,6 +244,8 @@ def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
         return used.sglang_image
     if spec.engine == KSERVE_TENSORRT_LLM:
         return used.tensorrt_llm_image
+    if spec.gpu_resource == neuron.DEVICE:
+        return used.vllm_neuron_image
     is_preset = spec.engine == LLM_SERVICE or spec.nodes > 1
     return "" if is_preset else used.vllm_image
 

@@ -6,12 +6,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from deployments.callers.selectors import keys as key_views
+from deployments.callers.selectors import token_issuers
 from deployments.callers.selectors import usage as caller_usage
 from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import NewKey
@@ -36,14 +37,15 @@ from portal.ui.access import people_only
 def callers(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     is_of_key = "key_id" in request.POST
-    new_form = NewKeyForm(None if is_of_key else request.POST or None)
+    new_form = _new_form(deployment, None if is_of_key else request.POST or None)
     key_form = KeyForm(request.POST if is_of_key else None)
     made: NewKey | None = None
     if request.method == "POST" and is_of_key:
         changed = key_form.run(lambda: _change_key(user, deployment, key_form))
         if isinstance(changed, CallerKey):
             done = "revoked" if changed.is_revoked else _limit_of(changed)
-            messages.success(request, f"Key {changed.hint} of {changed.consumer.name}: {done}.")
+            what = "Access of" if changed.claim_value else "Key"
+            messages.success(request, f"{what} {changed.hint} of {changed.consumer.name}: {done}.")
             return redirect("callers", team, name)
         made = changed
     elif request.method == "POST":
@@ -55,6 +57,20 @@ def callers(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
     if made is not None:
         response["Cache-Control"] = "no-store"
     return response
+
+
+def _new_form(deployment: Deployment, data: QueryDict | None = None) -> NewKeyForm:
+    return NewKeyForm(
+        data,
+        issuers=token_issuers.of_cluster(deployment.cluster_id),
+        issuer=_issuer_of(deployment),
+    )
+
+
+def _issuer_of(deployment: Deployment) -> str:
+    """Whose tokens it takes; empty where it takes keys, or is open."""
+    spec = deployments.spec_of_stable(deployment)
+    return "" if spec is None else spec.network.token_issuer
 
 
 def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey | NewKey:
@@ -115,7 +131,8 @@ def _show(
         "team_url": deployments.team_url_of(deployment),
         "may_manage": not deployment.is_retired
         and policy.is_allowed(user, Action.MANAGE_CALLERS, deployment),
-        "form": NewKeyForm() if made is not None else new_form,
+        "form": _new_form(deployment) if made is not None else new_form,
+        "issuer": _issuer_of(deployment),
         "key_form": KeyForm(),
         "most_days": keys.max_days(),
         "enforces_limits": limits.enforces_limits(deployment),

@@ -19,6 +19,7 @@ from fleet.clusters.selectors import instance_types as cluster_instance_types
 from fleet.gpus.domain import instance_types
 
 CAPACITY: Final = "Capacity now"
+_CLAIMED: Final = "Which GPUs are free for claims is not read. Where none is, pods wait, and their page says what the scheduler says."
 BASELINE: Final = "Capacity for the baseline"
 INSTANCE_TYPE: Final = "Instance type"
 OTHER_TYPES: Final = "Other instance types"
@@ -54,6 +55,8 @@ def check_capacity(
     """Lack of free capacity does not block: nodes start and other pods end. A replica larger than
     the largest node of its type never starts, so that does.
     """
+    if spec.placement.device_claims:
+        return Check(CAPACITY, ok=None, detail=_CLAIMED, is_blocking=False)
     size, count = replica_size(spec), spec.min_replicas * spec.nodes
     for name in spec.instance_types:
         alone = fit.fits_now(spaces, size=replace(size, instance_types=(name,)), replicas=count)
@@ -76,7 +79,8 @@ def check_capacity(
 
 
 def _check_too_small(name: str, spec: ServingSpec, verdict: Fit) -> Check:
-    less = f"Request less {' and '.join(verdict.short_of)}"
+    short = fit.describe_short(verdict.short_of, spec.gpu_resource)
+    less = f"Request less {short.replace(' or ', ' and ')}"
     if name == spec.instance_type:
         fix = f"{less}, or choose a larger instance type."
         return Check(CAPACITY, ok=False, detail=verdict.reason, fix=fix)
@@ -133,6 +137,7 @@ def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str
             instance_type=name,
             capacity=spec.placement.capacity,
             gpus=spec.gpus * spec.min_replicas * spec.nodes,
+            resource=spec.gpu_resource,
         )
         for name in spec.instance_types
     ]

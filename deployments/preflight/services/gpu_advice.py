@@ -21,6 +21,7 @@ from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.gpus.domain import neuron, offers
 from fleet.gpus.selectors import prices
 from portal.accounts import policy
 from portal.accounts.models import Team
@@ -82,10 +83,16 @@ def advise_version(
     if shares is None:
         listed = capacity.list_shares(cluster_id=cluster.id)
         shares = capacity.for_capacity(listed, Placement().capacity)
+    is_language = load.language is not None or _language_model_of(version) is not None
+    if not is_language:
+        shares = offers.of_gpus(shares)
     local_offers = [_offer_of(share) for share in shares]
     return ranked(
         need=need,
-        offers=[*local_offers, *_unavailable_offers(need, local_offers, cluster)],
+        offers=[
+            *local_offers,
+            *_unavailable_offers(need, local_offers, cluster, is_language=is_language),
+        ],
         demand=_demand(version, load),
         limits=_limits(version.team),
     )
@@ -130,7 +137,9 @@ def _limits(team: Team) -> Limits:
     )
 
 
-def _unavailable_offers(need: Need, local_offers: list[Offer], cluster: ClusterInfo) -> list[Offer]:
+def _unavailable_offers(
+    need: Need, local_offers: list[Offer], cluster: ClusterInfo, *, is_language: bool
+) -> list[Offer]:
     listed = [
         ListedInstanceType(
             instance_type=price.instance_type,
@@ -141,7 +150,10 @@ def _unavailable_offers(need: Need, local_offers: list[Offer], cluster: ClusterI
             usd_per_hour_amount=price.usd_per_hour_amount,
         )
         for price in prices.list_prices(on=clock.now().date())
-        if price.gpu_count and price.capacity_type == "on-demand" and price.region == cluster.region
+        if price.gpu_count
+        and price.capacity_type == "on-demand"
+        and price.region == cluster.region
+        and (is_language or not neuron.is_product(price.gpu_name))
     ]
     can_grow = cluster.capabilities.feature("karpenter").is_there is True
     elsewhere = alternatives.offers_elsewhere(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from deployments.models import ModelVersion
 from deployments.preflight.domain.checks import Check
 from deployments.sizing.domain import declared_size
-from deployments.spec.domain.serving_spec import Llm
+from deployments.spec.domain.accelerators import neuron_rules
+from deployments.spec.domain.serving_spec import Llm, ServingSpec
+from fleet.gpus.domain import neuron
 
 
-def check_limits(version: ModelVersion, llm: Llm) -> list[Check]:
-    return [*_check_context(version, llm), *_check_heads(version, llm)]
+def check_limits(version: ModelVersion, spec: ServingSpec, llm: Llm) -> list[Check]:
+    return [*_check_context(version, llm), *_check_heads(version, spec, llm)]
 
 
 def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
@@ -30,17 +32,19 @@ def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
     return [Check("Context", ok=False, detail=detail, fix=fix, is_blocking=size.is_read)]
 
 
-def _check_heads(version: ModelVersion, llm: Llm) -> list[Check]:
-    """vLLM, SGLang and TensorRT-LLM give each GPU the same number of attention heads, or do not start."""
+def _check_heads(version: ModelVersion, spec: ServingSpec, llm: Llm) -> list[Check]:
+    """vLLM, SGLang and TensorRT-LLM give each GPU, or NeuronCore, the same number of attention heads, or do not start."""
+    is_neuron = spec.gpu_resource == neuron.DEVICE
+    each = neuron_rules.CORES_EACH if is_neuron else 1
     heads = declared_size.from_version(
         version.source_uri, version.metadata, version.signature
     ).heads
-    if not heads or heads % llm.tensor_parallel == 0:
+    if not heads or heads % (llm.tensor_parallel * each) == 0:
         return []
     detail = (
-        f"{version.label} has {heads} attention heads, which {llm.tensor_parallel} GPUs cannot share "
-        "evenly."
+        f"{version.label} has {heads} attention heads, which {llm.tensor_parallel * each} "
+        f"{'NeuronCores' if is_neuron else 'GPUs'} cannot share evenly."
     )
-    options = [str(count) for count in (1, 2, 4, 8, 16) if heads % count == 0]
+    options = [str(count) for count in (1, 2, 4, 8, 16) if heads % (count * each) == 0]
     fix = f"Set tensor_parallel to {' or '.join(options)}."
     return [Check("Tensor parallel", ok=False, detail=detail, fix=fix)]

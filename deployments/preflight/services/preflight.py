@@ -13,6 +13,7 @@ from deployments.models import Deployment, ModelVersion
 from deployments.preflight.domain.checks import Check, DeployDraft, Preflight
 from deployments.preflight.selectors import quotas
 from deployments.preflight.services import (
+    caller_checks,
     capacity_checks,
     cluster_checks,
     compiled_models,
@@ -254,6 +255,7 @@ def _check_cluster(subject: Subject) -> list[Check]:
             cluster_id=subject.cluster.id,
             deployment_id=subject.context.deployment_id,
         ),
+        *caller_checks.check_issuer(subject.spec, subject.cluster),
         *queue_checks.check_queue(subject.context, subject.spec, subject.cluster),
         *volume_checks.check_volume(subject.context, subject.spec, cluster_id=subject.cluster.id),
         *revision_checks.check_tuning(subject.version, subject.spec),

@@ -204,7 +204,7 @@ def check_settings(spec: ServingSpec, capabilities: Capabilities, *, cluster_nam
 def check_tuning(version: ModelVersion, spec: ServingSpec) -> list[Check]:
     """Report settings that this model cannot use."""
     if spec.llm is not None:
-        return language_checks.check_limits(version, spec.llm)
+        return language_checks.check_limits(version, spec, spec.llm)
     signature = signatures.from_json(version.signature)
     problems = [
         *triton_config.problems_with(signature, spec),

@@ -20,6 +20,7 @@ _PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"
 _PREBUILT: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 # Kueue sets it on a pod before it deletes it.
 _TERMINATION: Final = "TerminationTarget"
+_NO_WORKLOAD: Final = "Kueue has made no Workload for it yet"
 Json = Mapping[str, Any]
 
 
@@ -99,6 +100,26 @@ def of_pods(
         waiting=len(gated),
         position=min(known) + 1 if known else None,
         why=next((text for one in own if (text := _why(one))), ""),
+        eviction=eviction,
+    )
+
+
+def of_job(
+    queue: str, job: Json, workloads: Iterable[Json], positions: Mapping[str, int] | None
+) -> QueueState | None:
+    """Of a suspended Job, whose Workload is one for all of its pods; None: it is not suspended, so it was admitted."""
+    if not (job.get("spec") or {}).get("suspend"):
+        return None
+    own = [workload for workload in workloads if _is_of(workload, [job])]
+    eviction = next((text for one in own if (text := _evicted(one))), "")
+    names = [one["metadata"]["name"] for one in own if one["metadata"]["name"] in (positions or {})]
+    why = next((text for one in own if (text := _why(one))), "")
+    return QueueState(
+        queue,
+        EVICTED if eviction else PENDING,
+        waiting=int(job["spec"].get("parallelism", 1)),
+        position=min((positions or {})[name] for name in names) + 1 if names else None,
+        why=why if own else _NO_WORKLOAD,
         eviction=eviction,
     )
 

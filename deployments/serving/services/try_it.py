@@ -19,7 +19,7 @@ from deployments.serving.gateways import inference
 from deployments.serving.selectors import deployments
 from deployments.serving.services import pod_inference
 from deployments.serving.services.pod_inference import NotAnswered
-from deployments.spec.domain.pod_settings import KEYS
+from deployments.spec.domain.pod_settings import OPEN
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core import documents
@@ -97,9 +97,9 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
 
 
 def needs_key(deployment: Deployment) -> bool:
-    """Whether the gateway asks callers for keys. The portal has none, and asks the stable revision."""
+    """Whether the gateway asks callers for keys or tokens. The portal has none, and asks the stable revision."""
     spec = deployments.spec_of_stable(deployment)
-    return spec is not None and spec.network.access == KEYS
+    return spec is not None and spec.network.access != OPEN
 
 
 def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> Trial:

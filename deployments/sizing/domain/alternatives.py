@@ -13,8 +13,8 @@ from typing import Final
 
 from deployments.sizing.domain.memory import Need
 from deployments.sizing.domain.ranking import Offer, RejectionReason, ShareKind
+from fleet.gpus.domain import shares
 
-WHOLE_GPU: Final = "nvidia.com/gpu"
 _COUNTS: Final = (1, 2, 4, 8)
 # (compute slices, memory slices of 8) of the profiles that every MIG-capable GPU has.
 _PROFILES: Final = ((1, 1), (2, 2), (3, 4), (7, 8))
@@ -89,8 +89,8 @@ def _offer_elsewhere(row: ListedInstanceType, count: int, cluster: str, *, can_g
     grow = "; Karpenter starts one only if a node pool allows it" if can_grow else ""
     return Offer(
         instance_type=row.instance_type,
-        gpu_name=row.gpu_name.upper(),
-        gpu_resource=WHOLE_GPU,
+        gpu_name=shares.title_of(row.gpu_name),
+        gpu_resource=shares.whole_resource(row.gpu_name),
         gpus=count,
         memory_mib=row.memory_mib,
         kind=ShareKind.WHOLE,

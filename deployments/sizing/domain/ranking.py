@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from deployments.sizing.domain.memory import Need
+from fleet.gpus.domain import neuron
 
 HOURS_PER_MONTH: Final = 730
 # Requests queue above this GPU utilisation.
@@ -62,6 +63,10 @@ class Offer:
     is_started: bool = False
     missing: RejectionReason | None = None
     missing_message: str = ""
+
+    @property
+    def is_neuron(self) -> bool:
+        return self.gpu_resource == neuron.DEVICE
 
     @property
     def title(self) -> str:
@@ -151,7 +156,7 @@ def advise(
     return Advice(
         need=need,
         demand=demand,
-        ranked=tuple(_with_others(_explain(choice, fitting[0]), fitting) for choice in fitting),
+        ranked=tuple(_with_others(_explain(choice, fitting), fitting) for choice in fitting),
         rejected=tuple(sorted(rejected, key=_rejection_rank)),
     )
 
@@ -222,10 +227,13 @@ def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal
     return refusals
 
 
-def _rank(choice: Choice) -> tuple[bool, bool, Decimal, bool, int, str, int]:
-    """Order by free capacity, known price, price, isolation and headroom."""
+def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, int]:
+    """Order by free capacity, known price, price, isolation and headroom. Neuron devices follow all GPUs: whether
+    a model's architecture compiles for them is not in its size.
+    """
     offer = choice.offer
     return (
+        offer.is_neuron,
         offer.free_replicas is not None and offer.free_replicas < choice.replicas,
         choice.month_amount is None,
         choice.month_amount or Decimal(0),
@@ -241,9 +249,10 @@ def _rejection_rank(choice: Choice) -> tuple[bool, bool, int]:
     return (not choice.can_choose, choice.offer.missing is not None, len(choice.refusals))
 
 
-def _explain(choice: Choice, best: Choice) -> Choice:
-    if choice is best:
-        message = "recommended: cheapest with free capacity"
+def _explain(choice: Choice, fitting: Sequence[Choice]) -> Choice:
+    if choice is (best := fitting[0]):
+        gpu = " GPU" if fitting[-1].offer.is_neuron and not choice.offer.is_neuron else ""
+        message = f"recommended: cheapest{gpu} with free capacity"
         if _is_waiting(choice):
             room = "a node" if choice.offer.is_started else "room"
             message = f"cheapest that fits; waits for {room}"
@@ -265,6 +274,8 @@ def _compare(choice: Choice, best: Choice) -> str:
 
 
 def _note_isolation(choice: Choice, message: str) -> str:
+    if choice.offer.is_neuron:
+        return f"{message}; Neuron compiles the model, which takes architectures that it knows"
     is_shared = choice.offer.kind in _NOT_ISOLATED
     return (
         f"{message}; GPU memory is shared with other pods without isolation"

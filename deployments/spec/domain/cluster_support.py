@@ -24,11 +24,12 @@ _JOB_QUEUES: Final[Mapping[str, Any]] = {
     "redis": {"address": "redis:6379", "list": "jobs"},
 }
 # Where it is not known, the setting could be ignored, and everyone served.
-_CERTAIN: Final = frozenset({"caller-keys", "model-routing"})
+_CERTAIN: Final = frozenset({"caller-keys", "caller-jwt", "model-routing"})
 # What the requester does instead, where it is a decision of its own.
 _FIXES: Final[Mapping[str, str]] = {
     "caller-keys": "State {path} open if everyone who reaches the gateway may call it, or ask a "
     "platform admin for Envoy Gateway 1.5 or newer, or Istio 1.22 or newer.",
+    "caller-jwt": "Set {path} keys, or ask a platform admin for Envoy Gateway 1.5 or newer.",
     "model-routing": "Turn {path} off. The deployment's own address serves all the same.",
 }
 _FIX: Final = "Change {path} or ask a platform admin to install it."
@@ -64,6 +65,8 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
     ]
     if spec.placement.queue:
         needed.append(("placement.queue", "kueue"))
+    if spec.placement.device_claims and "/mig-" in spec.gpu_resource:
+        needed.append(("placement.device_claims", "mig-claims"))
     if spec.nodes > 1:
         needed.append(("llm.nodes", MULTI_NODE if spec.split_nodes > 1 else LEADER_WORKER_SET))
     if spec.scaling.kind == HPA and spec.scaling.metric == "queue":

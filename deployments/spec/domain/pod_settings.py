@@ -21,9 +21,11 @@ from portal.core.definitions import Definition, setting
 
 # Of the others a preset of KServe names the image.
 _NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
-Access = Literal["open", "keys"]
+Access = Literal["open", "keys", "jwt"]
 OPEN: Final[Access] = "open"
 KEYS: Final[Access] = "keys"
+JWT: Final[Access] = "jwt"
+ISSUER_NAME: Final = r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
 InstanceType = Annotated[
@@ -137,6 +139,36 @@ class Placement(Definition):
         ),
         needs({True: "kueue"}),  # any name
     ] = ""
+    device_claims: Annotated[
+        bool,
+        setting(
+            "Request GPUs by ResourceClaim",
+            "Where NVIDIA's DRA driver allocates the GPUs of nodes instead of the device plugin.",
+        ),
+        needs({True: "device-claims"}),
+    ] = False
+    claim_product: Annotated[
+        str,
+        setting(
+            "Product of claimed GPUs",
+            "As the DRA driver names it, for example NVIDIA A100-SXM4-80GB. Empty: any of the instance type.",
+            pattern=r"([A-Za-z0-9][-A-Za-z0-9 ._/+]{0,78}[A-Za-z0-9])?",
+            max_length=80,
+            fix="Enter the productName of a ResourceSlice, for example NVIDIA L4, or leave it empty.",
+        ),
+    ] = ""
+    claim_memory_gib: Annotated[
+        int,
+        setting(
+            "Least memory of claimed GPUs",
+            "Only GPUs, or slices, with as much. Not set: any.",
+            unit="GiB",
+            ge=0,
+            le=1024,
+            fix="Use up to 1024 GiB, or 0 for any.",
+            is_empty_zero=True,
+        ),
+    ] = 0
     spread_zones: Annotated[
         bool, setting("Spread over zones", "Best effort. Never blocks scheduling.")
     ] = True
@@ -215,11 +247,27 @@ class Network(Definition):
             "tab Callers. An open address is shown to its approver.",
             # In a canary: of the stable revision.
             is_derived=True,
-            choices={KEYS: "Callers with a key", OPEN: "Everyone who reaches the gateway"},
+            choices={
+                KEYS: "Callers with a key",
+                JWT: "Callers with a token of the company's identity provider",
+                OPEN: "Everyone who reaches the gateway",
+            },
             group="callers",
         ),
-        needs({KEYS: "caller-keys"}),
+        needs({KEYS: "caller-keys", JWT: "caller-jwt"}),
     ] = KEYS
+    token_issuer: Annotated[
+        str,
+        setting(
+            "Token issuer",
+            "Only for callers with a token: whose tokens they are, by the name that a platform admin "
+            "registered. Which callers get answers is set on the tab Callers.",
+            pattern=ISSUER_NAME,
+            max_length=40,
+            group="callers",
+            fix="Enter the name of a token issuer, or leave it empty.",
+        ),
+    ] = ""
     team_address: Annotated[
         bool,
         setting(

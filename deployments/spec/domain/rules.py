@@ -11,6 +11,7 @@ from deployments.spec.domain import (
     scaling_rules,
     triton_rules,
 )
+from deployments.spec.domain.accelerators import claim_rules, neuron_rules
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_SGLANG,
@@ -22,8 +23,9 @@ from deployments.spec.domain.engines import (
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
-from deployments.spec.domain.pod_settings import KEYS
+from deployments.spec.domain.pod_settings import JWT, KEYS
 from deployments.spec.domain.scaling import KNATIVE
+from fleet.gpus.domain import neuron
 from portal.core import definitions
 from portal.core.definitions import Rule
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from deployments.spec.domain.triton_settings import TritonSettings
 
 _WHOLE_GPU: Final = "nvidia.com/gpu"
+_WHOLE: Final = (_WHOLE_GPU, neuron.DEVICE)
 
 
 def rules_of(spec: ServingSpec) -> Iterator[Rule]:
@@ -40,9 +43,12 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _instance_types(spec)
     yield from _queue(spec)
     yield from scaling_rules.rules_of(spec)
+    yield from neuron_rules.rules_of(spec)
+    yield from claim_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
     yield from _additional_models(spec)
+    yield from _token_issuer(spec)
     yield from _team_address(spec)
     if spec.llm is not None:
         yield from _llm(spec, spec.llm)
@@ -65,7 +71,7 @@ def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:
     )
     yield (
         "gpus",
-        spec.gpu_resource == _WHOLE_GPU or spec.gpus == 1,
+        spec.gpu_resource in _WHOLE or spec.gpus == 1,
         f"Use 1 {spec.gpu_resource} per replica.",
     )
 
@@ -95,6 +101,21 @@ def _queue(spec: ServingSpec) -> Iterator[Rule]:
         not is_queued or spec.split_nodes == 1,
         "Kueue admits the pods of KServe's server over several nodes one by one, so that some may hold GPUs "
         f"and never serve. Use {LLM_SERVICE}, or leave it empty.",
+    )
+
+
+def _token_issuer(spec: ServingSpec) -> Iterator[Rule]:
+    is_named, is_needed = bool(spec.network.token_issuer), spec.network.access == JWT
+    yield (
+        "network.token_issuer",
+        is_named or not is_needed,
+        "Name the issuer whose tokens callers send.",
+    )
+    yield (
+        "network.token_issuer",
+        is_needed or not is_named,
+        "Only callers with a token of an identity provider have an issuer. Set network.access jwt, or leave it "
+        "empty.",
     )
 
 

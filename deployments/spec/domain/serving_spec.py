@@ -125,10 +125,10 @@ class ServingSpec(Definition):
         str,
         setting(
             "GPU resource",
-            "A whole GPU, a shared one or a MIG slice, as the node names it.",
-            pattern=r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)",
+            "A whole GPU, a shared one, a MIG slice or a Neuron device, as the node names it.",
+            pattern=r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)|aws\.amazon\.com/neuron",
             max_length=60,
-            fix="Use nvidia.com/gpu, nvidia.com/gpu.shared or nvidia.com/mig-1g.10gb.",
+            fix="Use nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb or aws.amazon.com/neuron.",
         ),
     ] = WHOLE_GPU
     gpus: Annotated[

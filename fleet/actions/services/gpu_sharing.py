@@ -12,6 +12,7 @@ from fleet.actions.domain.outcomes import Outcome
 from fleet.actions.domain.plugin_configs import CONFIG_LABEL, NONE, ConfigSource, PluginConfig
 from fleet.actions.domain.relabeling import RelabelSettings
 from fleet.actions.services import drain, node_facts, relabel
+from fleet.gpus.domain import shares
 from fleet.gpus.domain.shares import MIG_PREFIX, WHOLE
 from fleet.kube.domain.errors import ClusterError, NotAllowed
 from fleet.kube.services import nodes, objects
@@ -41,6 +42,8 @@ def configs_of(node: Node) -> NodeConfigs:
 
 def observe(action: FleetAction) -> Evidence:
     node = node_facts.present_node(action)
+    if shares.gpus_of(node.labels, node.allocatable).neuron_cores:
+        raise Conflict(f"{node} has Neuron devices. Only GPUs are shared this way.", code="no_gpus")
     source, configs = _read(node)
     config = _chosen(action, source, configs)
     live = _live(node)

@@ -65,6 +65,22 @@ class NodeDetailsSerializer(Serializer):
     gpu_errors_read_at = serializers.DateTimeField(
         source="node.xids_read_at", allow_null=True, help_text="null: dcgm-exporter was never read"
     )
+    neuron_cores = serializers.IntegerField(
+        help_text="NeuronCores of each Neuron device; 0: the node has GPUs"
+    )
+    neuron_utilisation = serializers.FloatField(
+        source="node.neuron_utilisation",
+        allow_null=True,
+        help_text="of all NeuronCores, 0 to 1; null: not known",
+    )
+    neuron_memory_mib = serializers.IntegerField(
+        source="node.neuron_memory_mib", allow_null=True, help_text="in use on all Neuron devices"
+    )
+    neuron_read_at = serializers.DateTimeField(
+        source="node.neuron_read_at",
+        allow_null=True,
+        help_text="null: neuron-monitor was never read",
+    )
     gpus = GpuSerializer(many=True, source="tiles")
     first_seen_at = serializers.DateTimeField(source="node.first_seen_at")
     last_seen_at = serializers.DateTimeField(source="node.last_seen_at")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleet.gpus.domain.shares import WHOLE
+from fleet.gpus.domain import shares
 from fleet.kube.domain import quantities
 
 GPU: Final = "GPU"
@@ -74,15 +74,13 @@ def describe_free(rooms: Sequence[NodeRoom], name: str, gpu_resource: str) -> st
 
 
 def describe(name: str, amount: int | None, gpu_resource: str) -> str:
-    """ "1 GPU", "7 nvidia.com/mig-1g.10gb", "2 cores", "400 Gi memory"."""
+    """ "1 GPU", "2 Neuron devices", "2 cores", "400 Gi memory"."""
     if name == CPU:
         cores = quantities.format_cores(amount or 0)
         return f"{cores} core{'' if cores == '1' else 's'}"
     if name == MEMORY:
         return f"{quantities.format_gib(amount or 0)} memory"
-    if gpu_resource != WHOLE:
-        return f"{amount} {gpu_resource}"
-    return f"{amount} GPU{'' if amount == 1 else 's'}"
+    return shares.count_of(amount or 0, gpu_resource)
 
 
 def _counts(amounts: Amounts, size: Amounts) -> dict[str, int]:

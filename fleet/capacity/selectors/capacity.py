@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from fleet.capacity.selectors import node_spaces, startable
 from fleet.capacity.selectors.node_spaces import NodeSpace
-from fleet.gpus.domain import capacity_types, shares
+from fleet.gpus.domain import capacity_types, neuron, shares
 from fleet.gpus.domain.offers import GpuShare, for_capacity
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceBook
@@ -65,7 +65,7 @@ def _shares_of(
     gpu_shares = [
         _share(spaces, resource, units, book)
         for spaces in by_kind.values()
-        for resource in sorted({name for space in spaces for name in space.free})
+        for resource in _requestable(spaces)
         for units in _sizes(resource, spaces)
     ]
     gpu_shares += startable.list_startable(cluster_id=cluster_id, existing=existing, on=today)
@@ -73,9 +73,16 @@ def _shares_of(
     return sorted(gpu_shares, key=_price_order)
 
 
+def _requestable(spaces: Sequence[NodeSpace]) -> list[str]:
+    names = {name for space in spaces for name in space.free}
+    return sorted(name for name in names if shares.is_requestable(name))
+
+
 def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
     """Shared and MIG resources are requested one at a time: more units give no larger share."""
     largest = max(node_spaces.units_of(space.node, resource) for space in spaces)
+    if resource == neuron.DEVICE:
+        return neuron.sizes(spaces[0].node.instance_type, largest)
     gpus = spaces[0].gpus
     if resource != shares.WHOLE or gpus.replicas > 1 or gpus.single_profile:
         return [1] if largest else []

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fleet.capacity.domain import node_space
 from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, NODE_LABELS, Amounts, NodeRoom
 from fleet.capacity.selectors.node_spaces import NodeSpace
-from fleet.gpus.domain import capacity_types
-from fleet.gpus.domain.shares import WHOLE
+from fleet.gpus.domain import capacity_types, neuron
+from fleet.gpus.domain.shares import whole_resource
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
 from fleet.kube.domain import quantities
@@ -52,6 +52,12 @@ class ReplicaSize:
         )
 
 
+def describe_short(names: Sequence[str], gpu_resource: str) -> str:
+    """ "GPU or memory"; of Neuron devices "Neuron devices or memory"."""
+    own = "Neuron devices" if gpu_resource == neuron.DEVICE else GPU
+    return " or ".join(own if name == GPU else name for name in names)
+
+
 def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -> Fit:
     """Whether the replicas fit on the GPUs, CPU and memory that are free now on nodes of the requested
     capacity type, and of any of the instance types together. `spaces` are those of the whole cluster.
@@ -79,7 +85,7 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
 def _without_nodes(size: ReplicaSize) -> Fit:
     """Without nodes, the hardware of the type comes from the price list."""
     known = [prices.facts_of(name) for name in size.instance_types]
-    if all(known) and size.gpu_resource == WHOLE:
+    if all(facts and size.gpu_resource == whole_resource(facts.gpu_name) for facts in known):
         rooms = [_empty_node(facts) for facts in known if facts]
         too_large = node_space.too_large(rooms, size.amounts)
         if too_large:
@@ -132,7 +138,7 @@ def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> 
     nodes = f"{len(offering)} node{'' if len(offering) == 1 else 's'}"
     reason = f"{count} of {replicas} fit now"
     if short:
-        reason += f": not enough {' or '.join(short)} ({', '.join(free)} on {nodes})"
+        reason += f": not enough {describe_short(short, size.gpu_resource)} ({', '.join(free)} on {nodes})"
     unusable = len(offering) - len(usable)
     if unusable:
         reason += f"; {unusable} of {nodes} not ready or cordoned"

@@ -52,6 +52,15 @@ class NodeDetails:
     gpu_errors: tuple[GpuError, ...]
 
     @property
+    def neuron_cores(self) -> int:
+        """NeuronCores of each device; 0: the node has GPUs."""
+        return shares.gpus_of(self.node.labels, self.node.allocatable).neuron_cores
+
+    @property
+    def all_neuron_cores(self) -> int:
+        return self.node.gpu_count * self.neuron_cores
+
+    @property
     def problems(self) -> tuple[Condition, ...]:
         return tuple(item for item in self.conditions if item.is_healthy is not True)
 

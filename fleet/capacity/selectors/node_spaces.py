@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet, Sum
 
 from fleet.capacity.domain.node_space import Amounts, NodeRoom
-from fleet.gpus.domain import shares
+from fleet.gpus.domain import neuron, shares
 from fleet.kube.domain import quantities
 from fleet.models import Cluster, Node, Pod
 
@@ -87,15 +87,13 @@ def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:
     """A node that is cordoned or not ready has nothing free."""
     if not (node.is_ready and node.is_schedulable):
         return NodeSpace(node, shares.gpus_of(node.labels, node.allocatable), {}, 0, 0)
-    free = {
-        name: max(0, units_of(node, name) - (used[name].gpus if name in used else 0))
-        for name in node.allocatable
-        if shares.is_gpu(name)
-    }
+    gpus = shares.gpus_of(node.labels, node.allocatable)
+    offered = {name: units_of(node, name) for name in node.allocatable if shares.is_gpu(name)}
+    taken = {name: amounts.gpus for name, amounts in used.items()}
     return NodeSpace(
         node,
-        shares.gpus_of(node.labels, node.allocatable),
-        free,
+        gpus,
+        _free_units(offered, taken, gpus),
         _left(
             quantities.millicores(node.allocatable.get("cpu")),
             sum(amounts.cpu_millicores or 0 for amounts in used.values()),
@@ -105,6 +103,15 @@ def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:
             sum(amounts.memory_bytes or 0 for amounts in used.values()),
         ),
     )
+
+
+def _free_units(
+    offered: dict[str, int], taken: dict[str, int], gpus: shares.NodeGpus
+) -> dict[str, int]:
+    if gpus.neuron_cores:
+        of_neuron = {name: n for name, n in offered.items() if name in neuron.RESOURCES}
+        return neuron.free_units(of_neuron, taken, gpus.neuron_cores)
+    return {name: max(0, units - taken.get(name, 0)) for name, units in offered.items()}
 
 
 def _left(whole: int | None, taken: int) -> int | None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
-from fleet.gpus.domain import shares
+from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.capacity_types import ON_DEMAND, SPOT
 from fleet.gpus.domain.offers import GpuShare
 from fleet.gpus.selectors import prices
@@ -36,7 +36,10 @@ class _Candidate:
     @property
     def sizes(self) -> list[tuple[str, int, int]]:
         gpu = (self.facts.gpu_name, self.facts.gpu_memory_mib)
-        return [(*gpu, units) for units in _SIZES if units <= self.facts.gpu_count]
+        most = self.facts.gpu_count
+        if neuron.is_product(self.facts.gpu_name):
+            return [(*gpu, units) for units in neuron.sizes(self.facts.instance_type, most)]
+        return [(*gpu, units) for units in _SIZES if units <= most]
 
 
 def list_startable(
@@ -104,8 +107,8 @@ def _share(candidate: _Candidate, units: int) -> GpuShare:
         amount = (price.usd_per_hour_amount * units / facts.gpu_count).quantize(_MICRO)
     return GpuShare(
         instance_type=facts.instance_type,
-        gpu_name=facts.gpu_name.upper(),
-        gpu_resource=shares.WHOLE,
+        gpu_name=shares.title_of(facts.gpu_name),
+        gpu_resource=shares.whole_resource(facts.gpu_name),
         gpus=units,
         vram_mib=facts.gpu_memory_mib * units,
         usd_per_hour_amount=amount,

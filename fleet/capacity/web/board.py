@@ -17,6 +17,7 @@ from fleet.capacity.domain.overview import (
     NodeView,
 )
 from fleet.capacity.selectors.notices import NoticedNode
+from fleet.gpus.domain import neuron
 
 # Of each pool, and of all together: a pool with more has pages of its own.
 _NODES_OF_A_POOL = 24
@@ -115,6 +116,10 @@ class Board:
         return self.overview.gpus - self.overview.allocated_gpus
 
     @property
+    def has_neuron(self) -> bool:
+        return any(_is_neuron(pool) for pool in self.pools)
+
+    @property
     def unpriced_nodes(self) -> int:
         return sum(node.usd_per_hour_amount is None for node in self.overview.nodes)
 
@@ -148,6 +153,10 @@ def select(
         return Selection(of_pool, (page - 1) * NODES_PER_PAGE, NODES_PER_PAGE)
     each = max(_FEWEST, min(_NODES_OF_A_POOL, _NODES_IN_ALL // max(len(groups), 1)))
     return Selection(groups, 0, each)
+
+
+def _is_neuron(pool: Pool) -> bool:
+    return neuron.is_product(pool.gpu_product)
 
 
 def build(

@@ -80,6 +80,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Use Envoy Gateway 1.5 or newer, or Istio 1.22 or newer, for the Gateway that the cluster is "
         "registered with.",
     ),
+    "caller-jwt": FeatureDescription(
+        "Tokens of identity providers",
+        "serving only callers with a token of the company's identity provider",
+        "Use Envoy Gateway 1.5 or newer for the Gateway that the cluster is registered with.",
+    ),
     "token-counts": FeatureDescription(
         "Counting tokens of callers",
         "limits of tokens for the keys of language models",
@@ -94,6 +99,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "keda": FeatureDescription(
         "KEDA",
         "scaling on queue length, on a schedule or to zero",
+        "Install KEDA.",
+    ),
+    "scaled-jobs": FeatureDescription(
+        "KEDA's ScaledJob",
+        "batch jobs that drain a queue",
         "Install KEDA.",
     ),
     "karpenter": FeatureDescription(
@@ -143,6 +153,16 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Kueue",
         "queues that admit pods by quota",
         "Install Kueue 0.16 or newer and create a LocalQueue in the namespaces of teams.",
+    ),
+    "device-claims": FeatureDescription(
+        "Claims of GPUs (DRA)",
+        "requesting GPUs by ResourceClaim",
+        "Use Kubernetes 1.34 or newer with NVIDIA's DRA driver, which creates the DeviceClass gpu.nvidia.com.",
+    ),
+    "mig-claims": FeatureDescription(
+        "Claims of MIG slices (DRA)",
+        "requesting MIG slices by ResourceClaim",
+        "Use Kubernetes 1.34 or newer with NVIDIA's DRA driver, which creates the DeviceClass mig.nvidia.com.",
     ),
     "daemon-sets": FeatureDescription(
         "DaemonSets", "keeping images on nodes", "Use a cluster whose nodes run DaemonSets."

@@ -11,9 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.shares import WHOLE
 
-_TYPE: Final = re.compile(r"(?P<category>[a-z]+)(?P<generation>\d+)(?P<rest>[-a-z]*)\.(?P<size>.+)")
+_TYPE: Final = re.compile(
+    r"(?P<category>[a-z]+)(?P<generation>\d+)(?P<rest>[-a-z0-9]*)\.(?P<size>.+)"
+)
 _CAPACITY: Final = "karpenter.sh/capacity-type"
 _PREFIX: Final = "karpenter.k8s.aws/instance-"
 
@@ -27,17 +30,30 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """`gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now."""
+    """`gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now. So are the others, of Neuron devices."""
 
     name: str
     requirements: tuple[Requirement, ...] = ()
     gpu_limit: int | None = None
     gpus: int = 0
     is_ready: bool = True
+    neuron_limit: int | None = None
+    neuron_devices: int = 0
 
     @property
     def gpus_left(self) -> int | None:
-        return None if self.gpu_limit is None else max(0, self.gpu_limit - self.gpus)
+        return self.left(WHOLE)
+
+    def left(self, resource: str) -> int | None:
+        """None: no limit."""
+        limit, now = self.limit_of(resource)
+        return None if limit is None else max(0, limit - now)
+
+    def limit_of(self, resource: str) -> tuple[int | None, int]:
+        """The limit, None for no limit, and what its nodes have now."""
+        if resource == neuron.DEVICE:
+            return self.neuron_limit, self.neuron_devices
+        return self.gpu_limit, self.gpus
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -48,7 +64,10 @@ class NodePool:
             Requirement(item["key"], item["operator"], tuple(item["values"]))
             for item in raw["requirements"]
         )
-        return cls(raw["name"], requirements, raw["gpu_limit"], raw["gpus"], raw["is_ready"])
+        # Rows from before Neuron devices were read have neither.
+        of_neuron = (raw.get("neuron_limit"), raw.get("neuron_devices", 0))
+        of_gpus = (raw["gpu_limit"], raw["gpus"], raw["is_ready"])
+        return cls(raw["name"], requirements, *of_gpus, *of_neuron)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +80,14 @@ class NodeStart:
 
 
 def check_start(
-    pools: Sequence[NodePool], *, instance_type: str, capacity: str, gpus: int
+    pools: Sequence[NodePool],
+    *,
+    instance_type: str,
+    capacity: str,
+    gpus: int,
+    resource: str = WHOLE,
 ) -> NodeStart:
-    """`capacity` is on-demand, spot or any; `gpus` is the GPU count of the nodes that are needed."""
+    """`capacity` is on-demand, spot or any; `gpus` is how many GPUs, or Neuron devices by `resource`, are needed."""
     allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
     if not allowing:
         names = ", ".join(pool.name for pool in pools) or "there is none"
@@ -72,11 +96,13 @@ def check_start(
     ready = [pool for pool in allowing if pool.is_ready]
     if not ready:
         return NodeStart(ok=False, message=f"Node pool {allowing[0].name} is not ready.")
-    roomy = [pool for pool in ready if pool.gpus_left is None or pool.gpus_left >= gpus]
+    left = {pool.name: pool.left(resource) for pool in ready}
+    roomy = [pool for pool in ready if (room := left[pool.name]) is None or room >= gpus]
     if not roomy:
         full = ready[0]
+        limit, now = full.limit_of(resource)
         message = (
-            f"Node pool {full.name} is limited to {full.gpu_limit} GPUs and has {full.gpus}; "
+            f"Node pool {full.name} is limited to {shares.count_of(limit or 0, resource)} and has {now}; "
             f"{gpus} more are needed."
         )
         return NodeStart(ok=False, message=message)
@@ -144,17 +170,23 @@ def _pool(item: Mapping[str, Any]) -> NodePool:
     inner = ((spec.get("template") or {}).get("spec")) or {}
     conditions = status.get("conditions") or []
     ready = next((entry["status"] for entry in conditions if entry.get("type") == "Ready"), "True")
-    limit = (spec.get("limits") or {}).get(WHOLE)
+    limits, resources = spec.get("limits") or {}, status.get("resources") or {}
     return NodePool(
         name=item["metadata"]["name"],
         requirements=tuple(
             Requirement(entry["key"], entry["operator"], tuple(map(str, entry.get("values") or ())))
             for entry in inner.get("requirements") or ()
         ),
-        gpu_limit=None if limit is None else _count(limit),
-        gpus=_count((status.get("resources") or {}).get(WHOLE)),
+        gpu_limit=_limit(limits, WHOLE),
+        gpus=_count(resources.get(WHOLE)),
         is_ready=ready != "False",
+        neuron_limit=_limit(limits, neuron.DEVICE),
+        neuron_devices=_count(resources.get(neuron.DEVICE)),
     )
+
+
+def _limit(limits: Mapping[str, Any], resource: str) -> int | None:
+    return None if limits.get(resource) is None else _count(limits[resource])
 
 
 def _count(amount: Any) -> int:

@@ -20,7 +20,7 @@ def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Per
     return Permission(group, resource, verbs, why, is_per_team=False)
 
 
-_KSERVE, _APPS = "serving.kserve.io", "apps"
+_KSERVE, _APPS, _DRA = "serving.kserve.io", "apps", "resource.k8s.io"
 _GATEWAY, _KUEUE = "gateway.networking.k8s.io", "kueue.x-k8s.io"
 
 # Namespace and name of the controllers of features, by default: their image tags give the versions.
@@ -53,6 +53,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_KSERVE, "localmodelnodegroups", ("get",), "reading where models are cached"),
     _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "checking priority classes"),
     _cluster("monitoring.coreos.com", "prometheuses", ("list",), "labelling ServiceMonitors"),
+    _cluster(_DRA, "deviceclasses", ("get",), "checking that GPUs can be claimed"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
     _cluster(_KUEUE, "localqueues", ("get", "list"), "offering the queues of teams"),
     Permission(
@@ -100,6 +101,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     ("", "services"),
     ("", "configmaps"),
     ("", "persistentvolumeclaims"),
+    (_DRA, "resourceclaimtemplates"),
     ("policy", "poddisruptionbudgets"),
     ("autoscaling", "horizontalpodautoscalers"),
     ("networking.k8s.io", "networkpolicies"),
@@ -120,6 +122,9 @@ _IN_TEAMS: tuple[Permission, ...] = (
     # Neither get nor list: what it wrote is in its own rows.
     Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
     Permission("batch", "jobs", ("get", *_APPLY, "delete"), "load tests and batch jobs"),
+    Permission(
+        "keda.sh", "scaledjobs", ("get", *_APPLY, "delete"), "batch jobs that drain a queue"
+    ),
     Permission("", "events", ("list",), "reading why pods do not start"),
     Permission(_KUEUE, "workloads", ("list",), "reading which pods wait in a queue"),
     Permission(
@@ -151,9 +156,9 @@ _AT_GATEWAYS: tuple[Permission, ...] = (
     Permission("", "pods/proxy", ("get",), "counting requests that never come back"),
     *ISTIO_KEYS,
 )
-# In the namespaces of dcgm-exporter only, where no Prometheus has its metrics.
+# In the namespaces of dcgm-exporter, where no Prometheus has its metrics, and of neuron-monitor.
 _AT_EXPORTERS: tuple[Permission, ...] = (
-    Permission("", "pods/proxy", ("get",), "reading errors of GPUs"),
+    Permission("", "pods/proxy", ("get",), "reading errors of GPUs and the use of Neuron devices"),
 )
 # Only where people may change nodes by request (`manage.py cluster_rbac --fleet-actions`).
 FLEET_ACTIONS: tuple[Permission, ...] = (

@@ -37,6 +37,7 @@ IMAGES: Final = (
     "triton_image",
     "triton_vllm_image",
     "vllm_image",
+    "vllm_neuron_image",
     "sglang_image",
     "tensorrt_llm_image",
     "storage_image",
@@ -80,6 +81,10 @@ class ServingPolicy(Definition):
         str, _text(_IMAGES, "Triton with vLLM", "Image for new triton-vllm revisions.")
     ] = ""
     vllm_image: Annotated[str, _text(_IMAGES, "vLLM", "Image for new kserve-vllm revisions.")] = ""
+    vllm_neuron_image: Annotated[
+        str,
+        _text(_IMAGES, "vLLM on Neuron", "Image for new kserve-vllm revisions on Neuron devices."),
+    ] = ""
     sglang_image: Annotated[
         str, _text(_IMAGES, "SGLang", "Image for new kserve-sglang revisions.")
     ] = ""

@@ -14,6 +14,7 @@ def default_policy() -> ServingPolicy:
         triton_image=settings.SLIPWAY_TRITON_IMAGE,
         triton_vllm_image=settings.SLIPWAY_TRITON_VLLM_IMAGE,
         vllm_image=settings.SLIPWAY_VLLM_IMAGE,
+        vllm_neuron_image=settings.SLIPWAY_VLLM_NEURON_IMAGE,
         sglang_image=settings.SLIPWAY_SGLANG_IMAGE,
         tensorrt_llm_image=settings.SLIPWAY_TENSORRT_LLM_IMAGE,
         storage_image=settings.SLIPWAY_STORAGE_INITIALIZER_IMAGE,

@@ -17,6 +17,7 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
 from fleet.clusters.services import (
     api_server_probe,
+    device_class_probe,
     gateway_probe,
     key_check_probe,
     kserve_probe,
@@ -63,6 +64,9 @@ _GROUPS: Mapping[str, str] = {
 # One adapter serves the whole API group.
 _KEDAS_OWN = Feature(
     is_there=False, why="KEDA serves the external metrics of this cluster, for its own objects only"
+)
+_NO_SCALED_OBJECTS = Feature(
+    is_there=False, why="The embedded local cluster has KEDA's ScaledJobs only"
 )
 _NO_IMAGES = Feature(is_there=False, why="The embedded local cluster pulls no images")
 _NO_DAEMON_SETS = Feature(is_there=False, why="The embedded local cluster runs no DaemonSets")
@@ -116,6 +120,10 @@ def read_capabilities(
     if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
         # Its policies of gateways alone encrypt nothing between pods.
         features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
+    features["scaled-jobs"] = features["keda"]
+    is_local = version.endswith(_LOCAL_VERSION)
+    if is_local:
+        features["keda"] = _NO_SCALED_OBJECTS
     if features["keda"].is_there and features["external-metrics"].is_there:
         features["external-metrics"] = _KEDAS_OWN
     flags = kserve_probe.read_knative_flags(client, groups)
@@ -125,8 +133,8 @@ def read_capabilities(
     features |= of_gateway
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["promql"] = promql
+    features |= device_class_probe.read(client, groups)
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
-    is_local = version.endswith(_LOCAL_VERSION)
     if is_local:
         features["image-weights"] = _NO_IMAGES
     features["daemon-sets"] = _NO_DAEMON_SETS if is_local else Feature(is_there=True)
@@ -161,6 +169,7 @@ def _gateway_features(
         "gateway-proxies": gateway_probe.read_proxies(client, gateway, policy.gateway_namespaces),
         "request-mirror": gateway_probe.read_mirror(client, gateway, api),
         "caller-keys": key_check.feature,
+        "caller-jwt": key_check_probe.jwt_of(key_check),
         "model-routing": gateway_probe.read_model_routing(client, gateway, api),
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
     }
@@ -235,7 +244,7 @@ def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         gpus = shares.gpus_of(labels, allocatable)
         for resource, amount in allocatable.items():
-            if not shares.is_gpu(resource) or not str(amount).isdigit() or int(amount) == 0:
+            if not shares.is_requestable(resource) or not str(amount).isdigit() or int(amount) == 0:
                 continue
             memory = shares.vram_mib(resource, 1, gpus)
             key = (resource, gpus.product, memory, shares.sharing(resource, gpus))

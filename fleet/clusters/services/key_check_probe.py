@@ -64,6 +64,14 @@ def read(
     return KeyCheck(feature, *kinds)
 
 
+def jwt_of(check: KeyCheck) -> Feature:
+    """Whether it verifies tokens of identity providers and decides by their claims."""
+    if check.kind == ISTIO_TOKENS:
+        why = "On Istio the portal writes policies for the keys that it signs only"
+        return Feature(is_there=False, why=why)
+    return check.feature
+
+
 def _of_istio(versions: list[str], kinds: list[str]) -> Feature:
     if _ISTIO_VERSION not in versions:
         why = f"The cluster serves no {_ISTIO}/{_ISTIO_VERSION}: Istio is older than 1.22"

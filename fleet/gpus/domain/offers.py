@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
-from fleet.gpus.domain import capacity_types
+from fleet.gpus.domain import capacity_types, neuron
 from fleet.gpus.domain.capacity_types import ANY, ON_DEMAND
 
 
@@ -38,6 +38,11 @@ class GpuShare:
     @property
     def size(self) -> tuple[str, str, int]:
         return (self.instance_type, self.gpu_resource, self.gpus)
+
+
+def of_gpus(shares: Iterable[GpuShare]) -> list[GpuShare]:
+    """Without Neuron devices, for what needs CUDA."""
+    return [share for share in shares if share.gpu_resource != neuron.DEVICE]
 
 
 def for_capacity(shares: Iterable[GpuShare], requested: str) -> list[GpuShare]:

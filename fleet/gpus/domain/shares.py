@@ -1,4 +1,4 @@
-"""The GPU share of a resource request, in millionths of one GPU (ppm).
+"""The GPU share of a resource request, in millionths of one GPU (ppm). A Neuron device counts as a GPU.
 
 A time-sliced or MPS replica is 1/replicas of a GPU; a MIG slice is its memory slices / 8, so that the
 shares of one GPU never exceed it.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from fleet.gpus.domain import neuron
 
 GPU_PPM = 1_000_000
 WHOLE = "nvidia.com/gpu"
@@ -46,14 +48,48 @@ class NodeGpus:
     single_profile: str = ""
     # MPS: clients run concurrently, each with its part of the memory, instead of time-sliced.
     is_mps: bool = False
+    # NeuronCores of each device; 0: these are GPUs.
+    neuron_cores: int = 0
 
 
 def is_gpu(resource: str) -> bool:
-    return resource in {WHOLE, SHARED} or resource.startswith(MIG_PREFIX)
+    """Whether who holds it holds a GPU or a Neuron device, or a part of one."""
+    return resource in neuron.RESOURCES or is_requestable(resource)
+
+
+def is_requestable(resource: str) -> bool:
+    """Whether deployments request it. NeuronCores are a second name of what is requested by device."""
+    if resource in {WHOLE, SHARED, neuron.DEVICE}:
+        return True
+    return resource.startswith(MIG_PREFIX)
+
+
+def whole_resource(product: str) -> str:
+    """How a pod requests the whole accelerators of a product: by the name of the price catalogue or of a node."""
+    return neuron.DEVICE if neuron.is_product(product) else WHOLE
+
+
+def title_of(product: str) -> str:
+    """A name of the price catalogue, as pages write it: L4, Inferentia2."""
+    return neuron.title_of(product) if neuron.is_product(product) else product.upper()
+
+
+def count_of(units: int, resource: str) -> str:
+    """ "1 GPU", "2 Neuron devices", "7 nvidia.com/mig-1g.10gb"."""
+    name = {WHOLE: "GPU", neuron.DEVICE: "Neuron device", neuron.CORE: "NeuronCore"}.get(resource)
+    return f"{units} {resource}" if name is None else f"{units} {name}{'' if units == 1 else 's'}"
 
 
 def gpus_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGpus:
-    """Parse the labels of the device plugin, GPU feature discovery and Karpenter."""
+    """Parse the labels of the device plugins, GPU feature discovery and Karpenter."""
+    if devices := neuron.devices_of(labels, allocatable):
+        return NodeGpus(
+            count=devices.count,
+            memory_mib=devices.memory_mib,
+            product=devices.title,
+            replicas=1,
+            neuron_cores=devices.cores_each,
+        )
     product = _first(labels, _PRODUCT_LABELS)
     replicas = max(1, _number(labels.get("nvidia.com/gpu.replicas")))
     if labels.get("nvidia.com/gpu.sharing-strategy") == "none":
@@ -82,6 +118,8 @@ def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
     """The GPU share of `units` of the resource on a node with these GPUs."""
     if resource.startswith(MIG_PREFIX):
         return units * _slice_ppm(resource.removeprefix(MIG_PREFIX), gpus)
+    if resource == neuron.CORE:
+        return units * GPU_PPM // max(gpus.neuron_cores, 1)
     if gpus.single_profile:
         return units * _slice_ppm(gpus.single_profile, gpus)
     if resource == SHARED or gpus.replicas > 1:

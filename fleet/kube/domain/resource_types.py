@@ -43,6 +43,10 @@ EC2_NODE_CLASS = ResourceType(
     "karpenter.k8s.aws/v1", "EC2NodeClass", "ec2nodeclasses", is_namespaced=False
 )
 
+DEVICE_CLASS = ResourceType(
+    "resource.k8s.io/v1", "DeviceClass", "deviceclasses", is_namespaced=False
+)
+
 KNOWN: tuple[ResourceType, ...] = (
     POD,
     NODE,
@@ -81,9 +85,13 @@ KNOWN: tuple[ResourceType, ...] = (
     ),
     NODE_POOL,
     EC2_NODE_CLASS,
+    DEVICE_CLASS,
+    ResourceType("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
     ResourceType("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+    ResourceType("keda.sh/v1alpha1", "ScaledJob", "scaledjobs"),
+    ResourceType("keda.sh/v1alpha1", "TriggerAuthentication", "triggerauthentications"),
     ResourceType("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy", "securitypolicies"),
     ResourceType("security.istio.io/v1", "AuthorizationPolicy", "authorizationpolicies"),
     ResourceType("security.istio.io/v1", "RequestAuthentication", "requestauthentications"),

@@ -23,6 +23,13 @@ class ApiKeys:
     hides_key: bool = False
     problem: str = ""
 
+    @property
+    def clients(self) -> tuple[str, ...]:
+        return tuple(client for client, _ in self.credentials)
+
+    def route_filter(self) -> JsonObject:
+        return route_filter(self)
+
 
 def disabled_filter() -> JsonObject:
     """In the chain of all routes; a route with keys turns it on by its own configuration."""

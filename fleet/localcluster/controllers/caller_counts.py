@@ -1,7 +1,8 @@
-"""Counts what each client of API keys is served, by Envoy's virtual clusters: pure.
+"""Counts what each client of API keys or tokens is served, by Envoy's virtual clusters: pure.
 
 The name of a virtual cluster is `namespace/route/client`, with a slash for each dot of the client: Envoy cuts
-the names of its counters at dots, and no Secret's keys have slashes.
+the names of its counters at dots, and no Secret's keys have slashes. Other clients, which a claim of a token
+names, are `~` and the hexadecimal digits of their UTF-8.
 """
 
 import re
@@ -9,9 +10,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.route_policies import Key
 from fleet.localcluster.errors import JsonObject
+
+_KEY_OF_SECRET = re.compile(r"[-._a-zA-Z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +25,25 @@ class CountedClients:
     clients: tuple[str, ...]
 
 
+class Access(Protocol):
+    """Who is let through, and the header that then has the client's name."""
+
+    @property
+    def clients(self) -> Sequence[str]: ...
+
+    @property
+    def client_header(self) -> str: ...
+
+
 class ClientMemory:
     """Clients whose keys ended while this process runs: their last requests are still to be read."""
 
     def __init__(self) -> None:
         self._clients: dict[Key, Set[str]] = {}
 
-    def counted(self, access: Mapping[Key, ApiKeys]) -> dict[Key, CountedClients]:
+    def counted(self, access: Mapping[Key, Access]) -> dict[Key, CountedClients]:
         """By route. Routes without keys are forgotten."""
-        current = {key: {client for client, _ in item.credentials} for key, item in access.items()}
+        current = {key: set(item.clients) for key, item in access.items()}
         self._clients = {
             key: clients | self._clients.get(key, set()) for key, clients in current.items()
         }
@@ -63,11 +75,17 @@ def virtual_clusters(counted: CountedClients, match: Match) -> list[JsonObject]:
     others = exact_headers(match.headers)
     return [
         {
-            "name": "/".join((*counted.route, client.replace(".", "/"))),
+            "name": "/".join((*counted.route, _name_of(client))),
             "headers": [*exact_headers([(counted.header, client)]), path, *others],
         }
         for client in counted.clients
     ]
+
+
+def _name_of(client: str) -> str:
+    if _KEY_OF_SECRET.fullmatch(client):
+        return client.replace(".", "/")
+    return f"~{client.encode().hex()}"
 
 
 def exact_headers(pairs: Sequence[tuple[str, str]]) -> list[JsonObject]:

@@ -6,6 +6,7 @@ from fleet.localcluster.controllers import (
     api_keys,
     envoy_stats,
     istio_policies,
+    provider_tokens,
     rate_limits,
     team_routes,
     token_counts,
@@ -15,6 +16,8 @@ from fleet.localcluster.errors import JsonObject
 
 # The folder of filters that change with policies of the Gateway.
 FILTERS = "filters"
+# In their order: access is decided by what the tokens say.
+DISCOVERED = {**istio_policies.FILTERS, provider_tokens.TOKENS: provider_tokens.JWT}
 _TYPES = "type.googleapis.com/envoy"
 
 
@@ -50,7 +53,7 @@ def _discovered(directory: str) -> list[JsonObject]:
                 "type_urls": [type_url],
             },
         }
-        for name, type_url in istio_policies.FILTERS.items()
+        for name, type_url in DISCOVERED.items()
     ]
 
 
@@ -80,6 +83,7 @@ def _http_manager(name: str, routes: JsonObject, discovered: Sequence[JsonObject
                 team_routes.model_filter(),
                 api_keys.disabled_filter(),
                 *discovered,
+                provider_tokens.claims_filter(),
                 token_counts.disabled_filter(),
                 team_routes.answer_filter(),
                 # After the keys: it counts by the caller that they name.

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleet.localcluster.controllers import (
-    api_keys,
     caller_counts,
     rate_limits,
     team_routes,
@@ -13,6 +12,7 @@ from fleet.localcluster.controllers import (
 )
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import CountedClients
+from fleet.localcluster.controllers.provider_tokens import ProviderTokens
 from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.errors import JsonObject
 
@@ -44,7 +44,7 @@ class Mirror:
 class Policies:
     """Of a route. None: everyone is served, or not limited."""
 
-    access: ApiKeys | None = None
+    access: ApiKeys | ProviderTokens | None = None
     limits: RateLimits | None = None
     counted: CountedClients | None = None
 
@@ -53,8 +53,8 @@ class Policies:
         return any(item is not None and item.problem for item in (self.access, self.limits))
 
     def filters(self) -> JsonObject:
-        keys = api_keys.route_filter(self.access) if self.access else {}
-        return keys | (rate_limits.route_filter(self.limits) if self.limits else {})
+        access = self.access.route_filter() if self.access else {}
+        return access | (rate_limits.route_filter(self.limits) if self.limits else {})
 
 
 OPEN = Policies()
@@ -75,6 +75,7 @@ class Route:
     policies: Policies = OPEN
     # What the body names as its model; empty: not read.
     model: str = ""
+    removed_headers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,11 @@ def address(host: str, port: int) -> JsonObject:
     return {"socket_address": {"address": host, "port_value": port}}
 
 
-def clusters(names: Sequence[str], *, directory: str) -> JsonObject:
-    return {"resources": [_cluster(name, directory) for name in sorted(names)]}
+def clusters(
+    names: Sequence[str], *, directory: str, others: Sequence[JsonObject] = ()
+) -> JsonObject:
+    """`others` have addresses of their own."""
+    return {"resources": [*(_cluster(name, directory) for name in sorted(names)), *others]}
 
 
 def _cluster(name: str, directory: str) -> JsonObject:
@@ -201,6 +205,8 @@ def _route(route: Route) -> JsonObject:
         return {"match": match, "direct_response": {"status": 500}}
     filters = route.policies.filters()
     configured: JsonObject = {}
+    if route.removed_headers:
+        configured["request_headers_to_remove"] = list(route.removed_headers)
     if counted := route.policies.counted:
         filters |= token_counts.route_filter(route)
         configured["name"] = token_counts.route_name(counted)

@@ -11,12 +11,15 @@ from fleet.localcluster.controllers import (
     envoy_config,
     istio_policies,
     processes,
+    provider_tokens,
 )
 from fleet.localcluster.controllers.envoy_config import Endpoint, Route
 from fleet.localcluster.controllers.istio_policies import OPEN_GATEWAY, GatewayAccess
+from fleet.localcluster.controllers.route_policies import Key
 from fleet.localcluster.errors import JsonObject
 
 BOOTSTRAP = "bootstrap.json"
+_RESOURCE = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 _ADMIN_PORT, _STATS_PORT = "admin_port", "stats_port"
 # How long a cluster outlives its last route, for requests in flight.
 _KEEP_SECONDS = 5.0
@@ -35,6 +38,7 @@ class EnvoyFiles:
             (self._live / folder).mkdir(parents=True, exist_ok=True)
         self._needed_until: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
+        self._key_servers: Sequence[JsonObject] = ()
         self._warm: set[str] = set()
         self.admin_port, self.stats_port = self._choose_ports(gateway_port)
         self._write_initial_files(gateway_port)
@@ -60,7 +64,7 @@ class EnvoyFiles:
         for path, empty in (
             (self._live / "clusters" / "clusters.json", envoy_config.clusters([], directory="")),
             (self._live / "routes" / "routes.json", envoy_config.routes([])),
-            *self._filters(OPEN_GATEWAY),
+            *self._filters(OPEN_GATEWAY, {}),
         ):
             if not path.is_file():
                 _write(path, empty)
@@ -76,16 +80,27 @@ class EnvoyFiles:
         )
         _write(self._directory / BOOTSTRAP, started)
 
-    def update_filters(self, access: GatewayAccess) -> None:
-        """Before the routes that need them."""
-        for path, filters in self._filters(access):
+    def update_filters(self, access: GatewayAccess, tokens: Mapping[Key, object]) -> None:
+        """Before the routes that need them. `tokens`: what routes require, where they are ProviderTokens."""
+        self._key_servers = provider_tokens.key_servers(tokens)
+        self._write_clusters(list(self._needed_until))
+        for path, filters in self._filters(access, tokens):
             _write(path, filters)
 
-    def _filters(self, access: GatewayAccess) -> list[tuple[Path, JsonObject]]:
+    def _filters(
+        self, access: GatewayAccess, tokens: Mapping[Key, object]
+    ) -> list[tuple[Path, JsonObject]]:
         folder = self._live / envoy_bootstrap.FILTERS
+        configs = {
+            **istio_policies.filters(access),
+            provider_tokens.TOKENS: provider_tokens.tokens_filter(tokens),
+        }
         return [
-            (folder / f"{name}.json", content)
-            for name, content in istio_policies.filters(access).items()
+            (
+                folder / f"{name}.json",
+                {"resources": [{"@type": _RESOURCE, "name": name, "typed_config": config}]},
+            )
+            for name, config in configs.items()
         ]
 
     def update(self, routes: Sequence[Route], endpoints: Mapping[str, Sequence[Endpoint]]) -> bool:
@@ -105,7 +120,9 @@ class EnvoyFiles:
         return is_warm and len(kept) == len(endpoints)
 
     def _write_clusters(self, names: Sequence[str]) -> None:
-        desired = envoy_config.clusters(names, directory=str(self._live.resolve()))
+        desired = envoy_config.clusters(
+            names, directory=str(self._live.resolve()), others=self._key_servers
+        )
         _write(self._live / "clusters" / "clusters.json", desired)
 
     def _remove(self, name: str) -> None:

@@ -12,6 +12,7 @@ from fleet.localcluster.controllers.gateway_policies import GatewayPolicies
 from fleet.localcluster.controllers.http_routes import BackendService, UnsupportedRoute
 from fleet.localcluster.controllers.ownership import is_deleted, is_same_status
 from fleet.localcluster.controllers.reconcile import reconcile_each
+from fleet.localcluster.controllers.route_policies import Key
 from fleet.localcluster.errors import Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import (
     GATEWAY,
@@ -101,15 +102,18 @@ class GatewayController:
             self._write_status(HTTP_ROUTE, route, status)
 
         reconcile_each(listed, reconcile_route)
-        self._program(routes, endpoints)
+        self._program(routes, endpoints, {key: item.access for key, item in policies.items()})
         self._report(len(attached))
 
     def _program(
-        self, routes: Sequence[Route], endpoints: Mapping[str, Sequence[Endpoint]]
+        self,
+        routes: Sequence[Route],
+        endpoints: Mapping[str, Sequence[Endpoint]],
+        access: Mapping[Key, object],
     ) -> None:
         if self._files is None:
             return
-        self._files.update_filters(self._policies.of_gateway())
+        self._files.update_filters(self._policies.of_gateway(), access)
         self._files.update(routes, endpoints)
         gateway_pod.maintain(
             self._api,

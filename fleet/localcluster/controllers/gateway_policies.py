@@ -8,6 +8,7 @@ from fleet.localcluster.controllers import (
     api_keys,
     http_routes,
     istio_policies,
+    provider_tokens,
     rate_limits,
     route_policies,
 )
@@ -15,6 +16,7 @@ from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import ClientMemory
 from fleet.localcluster.controllers.envoy_config import Policies
 from fleet.localcluster.controllers.istio_policies import GatewayAccess
+from fleet.localcluster.controllers.provider_tokens import ProviderTokens
 from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.controllers.route_policies import Key
 from fleet.localcluster.errors import JsonObject, NotFound
@@ -27,7 +29,8 @@ from fleet.localcluster.kinds import (
     Kind,
 )
 
-T = TypeVar("T", ApiKeys, RateLimits)
+Access = ApiKeys | ProviderTokens
+T = TypeVar("T", Access, RateLimits)
 
 
 class GatewayPolicies:
@@ -48,8 +51,8 @@ class GatewayPolicies:
             (item["metadata"]["namespace"], item["metadata"]["name"]): item
             for item in self._list(SECRET)
         }
-        access = self._attach(
-            SECURITY_POLICY, routes, lambda policy: api_keys.of_policy(policy, secrets)
+        access: dict[Key, Access] = self._attach(
+            SECURITY_POLICY, routes, lambda policy: _access_of(policy, secrets)
         )
         limits = self._attach(BACKEND_TRAFFIC_POLICY, routes, rate_limits.of_policy)
         counted = self._memory.counted(access)
@@ -83,3 +86,9 @@ class GatewayPolicies:
             return self._api.list(kind)
         except NotFound:
             return []
+
+
+def _access_of(policy: JsonObject, secrets: Mapping[Key, JsonObject]) -> Access:
+    if policy["spec"].get("jwt"):
+        return provider_tokens.of_policy(policy)
+    return api_keys.of_policy(policy, secrets)

@@ -23,6 +23,7 @@ _DURATION = re.compile(r"(\d+)(h|ms|m|s)")
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DEFAULT_TIMEOUT = "60s"
 _MIRROR = "RequestMirror"
+_HEADERS = "RequestHeaderModifier"
 _HTTP2 = "kubernetes.io/h2c"
 _REPLACEMENTS = {
     "ReplacePrefixMatch": "replacePrefixMatch",
@@ -121,7 +122,8 @@ def _rule_routes(
         for item in rule.get("backendRefs") or ()
     )
     filters = rule.get("filters") or ()
-    rewrite, replaces_path = _rewrite([item for item in filters if item.get("type") != _MIRROR])
+    others = [item for item in filters if item.get("type") not in (_MIRROR, _HEADERS)]
+    rewrite, replaces_path = _rewrite(others)
     mirroring = [item for item in filters if item.get("type") == _MIRROR]
     mirrors = _mirrors(namespace, mirroring, http2)
     timeout = _timeout((rule.get("timeouts") or {}).get("request"))
@@ -147,9 +149,17 @@ def _rule_routes(
                 backends=backends,
                 mirrors=mirrors,
                 policies=policies,
+                removed_headers=_removed_headers(filters),
             )
         )
     return routes
+
+
+def _removed_headers(filters: Sequence[JsonObject]) -> tuple[str, ...]:
+    modifiers = [item["requestHeaderModifier"] for item in filters if item.get("type") == _HEADERS]
+    if any(set(item) != {"remove"} for item in modifiers):
+        raise UnsupportedRoute("a RequestHeaderModifier may only remove headers")
+    return tuple(name for item in modifiers for name in item["remove"])
 
 
 def _headers(matches: Sequence[JsonObject]) -> tuple[tuple[str, str], ...]:
@@ -166,7 +176,8 @@ def _rewrite(filters: Sequence[JsonObject]) -> tuple[str | None, bool]:
         kind = path.get("type")
         if item.get("type") != "URLRewrite" or kind not in _REPLACEMENTS:
             raise UnsupportedRoute(
-                "the only filters supported are URLRewrite of a path and RequestMirror"
+                "the only filters supported are URLRewrite of a path, RequestMirror and "
+                "RequestHeaderModifier"
             )
         replacement, replaces_path = str(path[_REPLACEMENTS[kind]]), kind == "ReplaceFullPath"
     return replacement, replaces_path

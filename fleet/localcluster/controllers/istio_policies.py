@@ -14,7 +14,6 @@ from fleet.localcluster.errors import JsonObject
 _TYPES = "type.googleapis.com/envoy"
 _JWT = f"{_TYPES}.extensions.filters.http.jwt_authn.v3.JwtAuthentication"
 _RBAC = f"{_TYPES}.extensions.filters.http.rbac.v3.RBAC"
-_RESOURCE = f"{_TYPES}.config.core.v3.TypedExtensionConfig"
 TOKENS, ACCESS = "istio-tokens", "istio-access"
 # In their order: access is decided by what the tokens say.
 FILTERS: Mapping[str, str] = {TOKENS: _JWT, ACCESS: _RBAC}
@@ -56,7 +55,7 @@ def read(
 
 
 def filters(access: GatewayAccess) -> dict[str, JsonObject]:
-    """What Envoy discovers, by the name of the filter."""
+    """Their configurations, by the name of the filter."""
     tokens: JsonObject = {"@type": _JWT}
     if access.providers:
         any_of = [{"provider_name": name} for name in sorted(access.providers)]
@@ -66,10 +65,7 @@ def filters(access: GatewayAccess) -> dict[str, JsonObject]:
     rbac: JsonObject = {"@type": _RBAC}
     if access.denied:
         rbac["rules"] = {"action": "DENY", "policies": dict(access.denied)}
-    return {
-        name: {"resources": [{"@type": _RESOURCE, "name": name, "typed_config": config}]}
-        for name, config in ((TOKENS, tokens), (ACCESS, rbac))
-    }
+    return {TOKENS: tokens, ACCESS: rbac}
 
 
 def _of(items: Iterable[JsonObject], gateway: Mapping[str, str]) -> list[JsonObject]:

@@ -12,12 +12,13 @@ from fleet.localcluster.controllers.jobs import Jobs
 from fleet.localcluster.controllers.kserve import InferenceServices
 from fleet.localcluster.controllers.reconcile import run_until
 from fleet.localcluster.controllers.replica_sets import ReplicaSets
+from fleet.localcluster.controllers.scaled_jobs import ScaledJobs
 from fleet.localcluster.controllers.scheduler import Scheduler
 from fleet.localcluster.store import Store
 
 
 class ControllerManager:
-    """What kube-controller-manager, kube-scheduler and KServe's controller do. Starts and stops once."""
+    """What kube-controller-manager, kube-scheduler, KEDA and KServe's controller do. Starts and stops once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,6 +29,7 @@ class ControllerManager:
             InferenceGraphs(store).reconcile,
             Deployments(store).reconcile,
             ReplicaSets(store).reconcile,
+            ScaledJobs(store).reconcile,
             Jobs(store).reconcile,
             Claims(store).reconcile,
             Scheduler(store).reconcile,

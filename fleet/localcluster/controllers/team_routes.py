@@ -34,7 +34,7 @@ _MOST_BYTES = 32 * 1024 * 1024
 
 class Policies(Protocol):
     @property
-    def access(self) -> ApiKeys | None: ...
+    def access(self) -> object: ...
 
     @property
     def has_problem(self) -> bool: ...
@@ -81,7 +81,8 @@ def match_of(model: str) -> JsonObject:
 
 
 def is_served(route: TeamRoute) -> bool:
-    is_keyed = route.policies.access is not None and not route.policies.has_problem
+    """The team's address knows callers by their keys only."""
+    is_keyed = isinstance(route.policies.access, ApiKeys) and not route.policies.has_problem
     return not route.model or is_keyed
 
 
@@ -142,7 +143,8 @@ _GET: JsonObject = {"name": ":method", "string_match": {"exact": "GET"}}
 
 
 def _access_of(route: TeamRoute) -> ApiKeys:
-    return route.policies.access or ApiKeys()
+    access = route.policies.access
+    return access if isinstance(access, ApiKeys) else ApiKeys()
 
 
 def _all_keys(routes: Sequence[TeamRoute]) -> ApiKeys:

@@ -1,5 +1,5 @@
-"""Schemas of Envoy Gateway's policies, as far as this cluster enforces them: API keys of an HTTPRoute, and
-local rate limits by headers.
+"""Schemas of Envoy Gateway's policies, as far as this cluster enforces them: API keys and JWTs of an HTTPRoute,
+and local rate limits by headers.
 
 From the reference of Envoy Gateway 1.9. With SLIPWAY_CRD_DIR the published one is used.
 """
@@ -45,7 +45,45 @@ _TARGET = closed(
     "kind",
     "name",
 )
-SECURITY_POLICY_SPEC = closed({"targetRefs": list_of(_TARGET), "apiKeyAuth": _API_KEY_AUTH})
+_JWT_HEADER = closed({"name": TEXT, "valuePrefix": TEXT}, "name")
+_PROVIDER = closed(
+    {
+        "name": _NAME,
+        "issuer": text(most=253),
+        "audiences": list_of(TEXT, most=8),
+        "remoteJWKS": closed({"uri": _NAME, "cacheDuration": TEXT}, "uri"),
+        "extractFrom": closed({"headers": list_of(_JWT_HEADER)}),
+        "claimToHeaders": list_of(closed({"header": TEXT, "claim": TEXT}, "header", "claim")),
+    },
+    "name",
+)
+_CLAIM = closed(
+    {
+        "name": _NAME,
+        "valueType": choice("String", "StringArray", default="String"),
+        "values": list_of(TEXT, most=128),
+    },
+    "name",
+    "values",
+)
+_PRINCIPAL = closed(
+    {"jwt": closed({"provider": _NAME, "claims": list_of(_CLAIM, most=16)}, "provider")}
+)
+_AUTHORIZATION_RULE = closed(
+    {"name": _NAME, "action": choice("Allow", "Deny"), "principal": _PRINCIPAL},
+    "action",
+    "principal",
+)
+SECURITY_POLICY_SPEC = closed(
+    {
+        "targetRefs": list_of(_TARGET),
+        "apiKeyAuth": _API_KEY_AUTH,
+        "jwt": closed({"providers": list_of(_PROVIDER, most=16)}, "providers"),
+        "authorization": closed(
+            {"defaultAction": choice("Allow", "Deny"), "rules": list_of(_AUTHORIZATION_RULE)}
+        ),
+    }
+)
 
 _HEADER = closed(
     {

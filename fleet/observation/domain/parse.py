@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from fleet.clusters.domain import queues
-from fleet.gpus.domain import capacity_types, shares
+from fleet.gpus.domain import capacity_types, claimed_gpus, shares
 from fleet.observation.domain import node_health, pod_nodes, pod_requests, pod_start
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
@@ -103,6 +103,8 @@ def node(item: Json) -> ObservedNode:
 def pod(item: Json) -> ObservedPod:
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     resource, units = gpu_request(spec)
+    if not resource and spec.get("resourceClaims"):
+        resource, units = claimed_gpus.read(metadata.get("labels") or {})
     cpu, memory = pod_requests.cpu_and_memory(spec)
     scheduled, ready = _condition(status, "PodScheduled"), _condition(status, "Ready")
     reason, message = _reason_not_ready(item)

@@ -1,7 +1,8 @@
 """Requests of each caller, as a gateway counts them: what is read, and what it means since the last reading.
 
 - The embedded cluster's Envoy has a virtual cluster for each client of a route, `namespace/route/client` with a
-  slash for each dot of the client. It counts what it answered; a refused key is none of them.
+  slash for each dot of the client; one that a claim of a token names is `~` and the hexadecimal digits of its
+  UTF-8. It counts what it answered; a refused key is none of them.
 - Envoy Gateway has no such counter. A platform can count the access log of its proxies: Prometheus then has
   `slipway_caller_requests_total` with the labels `caller` and `route` (docs/callers.md).
 - Tokens have the same labels: `slipway_caller_tokens_total` in Prometheus; the embedded cluster's Envoy counts
@@ -43,6 +44,11 @@ class Counter:
     namespace: str
     route: str
     client: str
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Another deployment may have a client of the same name."""
+        return (self.namespace, self.route, self.client)
 
     @property
     def is_of_tokens(self) -> bool:
@@ -110,7 +116,11 @@ def _of_labels(
 
 
 def increases(
-    before: Counts, after: Counts, *, known: Collection[str], is_new: Collection[str]
+    before: Counts,
+    after: Counts,
+    *,
+    known: Collection[str],
+    is_new: Collection[tuple[str, str, str]],
 ) -> dict[Counter, int]:
     """What was counted between two readings.
 
@@ -122,7 +132,7 @@ def increases(
     for counter, value in after.items():
         earlier = before.get(counter)
         if earlier is None:
-            is_from_zero = counter.proxy in known or counter.client in is_new
+            is_from_zero = counter.proxy in known or counter.place in is_new
             increased[counter] = value if is_from_zero else 0
         else:
             increased[counter] = value if value < earlier else value - earlier
@@ -134,4 +144,8 @@ def _of_virtual_cluster(name: str, proxy: str) -> Counter | None:
     if len(rest) != 2:
         return None
     route, client = rest
-    return Counter(proxy, "", namespace, route, client.replace("/", "."))
+    try:
+        named = bytes.fromhex(client[1:]).decode() if client.startswith("~") else ""
+    except ValueError:
+        return None
+    return Counter(proxy, "", namespace, route, named or client.replace("/", "."))

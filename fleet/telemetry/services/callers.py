@@ -28,6 +28,8 @@ from portal.core import clock
 _THREADS: Final = 8
 # Of keys that ended.
 _KEEP_COUNTERS: Final = timedelta(days=7)
+# Namespace, route and the name that the gateway gives a caller there.
+Client = tuple[str, str, str]
 # Team, deployment and caller.
 _Caller = tuple[str, str, str]
 _FIELDS: Final = ("proxy", "series", "namespace", "route", "client")
@@ -64,7 +66,7 @@ class Reading:
     is_passing: bool = False
 
 
-def count(*, cluster_id: int, deployments: Sequence[CountedDeployment]) -> dict[str, int]:
+def count(*, cluster_id: int, deployments: Sequence[CountedDeployment]) -> dict[Client, int]:
     """Read the gateway once and add what its callers sent since the last time. Returns the tokens that each
     client used since then. Makes network calls: run it outside transactions.
     """
@@ -128,7 +130,7 @@ def _name_of(proxy: Proxy) -> str:
 
 def record(
     *, cluster_id: int, reading: Reading, deployments: Sequence[CountedDeployment]
-) -> dict[str, int]:
+) -> dict[Client, int]:
     """Idempotent: a reading that overlaps the last one in time is discarded, because it may be the older.
     Returns tokens by client.
     """
@@ -142,7 +144,11 @@ def record(
             return {}
         before = _last_counts(cluster_id)
         after = _of_callers(reading.counts, deployments)
-        new = {client for item in deployments for client in item.new_clients}
+        new = {
+            (item.namespace, item.name, client)
+            for item in deployments
+            for client in item.new_clients
+        }
         observed_ms = _observed_ms(last.read_at, reading.read_at)
         # A proxy that was not there a moment ago has counted nothing before.
         known = reading.proxies if observed_ms else last.proxies
@@ -156,11 +162,11 @@ def record(
     return _tokens_of(increased)
 
 
-def _tokens_of(increased: Counts) -> dict[str, int]:
-    tokens: dict[str, int] = defaultdict(int)
+def _tokens_of(increased: Counts) -> dict[Client, int]:
+    tokens: dict[Client, int] = defaultdict(int)
     for counter, value in increased.items():
         if counter.is_of_tokens and value:
-            tokens[counter.client] += value
+            tokens[counter.place] += value
     return dict(tokens)
 
 

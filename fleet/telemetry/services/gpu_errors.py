@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final
 
 from fleet.clusters.domain.prometheus import PrometheusError
 from fleet.clusters.services import prometheus
 from fleet.kube.domain.errors import ClusterError
-from fleet.kube.domain.resource_types import POD
 from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster, Node
@@ -19,6 +16,8 @@ from fleet.observation.domain import gpu_errors
 from fleet.observation.domain.gpu_errors import GpuError
 from fleet.telemetry.domain import dcgm_metrics
 from fleet.telemetry.domain.dcgm_metrics import NotDcgm
+from fleet.telemetry.services import exporters
+from fleet.telemetry.services.exporters import Exporter
 from portal.core import clock
 
 logger = logging.getLogger(__name__)
@@ -29,18 +28,8 @@ _LABELS: Final = (
     {"app": "nvidia-dcgm-exporter"},
 )
 _PORT: Final = 9400
-_THREADS: Final = 16
-_SECONDS: Final = 3.0
 
 Errors = Mapping[str, tuple[GpuError, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Exporter:
-    namespace: str
-    pod: str
-    node: str
-    port: int
 
 
 def read_all() -> int:
@@ -66,42 +55,19 @@ def _read(cluster: Cluster) -> Errors:
 def _of_exporters(cluster: Cluster) -> Errors:
     try:
         client = clients.connect(clients.connection_of(cluster))
-        exporters = _list(client)
+        pods = exporters.list_exporters(client, _LABELS, port=_PORT)
     except ClusterError as error:
         logger.info("XIDs of %s: %s", cluster.name, error.message)
         return {}
     found: dict[str, tuple[GpuError, ...]] = {}
-    if exporters:
-        with ThreadPoolExecutor(min(_THREADS, len(exporters))) as pool:
-            for errors in pool.map(lambda exporter: _page(client, exporter), exporters):
-                found.update(errors)
+    for errors in exporters.read_each(pods, lambda exporter: _page(client, exporter)):
+        found.update(errors)
     return found
 
 
-def _list(client: KubeClient) -> list[_Exporter]:
-    pods = [pod for labels in _LABELS for pod in client.list_all(POD, labels=labels).items]
-    by_name = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods}
-    return [
-        _Exporter(namespace, name, pod["spec"]["nodeName"], _port(pod))
-        for (namespace, name), pod in sorted(by_name.items())
-        if (pod.get("status") or {}).get("phase") == "Running" and pod["spec"].get("nodeName")
-    ]
-
-
-def _port(pod: Mapping[str, Any]) -> int:
-    """The port that is called metrics, as both charts call it."""
-    for container in pod["spec"].get("containers") or ():
-        for port in container.get("ports") or ():
-            if port.get("name") == "metrics":
-                return int(port["containerPort"])
-    return _PORT
-
-
-def _page(client: KubeClient, exporter: _Exporter) -> Errors:
+def _page(client: KubeClient, exporter: Exporter) -> Errors:
     try:
-        text = client.proxy_get(
-            exporter.namespace, exporter.pod, exporter.port, "metrics", seconds=_SECONDS
-        )
+        text = exporters.read_page(client, exporter)
         samples = dcgm_metrics.parse_page(text)
     except (ClusterError, NotDcgm) as error:
         logger.info("no XIDs from %s/%s: %s", exporter.namespace, exporter.pod, error)

@@ -29,6 +29,7 @@ def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
         "SLIPWAY_SECRET_KEY": secrets.secret_key,
         "SLIPWAY_DATABASE_URL": f"sqlite://{folder.root / 'slipway.sqlite3'}",
         "SLIPWAY_REDIS_URL": f"redis://127.0.0.1:{ports.valkey}/0",
+        "SLIPWAY_BATCH_QUEUES": "127.0.0.1:*",
         "SLIPWAY_S3_BUCKET": BUCKET,
         "SLIPWAY_S3_ENDPOINT_URL": s3_url,
         "SLIPWAY_S3_BROWSER_ENDPOINT_URL": s3_url,

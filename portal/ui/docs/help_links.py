@@ -22,6 +22,7 @@ LINKS: Final[Mapping[str, tuple[str, str]]] = {
     "audit": ("audit", ""),
     "caller-costs": ("callers", "usage-and-cost"),
     "callers": ("callers", "keys"),
+    "admin-token-issuers": ("callers", "tokens-of-an-identity-provider"),
     "change": ("environments", "promotion"),
     "costs": ("focus", ""),
     "environment-rules": ("environments", "whose-rules-hold"),

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 
-from deployments.batch.domain import worker_program
+from deployments.batch.domain import queue_worker, worker_outbox, worker_program
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
 from tests.deployments.batch.bench import Bench
+from tests.deployments.batch.queue_bench import QueueBench
 from tests.deployments.world import World
+from tests.fixtures.valkey_server import serving_valkey
 
 
 @pytest.fixture
@@ -22,3 +26,25 @@ def bench(world: World, s3_store: S3Store, settings: Any, monkeypatch: pytest.Mo
 def real_store(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """For uploads: the world keeps artifacts in memory."""
     monkeypatch.setattr(object_store, "store", object_store.s3_store)
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[tuple[int, redis.Redis]]:
+    with serving_valkey() as port, redis.Redis(port=port) as client:
+        yield port, client
+
+
+@pytest.fixture
+def queue_bench(
+    bench: Bench,
+    valkey: tuple[int, redis.Redis],
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> QueueBench:
+    monkeypatch.setattr(worker_outbox.Outbox, "keep_fresh", lambda _: None)
+    monkeypatch.setattr(queue_worker, "WAIT_MS", 1)
+    monkeypatch.setattr(queue_worker, "pause", lambda _: None)
+    settings.SLIPWAY_BATCH_QUEUES = ["127.0.0.1:*"]
+    port, client = valkey
+    client.flushall()
+    return QueueBench(bench, client, port)

@@ -10,9 +10,9 @@ import pytest
 from deployments.batch.domain import worker_store
 from deployments.batch.gateways import batch_store
 from deployments.batch.services import (
-    advance,
     checkpoints,
     cluster_job,
+    draining,
     requests,
 )
 from deployments.models import BatchChunk
@@ -144,7 +144,7 @@ CRASHES = [
     (cluster_job, "ensure"),
     (checkpoints, "collect"),
     (cluster_job, "remove"),
-    (advance, "_write"),
+    (draining, "save"),
 ]
 
 

@@ -42,7 +42,9 @@ OTHERS = "batch/nlp/"
         ("gpu_resource", "nvidia.com/mig-1g.5gb", "Offered: g5.xlarge with nvidia.com/gpu"),
         ("workers", 9, "9 GPUs are needed and 8 of 8 are left"),
         ("workers", 0, "Use 1 to 64 workers."),
-        ("hours", 10**6, "Use 1 to 72 hours."),
+        ("hours", 10**6, "Use 1 to 720 hours."),
+        ("hours", 73, "Use 1 to 72 hours for a job over files."),
+        ("secret", "queue-auth", "It is for jobs that drain a queue"),
         ("cpu", "2; rm", "Use whole cores"),
     ],
 )

@@ -31,7 +31,7 @@ def counting(world: World) -> Deployment:
 
 
 def used(world: World, key: CallerKey, tokens: int) -> CallerKey:
-    token_limits.record(cluster_id=world.cluster_id, tokens={key.client: tokens})
+    token_limits.record(cluster_id=world.cluster_id, tokens={key.pk: tokens})
     world.work()
     world.reconcile_now(key.deployment)
     return CallerKey.objects.get(pk=key.pk)
@@ -142,7 +142,7 @@ def test_tokens_of_another_clusters_key_of_the_same_name_are_not_taken(world: Wo
     deployment = counting(world)
     key = make(world, deployment, tokens_per_minute=100).row
 
-    token_limits.record(cluster_id=world.cluster_id + 1, tokens={key.client: 10_000})
+    token_limits.record(cluster_id=world.cluster_id + 1, tokens={key.pk: 10_000})
 
     assert not KeyTokens.objects.exists()
 

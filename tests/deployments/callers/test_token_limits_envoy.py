@@ -34,13 +34,15 @@ def _read(world: World, deployment: Deployment, page: str) -> None:
     """One pass of the sweep, with the real page of the proxy."""
     world.clock.move(10)
     at = clock.now()
-    keys = CallerKey.objects.filter(deployment=deployment).select_related("consumer")
+    keys = list(CallerKey.objects.filter(deployment=deployment).select_related("consumer"))
     names = {key.client: key.consumer.name for key in keys}
     counted = CountedDeployment("vision", "vision", deployment.name, names, frozenset(names))
     counts = caller_metrics.parse_page(page, proxy="gateway/envoy")
     reading = Reading(at, at, counts, frozenset({"gateway/envoy"}))
     tokens = callers.record(cluster_id=world.cluster_id, reading=reading, deployments=[counted])
-    token_limits.record(cluster_id=world.cluster_id, tokens=tokens)
+    pks = {("vision", deployment.name, key.client): key.pk for key in keys}
+    by_key = {pks[client]: used for client, used in tokens.items()}
+    token_limits.record(cluster_id=world.cluster_id, tokens=by_key)
 
 
 def test_a_key_that_used_too_many_tokens_gets_429_until_its_time_is_over(

@@ -186,6 +186,24 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         {"key": "reserved", "operator": "Equal", "value": "batch", "effect": "NoSchedule"},
     ),
     (
+        "placement_device_claims",
+        {"placement_device_claims": "on"},
+        "ResourceClaimTemplate.spec.spec.devices.requests.0.exactly.deviceClassName",
+        "gpu.nvidia.com",
+    ),
+    (
+        "placement_claim_product",
+        {"placement_device_claims": "on", "placement_claim_product": "NVIDIA L4"},
+        "ResourceClaimTemplate.spec.spec.devices.requests.0.exactly.selectors.0.cel.expression",
+        "device.attributes['gpu.nvidia.com'].productName == 'NVIDIA L4'",
+    ),
+    (
+        "placement_claim_memory_gib",
+        {"placement_device_claims": "on", "placement_claim_memory_gib": "20"},
+        "ResourceClaimTemplate.spec.spec.devices.requests.0.exactly.selectors.0.cel.expression",
+        "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('20Gi')) >= 0",
+    ),
+    (
         "placement_spread_zones",
         {"placement_spread_zones": "off"},
         f"{_KSERVE}.topologySpreadConstraints",
@@ -230,6 +248,12 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         {"storage_secret": "models-s3", "engine": "triton"},
         f"{TRITON}.initContainers.0.envFrom",
         [{"secretRef": {"name": "models-s3"}}],
+    ),
+    (
+        "network_token_issuer",
+        {"network_access": "jwt", "network_token_issuer": "acme"},
+        "InferenceService.metadata.annotations.slipway$dev/token-issuer",
+        "acme",
     ),
     (
         "network_access",

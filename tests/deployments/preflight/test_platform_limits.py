@@ -34,6 +34,7 @@ _DEFAULT = (
     "vllm/vllm-openai",
     "lmsysorg/sglang",
     "nvcr.io/nvidia/tensorrt-llm/release",
+    "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx",
     "kserve/*",
 )
 

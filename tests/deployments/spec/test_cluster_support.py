@@ -51,6 +51,7 @@ def test_unprobed_features_stay_available_but_keys_of_callers() -> None:
         "storage.model_cache=cluster",
         # A gateway that ignores keys would serve everyone.
         "network.access=keys",
+        "network.access=jwt",
         "network.team_address",
         "llm",
     }

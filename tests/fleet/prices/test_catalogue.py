@@ -46,7 +46,7 @@ def test_catalogue_loads_once_and_leaves_unknown_prices_out() -> None:
     first = prices.load_catalogue(actor=SYSTEM)
     second = prices.load_catalogue(actor=SYSTEM)
 
-    assert (first.prices, first.new, first.unpriced) == (61, 61, ("p5e.48xlarge",))
+    assert (first.prices, first.new, first.unpriced) == (68, 68, ("p5e.48xlarge",))
     assert second.new == 0
     assert AuditEvent.objects.count() == 1
 

@@ -81,9 +81,8 @@ def test_increases(
     def of(counts: dict[str, int]) -> dict[Counter, int]:
         return {counter(client): value for client, value in counts.items()}
 
-    assert caller_metrics.increases(of(before), of(after), known=known, is_new=is_new) == of(
-        expected
-    )
+    new = {counter(client).place for client in is_new}
+    assert caller_metrics.increases(of(before), of(after), known=known, is_new=new) == of(expected)
 
 
 @pytest.mark.django_db

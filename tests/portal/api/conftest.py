@@ -20,8 +20,9 @@ from deployments.attestations.services import attestations, trust
 from deployments.attestations.services.trust import RuleDraft as SigningDraft
 from deployments.attestations.services.trust import SignerDraft
 from deployments.batch.services import uploads
-from deployments.callers.services import keys
+from deployments.callers.services import keys, token_issuers
 from deployments.callers.services.keys import KeyDraft
+from deployments.callers.services.token_issuers import IssuerDraft
 from deployments.changes.services import requests
 from deployments.imports.services import imports
 from deployments.imports.services.imports import ImportDraft
@@ -349,6 +350,15 @@ def _signing_names(world: World) -> dict[str, Any]:
     rule = trust.make_rule(
         actor=world.admin, draft=SigningDraft(name="signed", environments=("staging",))
     )
+    issuer = token_issuers.add(
+        actor=world.admin,
+        draft=IssuerDraft(
+            name="acme",
+            url="https://login.acme.example/",
+            jwks_url="https://login.acme.example/jwks",
+            audiences=["models"],
+        ),
+    )
     attestation = attestations.add(
         actor=world.member,
         version_id=world.version1.pk,
@@ -359,4 +369,5 @@ def _signing_names(world: World) -> dict[str, Any]:
         "attestation_id": attestation.pk,
         "signer_id": signer.pk,
         "signing_rule_id": rule.pk,
+        "token_issuer_id": issuer.pk,
     }

@@ -76,6 +76,8 @@ ADMINS = {
     "post trusted-signers",
     "delete trusted-signers/{signer_id}",
     "post signing-rules",
+    "post token-issuers",
+    "delete token-issuers/{token_issuer_id}",
     "delete signing-rules/{signing_rule_id}",
 }
 # Reading these is part of changing something.
@@ -221,6 +223,12 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "post trusted-signers": {"name": "two", "pem": _PEM},
     "post signing-rules": {"name": "two", "environments": ["staging"]},
+    "post token-issuers": {
+        "name": "two",
+        "url": "https://login.two.example",
+        "jwks_url": "https://login.two.example/jwks",
+        "audiences": ["models"],
+    },
     "post batch-jobs": _BATCH_JOB,
     "post batch-jobs/check": _BATCH_JOB,
     "post batch-uploads": {"team": "vision", "filename": "more.csv", "size_bytes": 10},

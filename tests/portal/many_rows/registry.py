@@ -14,6 +14,7 @@ from deployments.models import (
     Model,
     ModelVersion,
     SigningRule,
+    TokenIssuer,
     TrustedSigner,
     VersionLabel,
     VersionMetric,
@@ -64,6 +65,11 @@ def fill(full: FullWorld, scale: float) -> None:
     )
     copies(
         TrustedSigner.objects.get(pk=names["signer_id"]), 60 * scale, name=lambda n: f"signer-{n}"
+    )
+    copies(
+        TokenIssuer.objects.get(pk=names["token_issuer_id"]),
+        40 * scale,
+        name=lambda n: f"issuer-{n}",
     )
     copies(
         SigningRule.objects.get(pk=names["signing_rule_id"]),

@@ -7,10 +7,17 @@ import argparse
 from slipway_client.cli import exit_codes
 from slipway_client.cli.context import Context
 from slipway_client.cli.push import Bars
-from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails, BatchPrice
+from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails, BatchPrice, BatchQueue
 
-_NUMBERS = ("workers", "requests", "hours", "error-limit")
-_TEXTS = ("gpu-resource", "capacity", "cpu", "memory")
+_NUMBERS = (
+    *("workers", "requests", "hours", "error-limit"),
+    *("tries", "idle-seconds", "messages-per-worker"),
+)
+_TEXTS = (
+    *("gpu-resource", "capacity", "cpu", "memory", "queue"),
+    *("consumer-group", "dead-letters", "secret"),
+)
+_ADDRESSES = ("s3://", "redis://", "rediss://")
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,9 +29,13 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("version", help="team/model:number")
     command.add_argument(
         "input",
-        help="a .jsonl or .csv file of yours, s3://bucket/rows.jsonl, or a prefix that ends with /",
+        help="a .jsonl or .csv file of yours, s3://bucket/rows.jsonl, or a prefix that ends with /; or a stream that is "
+        "drained: redis://host:port/STREAM",
     )
-    command.add_argument("output", help="an empty prefix: s3://bucket/batch/TEAM/NAME/")
+    command.add_argument(
+        "output",
+        help="an empty prefix: s3://bucket/batch/TEAM/NAME/; of a stream also another one of its server",
+    )
     command.add_argument("--name", required=True, help="of the job, unique in the team")
     command.add_argument("--cluster", required=True)
     command.add_argument("--instance-type", required=True)
@@ -81,12 +92,13 @@ def start(context: Context, options: argparse.Namespace) -> int:
         "instance_type": options.instance_type,
         **given,
     }
-    if not options.input.startswith("s3://"):
+    if not options.input.startswith(_ADDRESSES):
         fields["input"] = _upload(context, options.input, team)
     if options.check:
         return _show_estimate(context, context.client.batch_jobs.check(**fields))
     job = context.client.batch_jobs.start(**fields)
-    if not options.no_wait:
+    # A queue is never done: its job ends with the deadline.
+    if not options.no_wait and not job.is_queue:
         job = context.client.batch_jobs.wait(
             job.id, seconds=options.timeout, on_change=lambda now: context.note(_progress(now))
         )
@@ -163,9 +175,18 @@ def resume(context: Context, options: argparse.Namespace) -> None:
 
 def _progress(job: BatchJobDetails) -> str:
     spent = "cost not known" if job.spent is None else f"${job.spent:,.2f} so far"
-    return f"{_rows(job)} rows, {spent}. {job.detail or job.state_reason}".strip()
+    done = f"{_rows(job)} rows" if job.queue is None else _messages(job.queue)
+    return f"{done}, {spent}. {job.detail or job.state_reason}".strip()
+
+
+def _messages(queue: BatchQueue) -> str:
+    waiting = "not known how many wait" if queue.waiting is None else f"{queue.waiting:,} waiting"
+    letters = "dead letter" if queue.dead_letters == 1 else "dead letters"
+    return f"{queue.answered:,} answered, {waiting}, {queue.dead_letters:,} {letters}"
 
 
 def _rows(job: BatchJob) -> str:
+    if job.is_queue:
+        return f"{job.done_rows:,}"
     total = "?" if job.total_rows is None else f"{job.total_rows:,}"
     return f"{job.done_rows:,} of {total}"

@@ -14,6 +14,7 @@ from slipway_client.types.batch import (
     BatchJobDetails,
     BatchPart,
     BatchPrice,
+    BatchQueue,
     BatchUpload,
 )
 from slipway_client.types.changes import (
@@ -80,6 +81,7 @@ __all__ = [
     "BatchJobDetails",
     "BatchPart",
     "BatchPrice",
+    "BatchQueue",
     "BatchUpload",
     "Change",
     "ChangePreflight",

@@ -11,8 +11,8 @@ from slipway_client.types.base import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob(Answer):
-    """`total_rows` is None until the input was read, `cost_limit` where a price is not known. `failed_rows`
-    of the done ones have no answer.
+    """`total_rows` is None until the input was read, and of a job that drains a queue; `cost_limit` where a price is not
+    known. `failed_rows` of the done ones have no answer.
     """
 
     id: int
@@ -25,6 +25,7 @@ class BatchJob(Answer):
     input: str
     output: str
     requester: str
+    is_queue: bool
     total_rows: int | None
     done_rows: int
     failed_rows: int
@@ -38,6 +39,19 @@ class BatchJob(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchQueue(Answer):
+    """Messages: `waiting` at `waiting_at` (None: not known), `retried` tries after the first."""
+
+    waiting: int | None
+    waiting_at: datetime | None
+    answered: int
+    dead_letters: int
+    retried: int
+    group: str
+    dead_letters_in: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJobDetails(BatchJob):
     """`spent` is None where it is not known; `forecast` and `done_at` are at this rate. `why_not_decide` is empty where
     you may approve or reject it.
@@ -45,6 +59,7 @@ class BatchJobDetails(BatchJob):
 
     detail: str
     first_error: str
+    queue: BatchQueue | None
     chunks: int
     done_chunks: int
     why_not_decide: str

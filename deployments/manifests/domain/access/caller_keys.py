@@ -79,7 +79,7 @@ def policy(context: ManifestContext) -> Manifest:
         "kind": KIND,
         "metadata": metadata(context, context.deployment),
         "spec": {
-            "targetRefs": [_route(context)],
+            "targetRefs": [route_of(context)],
             "apiKeyAuth": {
                 "credentialRefs": [{"name": secret_name(context.deployment)}],
                 "extractFrom": [{"headers": list(HEADERS)}],
@@ -125,14 +125,14 @@ def limits(context: ManifestContext, by_client: Mapping[str, ClientLimit]) -> Ma
         "kind": LIMITS_KIND,
         "metadata": metadata(context, context.deployment),
         "spec": {
-            "targetRefs": [_route(context)],
+            "targetRefs": [route_of(context)],
             "mergeType": "StrategicMerge",
             "rateLimit": {"type": "Local", "local": {"rules": rules}},
         },
     }
 
 
-def _route(context: ManifestContext) -> dict[str, str]:
+def route_of(context: ManifestContext) -> dict[str, str]:
     return {
         "group": http_route.API_VERSION.partition("/")[0],
         "kind": http_route.KIND,

@@ -1,0 +1,269 @@
+"""The program of a queue worker's pod: start Triton, then answer messages until none is left.
+
+It travels as the text of a command (program.py), so it has the standard library only and runs on Python 3.9 and
+newer. A message is acknowledged after its answer is durable: in a part in the object store, or in another stream.
+SLIPWAY_BATCH is the plan, SLIPWAY_CHUNKS_0 the address of the list of addresses (worker_outbox.py),
+SLIPWAY_QUEUE_PASSWORD the queue's. Exit codes as worker_program.py has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from deployments.batch.domain.csv_rows import BadRow
+from deployments.batch.domain.queue_messages import body_of
+from deployments.batch.domain.redis_protocol import RedisError
+from deployments.batch.domain.redis_stream import Message, RedisStream
+from deployments.batch.domain.worker_outbox import Outbox
+from deployments.batch.domain.worker_server import Server
+from deployments.batch.domain.worker_store import (
+    DETAIL_LENGTH,
+    MESSAGE_BYTES,
+    POLL_SECONDS,
+    Ended,
+    Json,
+    pause,
+)
+
+WAIT_MS = 1000
+# A part is written when it has so much, or when no more is to be had.
+PART_ROWS, PART_BYTES, PART_SECONDS = 10_000, 16 << 20, 30
+REPORT_SECONDS = 5
+# Delivered again in small groups, and for the last time alone: one that ends its worker does not take others along.
+SUSPECTS = 32
+
+
+class Consumer:
+    """`source` is as RedisStream, `outbox` as Outbox, `server` as Server."""
+
+    def __init__(
+        self, plan: Json, source: Any, outbox: Any, server: Any, stopping: threading.Event
+    ) -> None:
+        self.plan, self.source, self.outbox, self.server = plan, source, outbox, server
+        self.stopping, self.lock = stopping, threading.Lock()
+        # Taken and not settled, by id.
+        self.held: dict[str, Message] = {}
+        self.answered: list[Any] = []
+        self.dead: list[Any] = []
+        self.retried, self.size = 0, 0
+        self.counts: Json = {"answered": 0, "dead": 0, "retried": 0, "error": ""}
+        self.since = self.reported = self.busy = time.monotonic()
+
+    def run(self) -> None:
+        try:
+            with ThreadPoolExecutor(self.plan["requests"]) as pool:
+                while not self.stopping.is_set() and self.step(pool):
+                    pass
+        finally:
+            self.end()
+        self.report()
+        self.source.leave()
+
+    def end(self) -> None:
+        """What was answered is not asked again, and what was not is for others, however this ends."""
+        try:
+            self.flush()
+        finally:
+            # One of them may have ended Triton: then each counts as delivered.
+            if self.server.is_alive:
+                # No heartbeat takes back what is released.
+                with self.lock:
+                    held, self.held = list(self.held.values()), {}
+                    self.source.release(held)
+
+    def step(self, pool: ThreadPoolExecutor) -> bool:
+        """False when there is nothing left to do."""
+        claimed = self.source.claim(self.plan["redelivery"] * 1000, SUSPECTS)
+        lost = [message for message in claimed if message.id not in self.held]
+        if lost:
+            self.flush()
+            self.hold(lost)
+            for group in self.groups(lost):
+                self.try_again(group, pool)
+            return True
+        messages = self.source.read(self.plan["requests"] * 4, WAIT_MS)
+        self.hold(messages)
+        self.score(messages, pool)
+        if not messages or self.is_part_full():
+            self.flush()
+        return bool(messages) or not self.is_idle()
+
+    def groups(self, lost: list[Message]) -> list[list[Message]]:
+        alone = [[m] for m in lost if m.deliveries >= self.plan["tries"]]
+        others = [m for m in lost if m.deliveries < self.plan["tries"]]
+        return [others, *alone] if others else alone
+
+    def try_again(self, group: list[Message], pool: ThreadPoolExecutor) -> None:
+        """Only what is sent next counts as delivered."""
+        if self.stopping.is_set():
+            return
+        taken = self.source.take(group)
+        with self.lock:
+            for message in group:
+                self.held.pop(message.id, None)
+        self.hold(taken)
+        self.score(taken, pool)
+        self.flush()
+
+    def hold(self, messages: list[Message]) -> None:
+        with self.lock:
+            self.held.update({message.id: message for message in messages})
+        if messages:
+            self.busy = time.monotonic()
+
+    def keep_held(self) -> None:
+        """While this worker lives, no other one takes what it holds."""
+        with self.lock:
+            self.source.keep(list(self.held))
+
+    def is_part_full(self) -> bool:
+        if not self.plan["parts"]:
+            return True
+        age = time.monotonic() - self.since
+        return len(self.answered) >= PART_ROWS or self.size >= PART_BYTES or age >= PART_SECONDS
+
+    def is_idle(self) -> bool:
+        if time.monotonic() - self.busy < self.plan["idle"]:
+            return False
+        unread, pending = self.source.depth()
+        # Pending ones belong to workers that live, or can be claimed soon.
+        return not unread and not pending
+
+    def score(self, messages: list[Message], pool: ThreadPoolExecutor) -> None:
+        for message, row in zip(messages, pool.map(self.answer, messages)):  # noqa: B905  Python 3.9
+            if row is None:
+                continue
+            if "error" in row:
+                self.dead.append((message, row["error"]))
+                continue
+            row.pop("row", None)
+            body = json.dumps({"message": message.id, **row}).encode()
+            self.size += len(body)
+            # Up to a part is held.
+            message.fields = {}
+            self.answered.append((message, body))
+
+    def answer(self, message: Message) -> Any:
+        """The row of the output, with an `error` if it is a dead letter; None: not tried, because the worker stops."""
+        if self.stopping.is_set():
+            return None
+        if message.deliveries > self.plan["tries"]:
+            times = message.deliveries - 1
+            return {"error": f"it was delivered {times} times and its worker ended each time"}
+        try:
+            body = body_of(message, self.plan["columns"])
+        except BadRow as error:
+            return {"error": str(error)[:DETAIL_LENGTH]}
+        row: Any = None
+        for attempt in range(self.plan["tries"]):
+            if attempt:
+                with self.lock:
+                    self.retried += 1
+                pause(POLL_SECONDS * 2**attempt)
+            row = self.server.answer(0, body)
+            if "error" not in row:
+                break
+        return row
+
+    def flush(self) -> None:
+        """Answers are durable, then their messages acknowledged, then it is reported."""
+        answered, dead = self.answered, self.dead
+        self.answered, self.dead, self.size = [], [], 0
+        self.since = time.monotonic()
+        part = None
+        if answered and self.plan["parts"]:
+            body = b"".join(body + b"\n" for _, body in answered)
+            part = self.outbox.create("parts", body)
+            self.source.acknowledge([message for message, _ in answered])
+        elif answered:
+            self.source.answer(answered)
+        if dead:
+            self.source.bury(dead)
+        with self.lock:
+            for message, _ in (*answered, *dead):
+                self.held.pop(message.id, None)
+        self.counts["answered"] += len(answered)
+        self.counts["dead"] += len(dead)
+        self.counts["error"] = dead[-1][1] if dead else self.counts["error"]
+        self.counts["retried"], self.retried = self.counts["retried"] + self.retried, 0
+        if part is not None:
+            self.report(part, len(answered))
+        elif time.monotonic() - self.reported >= REPORT_SECONDS:
+            self.report()
+
+    def report(self, part: int | None = None, rows: int = 0) -> None:
+        counts = self.counts
+        unread, pending = self.source.depth()
+        waiting = None if unread is None else unread + pending
+        report = {**counts, "waiting": waiting, "part": part, "rows": rows}
+        self.outbox.create("reports", json.dumps(report).encode())
+        self.counts = {"answered": 0, "dead": 0, "retried": 0, "error": ""}
+        self.reported = time.monotonic()
+
+
+def keep_held(consumer: Consumer, seconds: float) -> None:
+    while True:
+        pause(seconds)
+        # A queue that is away says so where it is used.
+        with contextlib.suppress(Ended, OSError, RedisError):
+            consumer.keep_held()
+
+
+def consume(command: list[str], folder: Path) -> tuple[int, str]:
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    plan = json.loads(os.environ["SLIPWAY_BATCH"])
+    server = None
+    try:
+        source = RedisStream(
+            plan["source"],
+            os.environ.get("SLIPWAY_QUEUE_PASSWORD", ""),
+            os.environ["SLIPWAY_CONSUMER"],
+        )
+        if time.time() >= plan["until"] or source.depth() == (0, 0):
+            # Another worker was faster: then no model is loaded.
+            return 0, ""
+        source.prepare()
+        outbox = Outbox(os.environ["SLIPWAY_CHUNKS_0"], stopping)
+        server = Server(command, plan, folder)
+        server.wait_until_ready(stopping)
+        consumer = Consumer(plan, source, outbox, server, stopping)
+        keeper = threading.Thread(
+            target=keep_held, args=(consumer, plan["redelivery"] / 3), daemon=True
+        )
+        keeper.start()
+        consumer.run()
+    except Ended as end:
+        # Stopped while the model loaded: nothing was taken.
+        return (0, "") if stopping.is_set() else (end.code, end.detail)
+    except RedisError as error:
+        return 1, f"the queue refuses a command: {error}"[:DETAIL_LENGTH]
+    except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
+        return 1, f"the program of the worker failed: {type(error).__name__}: {error}"
+    finally:
+        if server is not None:
+            server.process.kill()
+            server.process.wait()
+    return 0, ""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        code, detail = consume(sys.argv[2:], Path(name))
+    Path(sys.argv[1]).write_text(json.dumps({"code": code, "detail": detail})[:MESSAGE_BYTES])
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What workers of a queue say that they did, and its sum. Reports come from pods that run the model's code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from deployments.batch.domain.observation import short
+
+MAX_BYTES: Final = 4096
+_MOST: Final = 10**9
+_MAX_PART: Final = 9_999_999
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`part` has `rows` answers, None: no part was written. `waiting` None: the queue cannot say."""
+
+    answered: int
+    dead: int
+    retried: int
+    waiting: int | None
+    part: int | None
+    rows: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """`reports` is the number of the next one to read, `signed` what it was when addresses were last signed.
+    `dead_before` were dead letters before the last start. `waiting` is as a worker said it at `waiting_at` (ISO).
+    """
+
+    reports: int = 0
+    signed: int = 0
+    next_part: int = 0
+    retried: int = 0
+    dead_before: int = 0
+    waiting: int | None = None
+    waiting_at: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def drained_of(column: dict[str, Any] | None) -> Drained:
+    return Drained(**(column or {}))
+
+
+def restarted(column: dict[str, Any] | None, dead: int) -> dict[str, Any]:
+    """At a start: `dead` letters of before do not count against the error limit."""
+    return replace(drained_of(column), dead_before=dead).to_json()
+
+
+def parse(body: bytes) -> Report | None:
+    """None for what no worker writes."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    counts = [_count(content.get(name)) for name in ("answered", "dead", "retried", "rows")]
+    waiting, part = content.get("waiting"), content.get("part")
+    known = [
+        _count(waiting) is not None or waiting is None,
+        _count(part) is not None or part is None,
+    ]
+    if None in counts or not all(known) or (part or 0) > _MAX_PART:
+        return None
+    answered, dead, retried, rows = (count or 0 for count in counts)
+    return Report(
+        answered=answered,
+        dead=dead,
+        retried=retried,
+        waiting=waiting,
+        part=part,
+        rows=rows,
+        error=short(str(content.get("error") or "")) if dead else "",
+    )
+
+
+def _count(value: object) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST else None

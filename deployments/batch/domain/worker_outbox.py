@@ -1,0 +1,64 @@
+"""What a queue worker writes to the object store: numbered objects by presigned addresses, a part of its program.
+
+All workers of a job share the numbers: an address creates its object or finds it there (program.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+
+from deployments.batch.domain.worker_store import EXPIRED, Ended, Json, Store, pause
+
+OUTBOX_SECONDS, OUTBOX_FRESH_SECONDS = 5, 120
+OUTBOX_READS = 60
+
+
+class Outbox:
+    """Addresses of `parts` (answers as JSON lines) and `reports` (what was done) by number."""
+
+    def __init__(self, url: str, stopping: threading.Event) -> None:
+        self.url, self.stopping = url, stopping
+        self.store, self.lock = Store(), threading.Lock()
+        self.free: dict[str, dict[int, str]] = {"parts": {}, "reports": {}}
+        self.used = {"parts": -1, "reports": -1}
+        self.read_list()
+        threading.Thread(target=self.keep_fresh, daemon=True).start()
+
+    def read_list(self) -> None:
+        with self.lock:
+            status, content = self.store.get(self.url)
+            if status != 200:
+                raise Ended(EXPIRED, f"the list of addresses cannot be read: HTTP {status}")
+            work: Json = json.loads(content)
+            self.url = work["self"]
+            for kind in self.free:
+                numbered = {item["n"]: item["put"] for item in work[kind]}
+                self.free[kind] = {n: u for n, u in numbered.items() if n > self.used[kind]}
+
+    def keep_fresh(self) -> None:
+        while True:
+            pause(OUTBOX_FRESH_SECONDS)
+            # What has expired says so where it is used.
+            with contextlib.suppress(Ended, OSError, ValueError, KeyError):
+                self.read_list()
+
+    def create(self, kind: str, body: bytes) -> int:
+        """The number of the new object. Raises Ended where no address is left."""
+        for _ in range(OUTBOX_READS):
+            while (taken := self.take(kind)) is not None:
+                number, url = taken
+                if self.store.put(url, body, len(body)):
+                    return number
+            pause(OUTBOX_SECONDS)
+            self.read_list()
+        raise Ended(EXPIRED, f"there is no address left for {kind}")
+
+    def take(self, kind: str) -> tuple[int, str] | None:
+        with self.lock:
+            if not self.free[kind]:
+                return None
+            number = min(self.free[kind])
+            self.used[kind] = number
+            return number, self.free[kind].pop(number)

@@ -1,0 +1,51 @@
+"""What a job needs of its cluster: KEDA's ScaledJobs for a queue of messages, a LocalQueue of Kueue that it names."""
+
+from __future__ import annotations
+
+from deployments.batch.domain.job import spec_of
+from deployments.batch.domain.settings import BatchSettings
+from deployments.manifests.selectors import rendering
+from deployments.preflight.services import queue_checks
+from fleet.clusters.domain.capabilities import describe_feature
+from fleet.clusters.selectors import clusters
+from fleet.clusters.selectors.clusters import ClusterInfo
+from portal.accounts.models import Team
+from portal.core.errors import Invalid
+
+
+def require(
+    team: Team, cluster_id: int, settings: BatchSettings, *, name: str, is_queue: bool
+) -> None:
+    """Raises Invalid for what the cluster certainly lacks."""
+    if not is_queue and not settings.queue:
+        return
+    cluster = clusters.get_cluster(cluster_id)
+    if is_queue:
+        _require_feature(cluster, "scaled-jobs", field="input")
+    if settings.queue:
+        _require_feature(cluster, "kueue", field="queue")
+        _require_local_queue(team, cluster, settings, name)
+
+
+def _require_feature(cluster: ClusterInfo, name: str, *, field: str) -> None:
+    feature = cluster.capabilities.feature(name)
+    if feature.is_there is False:
+        problem = f"Cluster {cluster.name}: {describe_feature(name, feature)}"
+        raise Invalid(problem, fields={field: problem})
+
+
+def _require_local_queue(
+    team: Team, cluster: ClusterInfo, settings: BatchSettings, name: str
+) -> None:
+    context = rendering.context_for(
+        team=team.slug,
+        name=name,
+        deployment_id=0,
+        cluster=cluster,
+        policy=cluster.serving,
+        capabilities=cluster.capabilities,
+    )
+    for check in queue_checks.check_queue(context, spec_of(settings), cluster):
+        if check.is_blocking and check.ok is False:
+            problem = f"{check.detail} {check.fix}".strip()
+            raise Invalid(problem, fields={"queue": problem})

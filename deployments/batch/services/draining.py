@@ -1,0 +1,87 @@
+"""One pass over a running job that drains a queue, and its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from deployments.batch.domain import reports
+from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.domain.states import BatchState
+from deployments.batch.gateways.batch_store import BatchStore
+from deployments.batch.services import cluster_job, queue_job
+from deployments.batch.services import reports as reported
+from deployments.models import BatchJob
+from fleet.kube.domain.errors import ObjectInvalid, Refused
+from portal.core import clock
+from portal.core.errors import Conflict
+from portal.core.leases import Lease
+
+_OVER: Final = "Its {hours:,} hours are over. Resume it to go on."
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    state: BatchState
+    reason: str
+
+
+def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
+    """What its workers do now, or how it ends."""
+    store = BatchStore()
+    reported.collect(job, lease, store)
+    settings = BatchSettings.from_json(job.pods)
+    if ending := _ending(job, settings, is_late=is_late):
+        return ending
+    try:
+        if reported.needs_addresses(job):
+            cluster_job.apply_links(job, reported.write_list(job, store))
+            job.signed_at = clock.now()
+            save(job, lease, signed_at=job.signed_at, drained=job.drained)
+        observed = queue_job.ensure(job)
+    except (Refused, ObjectInvalid) as error:
+        return Ending(BatchState.FAILED, f"The cluster refuses it: {error.message}")
+    if observed.failure:
+        return Ending(BatchState.FAILED, f"{observed.failure} Resume it to go on.")
+    if observed.is_empty:
+        _note_empty(job, lease)
+    return observed.detail
+
+
+def end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:
+    """Whether nothing runs any more: workers give back what they hold first, and what they report last counts."""
+    queue_job.remove_workers(job)
+    if queue_job.has_pods(job) and not is_late:
+        return False
+    reported.collect(job, lease, BatchStore())
+    queue_job.remove(job)
+    return True
+
+
+def _ending(job: BatchJob, settings: BatchSettings, *, is_late: bool) -> Ending | None:
+    dead = job.failed_rows - reports.drained_of(job.drained).dead_before
+    if dead > settings.error_limit:
+        letters = (
+            "1 message is a dead letter" if dead == 1 else f"{dead:,} messages are dead letters"
+        )
+        reason = f"{letters}, more than {settings.error_limit:,}. First: {job.first_error}"
+        return Ending(BatchState.FAILED, reason)
+    if is_late:
+        return Ending(BatchState.SUCCEEDED, _OVER.format(hours=settings.hours))
+    return None
+
+
+def _note_empty(job: BatchJob, lease: Lease) -> None:
+    """KEDA finds no message, so what a worker last said is over."""
+    drained = reports.drained_of(job.drained)
+    if drained.waiting != 0:
+        at = clock.now().isoformat()
+        job.drained = replace(drained, waiting=0, waiting_at=at).to_json()
+        save(job, lease, drained=job.drained)
+
+
+def save(job: BatchJob, lease: Lease, **columns: object) -> None:
+    """Raises Conflict when it moved on, or another worker took over."""
+    held = BatchJob.objects.filter(pk=job.pk, state=job.state, lease_token=lease.token)
+    if not held.update(**columns):
+        raise Conflict(f"Another worker took over the {job}.", code="lease_lost")

@@ -1,0 +1,95 @@
+"""The ScaledJob of a job that drains a queue, on its cluster: applied, observed and removed. Each call can be repeated."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deployments.batch.domain import csv_files, observation, queues, scaled_job
+from deployments.batch.domain.observation import ObservedQueue
+from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.services import cluster_job
+from deployments.models import BatchJob
+from deployments.registry.domain import signatures
+from fleet.kube.services import objects
+from fleet.observation.services import workloads
+from portal.core import clock
+from portal.core.definitions import Rejected
+
+_WORKERS: Final = (scaled_job.API_VERSION, scaled_job.KIND)
+_OTHERS: Final = (
+    (scaled_job.API_VERSION, scaled_job.AUTHENTICATION),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("v1", "Secret"),
+)
+
+
+def ensure(job: BatchJob) -> ObservedQueue:
+    """Create it where it is missing, and say what it does."""
+    api_version, kind = _WORKERS
+    made = objects.get(
+        cluster_id=job.cluster_id,
+        api_version=api_version,
+        kind=kind,
+        namespace=job.team.slug,
+        name=cluster_job.name_of(job),
+    )
+    if made is None:
+        _create(job)
+        return ObservedQueue("")
+    return observation.observe_queue(made, cluster_job.pods_of(job))
+
+
+def has_pods(job: BatchJob) -> bool:
+    return any(observation.is_live(pod) for pod in cluster_job.pods_of(job))
+
+
+def remove_workers(job: BatchJob) -> None:
+    """With the ScaledJob go its Jobs and their pods, which have time to give back messages."""
+    _delete(job, *_WORKERS)
+
+
+def remove(job: BatchJob) -> None:
+    """What the pods needed until they ended."""
+    workloads.retire(
+        cluster_id=job.cluster_id, namespace=job.team.slug, name=cluster_job.name_of(job)
+    )
+    settings = BatchSettings.from_json(job.pods)
+    for api_version, kind in _OTHERS if settings.secret else _OTHERS[1:]:
+        _delete(job, api_version, kind)
+
+
+def columns_of(job: BatchJob) -> list[csv_files.Column] | None:
+    """Of messages that hold an input in each field; None where the inputs are not known, or JSON cannot hold one."""
+    signature = signatures.from_json(job.version.signature)
+    try:
+        return csv_files.columns_of_inputs(signature, version=job.version.label)
+    except Rejected:
+        return None
+
+
+def _create(job: BatchJob) -> None:
+    pods = BatchSettings.from_json(job.pods)
+    context = cluster_job.context_of(job)
+    served = cluster_job.served_of(job, pods)
+    cluster_job.register(job)
+    until = job.deadline_at or clock.now()
+    manifests = scaled_job.objects_of(
+        context,
+        served,
+        pods,
+        queues.read(job.input, job.output, pods),
+        name=cluster_job.name_of(job),
+        columns=columns_of(job),
+        until=until.timestamp(),
+    )
+    objects.apply(cluster_id=job.cluster_id, manifests=manifests)
+
+
+def _delete(job: BatchJob, api_version: str, kind: str) -> None:
+    objects.delete(
+        cluster_id=job.cluster_id,
+        api_version=api_version,
+        kind=kind,
+        namespace=job.team.slug,
+        name=cluster_job.name_of(job),
+    )

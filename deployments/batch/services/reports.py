@@ -1,0 +1,127 @@
+"""Adding up what workers of a queue report, and signing where they write. Each call can be repeated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db import transaction
+
+from deployments.batch.domain import places, reports
+from deployments.batch.domain.reports import Drained, Report
+from deployments.batch.gateways.batch_store import BatchStore
+from deployments.batch.services import links
+from deployments.models import BatchChunk, BatchJob
+from deployments.registry.gateways.object_store import ObjectMissing
+from portal.core import clock
+from portal.core.errors import Conflict
+from portal.core.leases import Lease
+
+# Of one pass: reading them takes a few seconds.
+_AT_MOST: Final = 200
+# Addresses of each kind that workers have at a time.
+LISTED: Final = 200
+_USED_UP: Final = 100
+_ANSWERS: Final = "parts"
+
+
+def collect(job: BatchJob, lease: Lease, store: BatchStore) -> None:
+    """Each report counts once: they are read in the order of their numbers, and the row says how far. Raises Conflict
+    when another worker took over.
+    """
+    drained = reports.drained_of(job.drained)
+    read: list[Report] = []
+    number = drained.reports
+    while len(read) < _AT_MOST:
+        try:
+            body = store.read(places.report_key(job.pk, number), at_most=reports.MAX_BYTES)
+        except ObjectMissing:
+            break
+        number += 1
+        # One that no worker of ours wrote counts nothing.
+        if report := reports.parse(body):
+            read.append(report)
+    if number > drained.reports:
+        _add(job, lease, replace(drained, reports=number), read)
+
+
+def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> None:
+    at = clock.now()
+    chunks = []
+    for report in read:
+        job.done_rows += report.answered + report.dead
+        job.failed_rows += report.dead
+        job.first_error = job.first_error or report.error
+        drained = replace(
+            drained,
+            retried=drained.retried + report.retried,
+            waiting=report.waiting,
+            waiting_at=at.isoformat(),
+        )
+        if report.part is not None:
+            first = job.done_rows - report.answered - report.dead + 1
+            chunks.append(_chunk_of(job, report.part, report.rows, first))
+            drained = replace(drained, next_part=max(drained.next_part, report.part + 1))
+    job.drained = drained.to_json()
+    with transaction.atomic():
+        held = BatchJob.objects.filter(pk=job.pk, lease_token=lease.token)
+        if not held.update(
+            done_rows=job.done_rows,
+            failed_rows=job.failed_rows,
+            first_error=job.first_error,
+            drained=job.drained,
+        ):
+            raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
+        BatchChunk.objects.bulk_create(chunks, ignore_conflicts=True)
+
+
+def _chunk_of(job: BatchJob, number: int, rows: int, first: int) -> BatchChunk:
+    """A part of the output, which no part of an input belongs to."""
+    return BatchChunk(
+        job=job,
+        number=number,
+        file=0,
+        start=0,
+        end=0,
+        rows=rows,
+        first_row=first,
+        done_at=clock.now(),
+    )
+
+
+def needs_addresses(job: BatchJob) -> bool:
+    if job.signed_at is None:
+        return True
+    age: timedelta = clock.now() - job.signed_at
+    drained = reports.drained_of(job.drained)
+    is_used_up = drained.reports - drained.signed >= _USED_UP
+    return age >= links.RENEW_AFTER or (is_used_up and age >= links.USED_UP_AFTER)
+
+
+def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
+    """The address of the list of all workers, by index 0. `job.drained` then says how far it was signed; save it."""
+    drained = reports.drained_of(job.drained)
+    key = places.list_key(job.pk, job.attempt, 0)
+    address = store.url_to_read(key, seconds=links.SECONDS)
+    first = drained.reports
+    work: dict[str, Any] = {
+        "self": address,
+        "reports": [
+            _entry(store, n, places.report_key(job.pk, n)) for n in range(first, first + LISTED)
+        ],
+        _ANSWERS: [],
+    }
+    if job.output.startswith(places.S3):
+        part = drained.next_part
+        work[_ANSWERS] = [
+            _entry(store, n, places.part_key(job.output, n)) for n in range(part, part + LISTED)
+        ]
+    store.put(key, json.dumps(work).encode())
+    job.drained = replace(drained, signed=first).to_json()
+    return {0: address}
+
+
+def _entry(store: BatchStore, number: int, key: str) -> dict[str, Any]:
+    return {"n": number, "put": store.url_to_create(key, seconds=links.SECONDS)}

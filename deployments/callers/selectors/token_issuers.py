@@ -1,0 +1,38 @@
+"""Identity providers whose tokens gateways accept."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from django.db.models import F, Q, QuerySet
+
+from deployments.models import ChangeRequest, Revision, TokenIssuer
+from deployments.spec.domain.pod_settings import JWT
+from deployments.states import ChangeState
+
+_COMING = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
+
+
+def registered() -> QuerySet[TokenIssuer]:
+    rows = TokenIssuer.objects.filter(removed_at=None).select_related("cluster", "created_by")
+    return rows.order_by("name")
+
+
+def of_cluster(cluster_id: int) -> QuerySet[TokenIssuer]:
+    return registered().filter(Q(cluster=None) | Q(cluster=cluster_id))
+
+
+def users() -> Mapping[str, list[str]]:
+    """By issuer: deployments that take its tokens, or will once a request is decided. Empty for others."""
+    coming = ChangeRequest.objects.filter(state__in=_COMING).values("revision")
+    serves = Q(pk=F("deployment__stable_revision")) | Q(pk=F("deployment__candidate_revision"))
+    rows = Revision.objects.filter(
+        serves | Q(pk__in=coming),
+        deployment__is_retired=False,
+        spec__network__access=JWT,
+    ).select_related("deployment__team")
+    named: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        named[row.spec["network"]["token_issuer"]].add(str(row.deployment))
+    return defaultdict(list, {name: sorted(listed) for name, listed in named.items()})

@@ -1,0 +1,92 @@
+"""Callers with a token of an identity provider: let one in by the value of a claim, and renew that."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import asdict
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+
+from deployments.callers.selectors import token_issuers
+from deployments.callers.services import token_limits
+from deployments.callers.services.issuing import KeyLimits, NewKey
+from deployments.callers.services.token_issuers import LONGEST_VALUE, is_value
+from deployments.models import CallerKey, Consumer, Deployment, KeyTokens, TokenIssuer
+from portal.accounts.models import User
+from portal.core import clock
+from portal.core.errors import Conflict, Invalid
+
+
+def find_issuer(deployment: Deployment, name: str, value: str) -> TokenIssuer | None:
+    """None where neither is stated: a key is meant. Raises Invalid."""
+    if not name and not value:
+        return None
+    row = token_issuers.of_cluster(deployment.cluster_id).filter(name=name).first()
+    if row is None:
+        message = (
+            f"No token issuer {name or '(empty)'} is registered for {deployment.cluster.name}."
+        )
+        raise Invalid(message, fields={"token_issuer": "unknown"})
+    if not is_value(value):
+        message = f"Enter the value of {row.claim} in the caller's tokens, without spaces, {LONGEST_VALUE} characters at most."
+        raise Invalid(message, fields={"claim_value": "the value of the claim"})
+    return row
+
+
+def let_in(
+    actor: User,
+    deployment: Deployment,
+    consumer: Consumer,
+    issuer: TokenIssuer,
+    value: str,
+    *,
+    days: int,
+    limits: KeyLimits,
+) -> NewKey:
+    """Call inside a transaction. There is no key: the caller fetches tokens from the provider."""
+    at = clock.now()
+    row = CallerKey(
+        consumer=consumer,
+        deployment=deployment,
+        token_issuer=issuer,
+        claim_value=value,
+        # The digest of no key: the column is unique.
+        sha256=hashlib.sha256(secrets.token_bytes(32)).hexdigest(),
+        **asdict(limits),
+        created_by=actor,
+        created_at=at,
+        ends_at=at + timedelta(days=days),
+    )
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict(
+            f"{value} of {issuer.name} may call {deployment} already.", code="already_listed"
+        ) from error
+    return NewKey(row, "")
+
+
+def renew(actor: User, old: CallerKey, issuer: TokenIssuer, *, days: int) -> NewKey:
+    """The same caller for another time, without a gap. What it used of its limits stays used. Call inside a
+    transaction.
+    """
+    ended = CallerKey.objects.filter(pk=old.pk, ended_at=None).update(
+        ended_at=clock.now(), rotated_at=clock.now()
+    )
+    if not ended:
+        raise Conflict(f"The access of {old} has already ended.", code="key_ended")
+    made = let_in(
+        actor,
+        old.deployment,
+        old.consumer,
+        issuer,
+        old.claim_value,
+        days=days,
+        limits=KeyLimits.of(old),
+    )
+    KeyTokens.objects.filter(key=old).update(key=made.row)
+    token_limits.reconsider(made.row)
+    return made

@@ -1,0 +1,18 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("fleet", "0016_workload_ends_at_and_xids")]
+    operations = [
+        migrations.AddField(
+            model_name="node", name="neuron_utilisation", field=models.FloatField(null=True)
+        ),
+        migrations.AddField(
+            model_name="node",
+            name="neuron_memory_mib",
+            field=models.PositiveIntegerField(null=True),
+        ),
+        migrations.AddField(
+            model_name="node", name="neuron_read_at", field=models.DateTimeField(null=True)
+        ),
+    ]
