@@ -113,19 +113,9 @@ def read_capabilities(
     caller_tokens: Feature,
 ) -> Capabilities:
     version = client.version()
-    features: dict[str, Feature] = {"kubernetes": Feature(is_there=True, version=version)}
-    groups = client.groups()
-    for name, group in _GROUPS.items():
-        features[name] = _group_feature(client, name, group, groups)
-    if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
-        # Its policies of gateways alone encrypt nothing between pods.
-        features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
-    features["scaled-jobs"] = features["keda"]
-    is_local = version.endswith(_LOCAL_VERSION)
-    if is_local:
-        features["keda"] = _NO_SCALED_OBJECTS
-    if features["keda"].is_there and features["external-metrics"].is_there:
-        features["external-metrics"] = _KEDAS_OWN
+    groups, is_local = client.groups(), version.endswith(_LOCAL_VERSION)
+    features = {"kubernetes": Feature(is_there=True, version=version)}
+    features |= _group_features(client, groups, is_local=is_local)
     flags = kserve_probe.read_knative_flags(client, groups)
     features |= kserve_probe.read_features(client, features["kserve"], groups, flags)
     features |= _too_old(features, kserve=features["kserve"].version)
@@ -152,6 +142,24 @@ def read_capabilities(
         key_check=key_check,
         engine_notes=_LOCAL_NOTES if is_local else {},
     )
+
+
+def _group_features(
+    client: KubeClient, groups: Mapping[str, list[str]], *, is_local: bool
+) -> dict[str, Feature]:
+    """Of what is known by its API group."""
+    features = {
+        name: _group_feature(client, name, group, groups) for name, group in _GROUPS.items()
+    }
+    if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
+        # Its policies of gateways alone encrypt nothing between pods.
+        features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
+    features["scaled-jobs"] = features["keda"]
+    if is_local:
+        features["keda"] = _NO_SCALED_OBJECTS
+    if features["keda"].is_there and features["external-metrics"].is_there:
+        features["external-metrics"] = _KEDAS_OWN
+    return features
 
 
 def _gateway_features(
