@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("fleet", "0016_workload_ends_at_and_xids")]
+    dependencies = [("fleet", "0019_index_of_a_deployments_rows")]
     operations = [
         migrations.AddField(
             model_name="node", name="neuron_utilisation", field=models.FloatField(null=True)

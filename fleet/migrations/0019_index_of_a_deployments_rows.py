@@ -3,7 +3,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 
 class Migration(migrations.Migration):
-    dependencies = [("fleet", "0017_neuron")]
+    dependencies = [("fleet", "0016_workload_ends_at_and_xids")]
 
     operations = [
         migrations.AddIndex(

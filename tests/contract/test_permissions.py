@@ -215,6 +215,7 @@ def test_the_listed_permissions_are_those_the_portal_uses(
         "gateway.networking.k8s.io": ["v1"],
         "keda.sh": ["v1alpha1"],
         "kueue.x-k8s.io": ["v1beta2"],
+        "resource.k8s.io": ["v1"],
     }
     monkeypatch.setattr(HttpKubeClient, "groups", lambda _self: everything)
     requested.clear()

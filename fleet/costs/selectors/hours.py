@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Q, Sum
-from django.db.models.fields.json import KT, KeyTextTransform
+from django.db.models.fields.json import KeyTextTransform
 
-from fleet.costs.selectors.ledger_filter import IDLE
+from fleet.costs.selectors.ledger_filter import IDLE, label
 from fleet.gpus.selectors import prices
 from fleet.models import LedgerKind, LedgerRow, Node, SealedHour, WorkloadHour
 from portal.core import clock
@@ -139,10 +139,7 @@ def _node_hours(
 
 def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
     rows = LedgerRow.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
-    # As text: so it is indexed.
-    return rows.annotate(deployment=KT("workload_labels__deployment")).exclude(
-        deployment__isnull=True
-    )
+    return rows.annotate(deployment=label("deployment")).exclude(deployment=None)
 
 
 def used(

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField
 from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 
 from fleet.models import LedgerKind, LedgerRow
 
 IDLE: Final = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
+
+
+def label(name: str) -> Cast:
+    """A label of a row's workload, which `rows_of_a_deployment` indexes. Cast: what is compared with a part of a JSON
+    column itself is taken for JSON by SQLite.
+    """
+    return Cast(KT(f"workload_labels__{name}"), TextField())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class LedgerFilter:
             rows = rows.filter(cluster_name=self.cluster_name)
         for name, value in self.labels.items():
             wanted = f"{name}_label"
-            rows = rows.alias(**{wanted: KT(f"workload_labels__{name}")}).filter(**{wanted: value})
+            rows = rows.alias(**{wanted: label(name)}).filter(**{wanted: value})
         return rows
 
     def of_sums(self, sums: QuerySet[Any], team_slugs: Collection[str] | None) -> QuerySet[Any]:

@@ -29,7 +29,7 @@ from django.db.models.functions import Cast, Coalesce, Round, TruncDay
 
 from fleet.costs.domain.results import GroupBy, GroupKey, Step
 from fleet.costs.selectors import usage
-from fleet.costs.selectors.ledger_filter import IDLE
+from fleet.costs.selectors.ledger_filter import IDLE, label
 from fleet.gpus.domain.intervals import HOUR
 from fleet.models import LedgerDay, LedgerMonth, LedgerRow, LedgerTeamDay, LedgerTeamHour
 from portal.core import clock
@@ -231,7 +231,7 @@ def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]
     for name, values in (("model", scope.models), ("deployment", scope.deployments)):
         if values:
             wanted = f"{name}_label"
-            rows = rows.alias(**{wanted: KT(f"workload_labels__{name}")})
+            rows = rows.alias(**{wanted: label(name)})
             rows = rows.filter(**{f"{wanted}__in": values})
     return rows
 
