@@ -42,7 +42,8 @@ def make_namespaces(admin: Kubectl, cluster_id: int, names: Sequence[str]) -> No
     account = f"{PORTAL_NAMESPACE}/{PORTAL_ACCOUNT}"
     granted = cluster_rbac("--service-account", account, "--fleet-actions", "--namespaces", *names)
     admin.apply([*manifests, *granted])
-    _wait_for_grant(cluster_id, {"group": "", "resource": "nodes", "verb": "list"})
+    for verb in ("list", "patch"):
+        _wait_for_grant(cluster_id, {"group": "", "resource": "nodes", "verb": verb})
     for name in names:
         writing = {"group": "", "resource": "services", "verb": "patch", "namespace": name}
         _wait_for_grant(cluster_id, writing)
