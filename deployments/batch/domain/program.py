@@ -13,6 +13,7 @@ from deployments.batch.domain import (
     queue_worker,
     redis_protocol,
     redis_stream,
+    worker_end,
     worker_outbox,
     worker_program,
     worker_server,
@@ -36,7 +37,7 @@ def _body(module: ModuleType) -> str:
     return "\n".join(lines) + "\n"
 
 
-_SHARED: Final = (csv_rows, worker_store, worker_server)
+_SHARED: Final = (csv_rows, worker_store, worker_end, worker_server)
 TEXT: Final = _FUTURE + "".join(map(_body, (*_SHARED, worker_program)))
 QUEUE_TEXT: Final = _FUTURE + "".join(
     map(

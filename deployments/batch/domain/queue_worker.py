@@ -13,8 +13,6 @@ import http.client
 import json
 import os
 import signal
-import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -25,11 +23,11 @@ from deployments.batch.domain.csv_rows import BadRow
 from deployments.batch.domain.queue_messages import body_of
 from deployments.batch.domain.redis_protocol import RedisError
 from deployments.batch.domain.redis_stream import Message, RedisStream
+from deployments.batch.domain.worker_end import run_and_exit
 from deployments.batch.domain.worker_outbox import Outbox
 from deployments.batch.domain.worker_server import Server
 from deployments.batch.domain.worker_store import (
     DETAIL_LENGTH,
-    MESSAGE_BYTES,
     POLL_SECONDS,
     Ended,
     Json,
@@ -253,17 +251,9 @@ def consume(command: list[str], folder: Path) -> tuple[int, str]:
         return 1, f"the program of the worker failed: {type(error).__name__}: {error}"
     finally:
         if server is not None:
-            server.process.kill()
-            server.process.wait()
+            server.stop()
     return 0, ""
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        code, detail = consume(sys.argv[2:], Path(name))
-    Path(sys.argv[1]).write_text(json.dumps({"code": code, "detail": detail})[:MESSAGE_BYTES])
-    sys.exit(code)
-
-
 if __name__ == "__main__":
-    main()
+    run_and_exit(consume)

@@ -14,7 +14,6 @@ import http.client
 import json
 import os
 import signal
-import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -24,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from deployments.batch.domain.csv_rows import BadRow, lines_of, records, request_of
+from deployments.batch.domain.worker_end import run_and_exit
 from deployments.batch.domain.worker_server import STOPPED, Server
 from deployments.batch.domain.worker_store import (
     DETAIL_LENGTH,
     EXPIRED,
-    MESSAGE_BYTES,
     NEVER,
     Ended,
     Json,
@@ -151,17 +150,9 @@ def run(command: list[str], folder: Path) -> tuple[int, str]:
         return 1, f"the program of the worker failed: {type(error).__name__}: {error}"
     finally:
         if server is not None:
-            server.process.kill()
-            server.process.wait()
+            server.stop()
     return 0, ""
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        code, detail = run(sys.argv[2:], Path(name))
-    Path(sys.argv[1]).write_text(json.dumps({"code": code, "detail": detail})[:MESSAGE_BYTES])
-    sys.exit(code)
-
-
 if __name__ == "__main__":
-    main()
+    run_and_exit(run)

@@ -56,6 +56,10 @@ class Server:
     def is_alive(self) -> bool:
         return self.process.poll() is None
 
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
     def is_ready(self) -> bool:
         try:
             return self.send("GET", "/v2/health/ready", b"")[0] == 200

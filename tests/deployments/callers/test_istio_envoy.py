@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
-import httpx
 import jwt
-import pytest
 
 from deployments.callers.domain import signed_keys
 from deployments.callers.services import keys
@@ -20,59 +15,18 @@ from deployments.changes.services import requests
 from deployments.models import Deployment
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network
-from fleet.localcluster.controllers import processes
-from fleet.localcluster.controllers.gateway import GatewayController
-from fleet.localcluster.kinds import HTTP_ROUTE
-from fleet.localcluster.store import Store
 from portal.core import clock, sealing
-from tests.deployments.callers import written_policies
+from tests.deployments.callers.gateway_scene import Gateway, gateway
 from tests.deployments.callers.istio import ACCESS, TOKENS, keyed
 from tests.deployments.callers.test_keys import make
 from tests.deployments.world import World, cluster_calls, moving_clock, world
-from tests.fleet.localcluster.controllers import manifests
 from tests.fleet.localcluster.controllers.conftest import store
-from tests.fleet.localcluster.controllers.test_api_keys import _serve, model
-from tests.fleet.localcluster.controllers.test_mirror import _envoy
+from tests.fleet.localcluster.controllers.test_api_keys import model
 from tests.waiting import wait_for
 
-__all__ = ["cluster_calls", "model", "moving_clock", "store", "world"]
-_METADATA = "/vision/detector/v2/models/detector"
+__all__ = ["cluster_calls", "gateway", "model", "moving_clock", "store", "world"]
 # What the task asks of a revocation.
 _SECONDS = 5
-
-
-@dataclass
-class Gateway:
-    """Envoy with the portal's policies; `client` calls it."""
-
-    world: World
-    store: Store
-    controller: GatewayController
-    client: httpx.Client
-    address: str
-
-    def reconcile(self) -> None:
-        self.world.work()
-        written_policies.copy(self.world, self.store)
-        self.controller.reconcile()
-
-    def status(self, headers: dict[str, str] | None = None, path: str = _METADATA) -> int:
-        return self.client.get(self.address + path, headers=headers).status_code
-
-
-@pytest.fixture
-def gateway(world: World, store: Store, model: object, tmp_path: Path) -> Iterator[Gateway]:
-    port = processes.free_ports(1)[0]
-    controller = GatewayController(store, data_dir=tmp_path, port=port)
-    controller.seed()
-    _serve(store, model, "detector-r1", "free")  # type: ignore[arg-type]
-    store.create(HTTP_ROUTE, manifests.route({"free": 100}, "free"))
-    address = f"http://127.0.0.1:{port}"
-    controller.reconcile()
-    with _envoy(tmp_path, port), httpx.Client(timeout=10) as client:
-        made = Gateway(world, store, controller, client, address)
-        wait_for("another route answers", lambda: made.status(path="/vision/free/v2") == 200)
-        yield made
 
 
 def sent(made: NewKey) -> dict[str, str]:
@@ -123,7 +77,7 @@ def test_only_signed_keys_that_work_now_are_served_and_a_revoked_one_ends_within
         ).status_code,
     }
     answers = [
-        gateway.client.get(gateway.address + _METADATA, headers=headers)
+        gateway.get(headers)
         for headers in (sent(first), {"Authorization": f"Bearer {second.plain}"})
     ]
 
