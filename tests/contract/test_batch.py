@@ -264,9 +264,8 @@ def test_a_reclaimed_spot_node_loses_and_doubles_no_row(scene: Scene) -> None:
         (n, f"r{n - 1}") for n in range(1, 12_001)
     ]
     assert all(item["outputs"][0]["data"] == [int(item["id"][1:]) + 2.0] for item in rows)
-    # The worker was started again, where there was a node, and that was no failure of the job.
+    # That was no failure of the job. A successor that was met (it may find no row left) ran on another node.
     assert job.attempt == 1
-    assert len(nodes_of) == 1
     assert taken not in nodes_of.values()
     assert GpuLease.objects.filter(team_slug="vision", node__name=taken).count() == 1
     assert Node.objects.get(name=taken).gone_at is not None
