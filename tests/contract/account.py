@@ -21,6 +21,8 @@ from tests.cluster.running import PORTAL_ACCOUNT, PORTAL_NAMESPACE
 from tests.waiting import wait_for
 
 _GATEWAY_NAMESPACE = "slipway-gateway"
+_FIRST_NAMESPACE = "slipway-contract"
+_HAVE_GRANTED: set[Kubectl] = set()
 
 
 def administrator() -> Kubectl | None:
@@ -34,6 +36,15 @@ def cluster_rbac(*arguments: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(out.getvalue()))
 
 
+def grant_reading(admin: Kubectl, cluster_id: int) -> None:
+    """What the portal may do in the whole cluster, with a first namespace: a test that reads nodes may
+    be the first one of its process.
+    """
+    if admin not in _HAVE_GRANTED:
+        make_namespaces(admin, cluster_id, [_FIRST_NAMESPACE])
+        _HAVE_GRANTED.add(admin)
+
+
 def make_namespaces(admin: Kubectl, cluster_id: int, names: Sequence[str]) -> None:
     """Namespaces of teams, in which the portal may do what the command grants; and the gateway's, in
     which it reads the proxies' counters.
@@ -42,7 +53,7 @@ def make_namespaces(admin: Kubectl, cluster_id: int, names: Sequence[str]) -> No
     account = f"{PORTAL_NAMESPACE}/{PORTAL_ACCOUNT}"
     granted = cluster_rbac("--service-account", account, "--fleet-actions", "--namespaces", *names)
     admin.apply([*manifests, *granted])
-    for verb in ("list", "patch"):
+    for verb in ("list", "get", "patch"):
         _wait_for_grant(cluster_id, {"group": "", "resource": "nodes", "verb": verb})
     for name in names:
         writing = {"group": "", "resource": "services", "verb": "patch", "namespace": name}

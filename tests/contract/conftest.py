@@ -54,6 +54,9 @@ def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
         capabilities=offering(*serving_spec.ONNX_ENGINES),
         created_at=clock.now(),
     )
+    admin = account.administrator()
+    if admin is not None:
+        account.grant_reading(admin, cluster.pk)
     yield cluster.pk
     clients.forget()
 
