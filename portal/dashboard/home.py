@@ -45,7 +45,7 @@ def _context_of(user: User, team: Team) -> dict[str, Any]:
     newest = page_home.deployments_to_watch(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
     of_team = deployments.list_with_traffic(user, team_slug=team.slug)
     figures = statistics.total_figures(of_team)
-    events = page_home.recent_events(actor=user, team_slug=team.slug, limit=2 * _EVENTS)
+    events = page_home.recent_events(actor=user, team_slug=team.slug)
     return {
         "team": team,
         "person": user.display_name,

@@ -1,7 +1,6 @@
 """500 signed-in people with pages open and 100 notebook clients, on PostgreSQL, with four web processes.
 
-A page asks again when its fragments say so (`hx-trigger`): home, figures, lists and the approvals inbox every 10 s, the head of
-a steady deployment and the fleet every 15 s. A notebook does one thing every 5 s with its token: it registers a version, reads it,
+A page asks again when its fragments say so (`hx-trigger`), every 15 s where nothing moves. A notebook does one thing every 5 s with its token: it registers a version, reads it,
 searches, lists deployments, and writes metadata. Each acknowledged write is looked up at the end. The first
 seconds are not counted. Web, database and this client share the machine; what other programs used of it is printed.
 """

@@ -35,7 +35,8 @@ def list_waiting_for(user: User) -> QuerySet[BatchJob]:
 
 
 def limit_to_waiting(rows: QuerySet[BatchJob], user: User) -> QuerySet[BatchJob]:
-    return rows.filter(pk__in=waiting_for(user)).order_by("id")
+    ids = waiting_for(user)
+    return rows.filter(pk__in=ids).order_by("id") if ids else rows.none()
 
 
 def list_submitted(user: User) -> QuerySet[BatchJob]:

@@ -46,6 +46,19 @@ _SUBMITTED_BY_OTHERS: Final = VisibleQuery(
     )
 )
 
+# The head of a deployment asks for it every few seconds, and mostly there is none.
+_OPEN_OF: Final = VisibleQuery(
+    lambda teams: (
+        ChangeRequest.objects.filter(
+            deployment=Parameter("deployment", BigIntegerField()),
+            state__in=OPEN_STATES,
+            team__in=teams,
+        )
+        .order_by("-id")
+        .values_list("pk")[:1]
+    )
+)
+
 
 def list_visible_to(
     actor: Actor,
@@ -65,6 +78,12 @@ def list_visible_to(
         rows = rows.filter(pipeline__isnull=about is Deployment)
     rows = _with_related(rows)
     return rows if with_decided else rows.defer("decided")
+
+
+def open_change_of(actor: Actor, deployment: Deployment) -> ChangeRequest | None:
+    for (pk,) in _OPEN_OF.rows(actor, deployment=deployment.pk):
+        return single_rows.find(_with_related(ChangeRequest.objects.filter(pk=pk)))
+    return None
 
 
 def waiting_for(actor: User) -> list[int]:

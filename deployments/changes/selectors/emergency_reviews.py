@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from deployments.models import ChangeRequest, EmergencyReview, Revision
 from portal.accounts import policy
@@ -40,21 +40,25 @@ def list_visible_to(actor: Actor, *, is_open: bool | None = None) -> QuerySet[Em
     return rows if is_open is None else rows.filter(closed_at__isnull=is_open)
 
 
-def waiting_for(actor: User) -> QuerySet[EmergencyReview]:
-    """Open reviews that this person may close."""
-    rows = list_visible_to(actor, is_open=True).filter(change__team__in=led_teams(actor))
-    return rows.exclude(Q(opened_by=actor) | Q(change__requester=actor))
+def waiting_for(actor: User) -> list[EmergencyReview]:
+    """Open reviews that this person may close, the oldest first."""
+    ids = _ids_waiting_for(actor)
+    return list(list_visible_to(actor).filter(pk__in=ids)) if ids else []
 
 
 def count_waiting_for(actor: User) -> int:
     """How many `waiting_for` finds."""
+    return len(_ids_waiting_for(actor))
+
+
+def _ids_waiting_for(actor: User) -> list[int]:
     others = [
         review
         for review in _OPEN.objects(actor)
         if actor.pk not in (review.opened_by_id, review.change.requester_id)
     ]
     led = set(led_teams(actor).values_list("pk", flat=True)) if others else set()
-    return sum(review.change.team_id in led for review in others)
+    return [review.pk for review in others if review.change.team_id in led]
 
 
 def why_blocked(team: Team) -> str:

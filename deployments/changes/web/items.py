@@ -134,10 +134,7 @@ def review_of(change: ChangeRequest) -> EmergencyReview | None:
 
 
 def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
-    rows = changes.list_visible_to(user).filter(
-        deployment=deployment, state__in=changes.OPEN_STATES
-    )
-    change = rows.first()
+    change = changes.open_change_of(user, deployment)
     return item_of(change) if change else None
 
 

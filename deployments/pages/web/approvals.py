@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -79,33 +79,33 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     shown, done = _first_ids(others), _first_ids(closed)
     # With all that belongs to a request only for those that are shown.
     item_of = {row.pk: items.item_of(row) for row in changes.of_ids([*here, *shown, *done])}
-    shown_jobs = list(other_jobs[:_MAX_ROWS])
+    shown_jobs = _first_ids(other_jobs)
+    done_jobs = _first_ids(batch.list_decided(user))
+    here_jobs = [pk for model, pk in page.object_list if model is BatchJob]
+    job_of = _jobs_of(user, [*here_jobs, *shown_jobs, *done_jobs])
     context = {
         "page": page,
-        "waiting": _by_age((item_of[pk] for pk in here), _jobs_of(user, page.object_list)),
+        "waiting": _by_age((item_of[pk] for pk in here), (job_of[pk] for pk in here_jobs)),
         "fleet_waiting": list(actions.list_waiting_for(user)[:_MAX_ROWS]),
         "reviews": [
             ReviewRow(items.item_of(review.change), review, review.due_at < clock.now())
             for review in emergency_reviews.list_visible_to(user, is_open=True)[:_MAX_ROWS]
         ],
-        "open": _newest((item_of[pk] for pk in shown), batch_items.items_of(shown_jobs)),
+        "open": _newest((item_of[pk] for pk in shown), (job_of[pk] for pk in shown_jobs)),
         "open_count": _count(others, shown) + _count(other_jobs, shown_jobs),
-        "decided": _newest(
-            (item_of[pk] for pk in done),
-            batch_items.items_of(batch.list_decided(user)[:_MAX_ROWS]),
-        ),
+        "decided": _newest((item_of[pk] for pk in done), (job_of[pk] for pk in done_jobs)),
     }
     parts = {"inbox": "pages/_inbox.html"}
     return respond(request, "pages/approvals.html", context, parts=parts)
 
 
-def _first_ids(rows: QuerySet[ChangeRequest]) -> list[int]:
+def _first_ids(rows: QuerySet[Any]) -> list[int]:
     return list(rows.values_list("pk", flat=True)[:_MAX_ROWS])
 
 
-def _jobs_of(user: User, rows: Iterable[tuple[type, int]]) -> list[BatchItem]:
-    ids = [pk for model, pk in rows if model is BatchJob]
-    return batch_items.items_of(batch_jobs.list_visible_to(user).filter(pk__in=ids))
+def _jobs_of(user: User, ids: Sequence[int]) -> dict[int, BatchItem]:
+    rows = batch_jobs.list_visible_to(user).filter(pk__in=ids) if ids else []
+    return {job.pk: batch_items.item_of(job) for job in rows}
 
 
 def _count(rows: QuerySet[Any], shown: Sized) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, QuerySet
 
 from deployments.guards.domain import evidence
 from deployments.guards.domain.evidence import GuardResult
@@ -20,7 +21,9 @@ from deployments.serving.selectors.deployments import OPEN_PHASES, is_current
 from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
+from portal.accounts.visible_queries import VisibleQuery
 from portal.core import clock, single_rows
+from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Forbidden, NotFound
 
 _RELATED = (
@@ -30,6 +33,23 @@ _RELATED = (
     "candidate_revision__version__model__team",
     "baseline_revision",
     "requested_by",
+)
+# Pages ask for these every few seconds, and mostly there is none.
+_OPEN_OF: Final = CompiledQuery(
+    lambda: (
+        Rollout.objects.filter(
+            deployment=Parameter("deployment", BigIntegerField()), phase__in=OPEN_PHASES
+        )
+        .order_by("-id")
+        .values_list("pk")[:1]
+    )
+)
+_RUNNING: Final = VisibleQuery(
+    lambda teams: (
+        Rollout.objects.filter(deployment__team__in=teams, phase=RolloutPhase.RUNNING)
+        .order_by()
+        .values_list("pk", "observed")
+    )
 )
 
 
@@ -128,8 +148,9 @@ class RolloutView:
 
 def current(deployment: Deployment) -> Rollout | None:
     """The deployment's open rollout, if any."""
-    rows = Rollout.objects.filter(deployment=deployment, phase__in=OPEN_PHASES)
-    return rows.select_related(*_RELATED).first()
+    for (pk,) in _OPEN_OF.rows(deployment=deployment.pk):
+        return single_rows.find(Rollout.objects.filter(pk=pk).select_related(*_RELATED))
+    return None
 
 
 def latest(deployment: Deployment) -> Rollout | None:
@@ -146,12 +167,11 @@ def list_visible_to(actor: Actor, *, team_slug: str | None = None) -> QuerySet[R
 
 def list_promotable_for(actor: Actor) -> list[Rollout]:
     """Rollouts whose next step waits for a decision that this person may take."""
-    rows = list_visible_to(actor).filter(phase=RolloutPhase.RUNNING)
-    return [
-        rollout
-        for rollout in rows
-        if observation_of(rollout).is_promotable and can_promote(actor, rollout)[0]
+    waiting = [
+        pk for pk, seen in _RUNNING.rows(actor) if StepObservation.from_json(seen).is_promotable
     ]
+    rows = list_visible_to(actor).filter(pk__in=waiting) if waiting else []
+    return [rollout for rollout in rows if can_promote(actor, rollout)[0]]
 
 
 def get_visible(*, actor: Actor, rollout_id: int) -> Rollout:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import CharField, Prefetch, Q, QuerySet
 
 from deployments.manifests.domain import route_paths
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
@@ -16,13 +17,26 @@ from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Actor
+from portal.accounts.visible_queries import VisibleQuery
 from portal.core import single_rows
+from portal.core.compiled_queries import Parameter
 from portal.core.errors import NotFound
 
 OPEN_PHASES = tuple(phase for phase in RolloutPhase if ROLLOUT[phase])
 _RELATED = ("team", "cluster", "created_by")
 
-
+# Every page and poll of a deployment looks for it.
+_NAMED: Final = VisibleQuery(
+    lambda teams: (
+        Deployment.objects.filter(
+            team__in=teams,
+            team__slug=Parameter("team", CharField()),
+            name=Parameter("name", CharField()),
+        )
+        .order_by("is_retired", "-id")
+        .values_list("pk")[:1]
+    )
+)
 # What was observed before the stop says nothing about now.
 _STOPPED = ObservedRevision(is_ready=False, reason="Stopped")
 
@@ -99,11 +113,11 @@ def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
 
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
     """The live deployment of that name, else the one retired last. Raises NotFound."""
-    rows = list_visible_to(actor, team_slug=team_slug, with_retired=True).filter(name=name)
-    deployment = rows.order_by("is_retired", "-id").first()
-    if deployment is None:
-        raise NotFound(f"Deployment {team_slug}/{name} does not exist, or you are not in its team.")
-    return deployment
+    for (pk,) in _NAMED.rows(actor, team=team_slug, name=name):
+        deployment = single_rows.find(_with_related(Deployment.objects.filter(pk=pk)))
+        if deployment is not None:
+            return deployment
+    raise NotFound(f"Deployment {team_slug}/{name} does not exist, or you are not in its team.")
 
 
 def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, Max, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
 from fleet.capacity.domain.overview import (
@@ -81,15 +82,39 @@ def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverv
 def list_nodes(*, actor: Actor, ids: Collection[int]) -> list[NodeView]:
     """These nodes with their GPUs and holders, in the order of `ids`."""
     visibility = visibility_of(actor)
-    leases = GpuLease.objects.filter(ended_at=None, node__in=ids)
-    rows = list(leases.select_related("workload").order_by("-share_ppm", "pod_name"))
+    rows = _leases_on(ids)
     busy = _utilisation_by_workload([lease.workload_id for lease in rows])
     by_node: dict[int, list[Holder]] = defaultdict(list)
     for lease in rows:
         by_node[lease.node_id].append(_holder(lease, visibility, busy))
-    nodes = Node.objects.filter(pk__in=ids).select_related("cluster").in_bulk()
+    found = Node.objects.filter(pk__in=ids).select_related("cluster")
+    # What each node would carry of its cluster again.
+    nodes = found.defer("cluster__capabilities", "cluster__serving").in_bulk()
     book = prices.book({node.instance_type for node in nodes.values()}, on=clock.now().date())
     return [_node(nodes[pk], by_node[pk], book) for pk in ids if pk in nodes]
+
+
+class _Lease(NamedTuple):
+    node_id: int
+    team_slug: str
+    namespace: str
+    pod_name: str
+    share_ppm: int
+    started_at: datetime
+    workload_id: int | None
+    # Empty without a workload or the label.
+    workload_name: str | None
+    deployment: str | None
+
+
+def _leases_on(ids: Collection[int]) -> list[_Lease]:
+    """The current ones. A fleet has thousands: as tuples, they cost half."""
+    leases = GpuLease.objects.filter(ended_at=None, node__in=ids)
+    rows = leases.order_by("-share_ppm", "pod_name").values_list(
+        *("node_id", "team_slug", "namespace", "pod_name", "share_ppm", "started_at"),
+        *("workload_id", "workload__name", KeyTextTransform("deployment", "workload__labels")),
+    )
+    return [_Lease(*row) for row in rows]
 
 
 def _summaries(cluster_id: int | None) -> list[NodeSummary]:
@@ -158,19 +183,18 @@ def _observed_minutes() -> QuerySet[WorkloadMinute]:
     return WorkloadMinute.objects.filter(start__gt=since, observed_ms__gt=0)
 
 
-def _holder(lease: GpuLease, visibility: _Visibility, busy: Mapping[int, _Utilisation]) -> Holder:
+def _holder(lease: _Lease, visibility: _Visibility, busy: Mapping[int, _Utilisation]) -> Holder:
     if not visibility.covers(lease.team_slug):
         return Holder(label=OTHER_TEAM, share_ppm=lease.share_ppm, is_visible=False)
     measured = busy.get(lease.workload_id) if lease.workload_id else None
-    workload = lease.workload
-    deployment = str(workload.labels.get("deployment", "")) if workload else ""
+    deployment, workload_name = lease.deployment or "", lease.workload_name or ""
     return Holder(
-        label=deployment or (workload.name if workload else lease.pod_name),
+        label=deployment or workload_name or lease.pod_name,
         share_ppm=lease.share_ppm,
         is_visible=True,
         team_slug=lease.team_slug or UNATTRIBUTED,
         namespace=lease.namespace,
-        workload_name=workload.name if workload else "",
+        workload_name=workload_name,
         deployment=deployment,
         pod_name=lease.pod_name,
         since=lease.started_at,

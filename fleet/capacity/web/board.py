@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -222,7 +223,9 @@ def _parts(tile: GpuTile) -> Sequence[Part]:
     return list(_holders(tile))
 
 
+@lru_cache(maxsize=4096)
 def _part_html(part: Part) -> tuple[SafeString]:
+    """Kept: a holder of eight GPUs is eight equal parts, and most are as they were when a page asked last."""
     css, rest = f"part w-{part.width} {part.css}", (part.title, part.text)
     if part.url:
         link = '<a class="{}" href="{}" title="{}">{}</a>'

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Final
 
 from django.db.models import Q
 
@@ -18,6 +19,10 @@ from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceBook
 from fleet.models import Cluster, GpuLease, LedgerKind, Node, SealedHour
 from portal.core.money import split_exactly
+
+# Metering reads neither, and they would be most of what it fetches.
+_LARGE_OF_NODES: Final = ("allocatable", "labels", "conditions", "taints", "xids")
+LARGE_OF_CLUSTERS: Final = ("capabilities", "serving", "prometheus_ca_pem", "last_error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ def facts_of_nodes(
     if team_slugs is not None:
         held = GpuLease.objects.filter(overlap_of_leases(start), started_at__lt=end)
         nodes = nodes.filter(pk__in=held.filter(team_slug__in=team_slugs).values("node"))
-    gpu_nodes = list(nodes.select_related("cluster").order_by("pk"))
+    large = (*_LARGE_OF_NODES, *(f"cluster__{name}" for name in LARGE_OF_CLUSTERS))
+    gpu_nodes = list(nodes.select_related("cluster").defer(*large).order_by("pk"))
     allocations, labels = _allocations_of(gpu_nodes, start, end)
     book = prices.book({node.instance_type for node in gpu_nodes})
     return [
@@ -138,6 +144,7 @@ def estimate(
     A cluster counts up to its last observation: later events are not known.
     """
     clusters = Cluster.objects.exclude(last_seen_at=None).exclude(pk__in=without_clusters)
+    clusters = clusters.defer(*LARGE_OF_CLUSTERS)
     if only_clusters is not None:
         clusters = clusters.filter(pk__in=only_clusters)
     open_hours = dict(_unsealed_hours(list(clusters), start, min(end, now)))
