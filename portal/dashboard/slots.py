@@ -10,7 +10,13 @@ from deployments.changes.selectors import changes, emergency_reviews
 from fleet.actions.selectors import actions
 from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
-from portal.ui.slots import StatusLine, register_alert_count, register_badge, register_status
+from portal.ui.slots import (
+    MOST_SHOWN,
+    StatusLine,
+    register_alert_count,
+    register_badge,
+    register_status,
+)
 
 
 def fill() -> None:
@@ -20,7 +26,8 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    of_deployments = changes.count_waiting_for(user) + emergency_reviews.count_waiting_for(user)
+    of_deployments = changes.count_waiting_for(user, most=MOST_SHOWN + 1)
+    of_deployments += emergency_reviews.count_waiting_for(user)
     return of_deployments + batch.count_waiting_for(user) + actions.count_waiting_for(user)
 
 

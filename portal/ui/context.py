@@ -27,6 +27,10 @@ class RailEntry:
     is_current: bool
     badge: int
 
+    @property
+    def badge_text(self) -> str:
+        return str(self.badge) if self.badge <= slots.MOST_SHOWN else f"{slots.MOST_SHOWN}+"
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:

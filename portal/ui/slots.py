@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from portal.accounts.models import User
 
@@ -15,6 +16,9 @@ class StatusLine:
     text: str
     tone: str = ""
 
+
+# A larger count is shown as "99+".
+MOST_SHOWN: Final = 99
 
 _badges: dict[str, Callable[[User], int]] = {}
 _alert_counts: list[Callable[[User], int]] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Final
 
 from django.db.models import BigIntegerField, Prefetch, QuerySet, prefetch_related_objects
@@ -35,14 +36,19 @@ _RELATED: Final = (
 )
 
 
+_AT_ONCE: Final = 200
 # Every page counts them, so it reads what approvals.ApproverContext needs and no evidence.
 _SUBMITTED_BY_OTHERS: Final = VisibleQuery(
     lambda teams: (
-        ChangeRequest.objects.filter(state=ChangeState.SUBMITTED, team__in=teams)
+        ChangeRequest.objects.filter(
+            state=ChangeState.SUBMITTED,
+            team__in=teams,
+            pk__gt=Parameter("after", BigIntegerField()),
+        )
         .exclude(requester=Parameter("person", BigIntegerField()))
         .select_related("requester")
         .only("team", "state", "required", "requester__service_team")
-        .order_by()
+        .order_by("pk")[:_AT_ONCE]
     )
 )
 
@@ -86,17 +92,22 @@ def open_change_of(actor: Actor, deployment: Deployment) -> ChangeRequest | None
     return None
 
 
-def waiting_for(actor: User) -> list[int]:
-    """Ids of the requests that wait for a decision which this person may take, oldest first.
-
-    Few requests wait at any time; their rules say which of them wait for this person.
+def waiting_for(actor: User, *, most: int | None = None) -> list[int]:
+    """Ids of the requests that wait for a decision which this person may take, oldest first: all, or
+    the first of them. Their rules say which wait for this person, so that they are read one by one.
     """
-    waiting = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk)
-    if not waiting:
-        return []
-    prefetch_related_objects(waiting, "approvals")
-    context = approvals.ApproverContext(actor)
-    return sorted(change.pk for change in waiting if context.is_waiting_for_actor(change))
+    return list(islice(_waiting_for(actor), most))
+
+
+def _waiting_for(actor: User) -> Iterator[int]:
+    rows = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk, after=0)
+    context = approvals.ApproverContext(actor) if rows else None
+    while rows and context:
+        prefetch_related_objects(rows, "approvals")
+        yield from (change.pk for change in rows if context.is_waiting_for_actor(change))
+        if len(rows) < _AT_ONCE:
+            return
+        rows = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk, after=rows[-1].pk)
 
 
 def of_ids(ids: Collection[int]) -> QuerySet[ChangeRequest]:
@@ -104,8 +115,9 @@ def of_ids(ids: Collection[int]) -> QuerySet[ChangeRequest]:
     return _with_related(ChangeRequest.objects.filter(pk__in=ids)).order_by("id")
 
 
-def count_waiting_for(actor: User) -> int:
-    return len(waiting_for(actor))
+def count_waiting_for(actor: User, *, most: int | None = None) -> int:
+    """Up to `most`."""
+    return len(waiting_for(actor, most=most))
 
 
 def get_visible(

@@ -173,6 +173,23 @@ def test_what_waits_is_counted_as_a_whole_and_shown_by_pages(
     assert changes.count_waiting_for(world.lead) == 26
 
 
+def test_hundreds_that_wait_are_read_in_parts_and_counted_up_to_99(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    deployments = copies(
+        deployment_of(change), 230, name=lambda n: f"more{n:03}", state=lambda _: "pending"
+    )
+    more = copies(change, 230, deployment_id=lambda n: deployments[n - 1].pk)
+    all_ids = [change.pk, *(copy.pk for copy in more)]
+
+    badge = page(signed_in(world.lead).get("/models"))
+
+    assert changes.waiting_for(world.lead) == all_ids
+    assert changes.waiting_for(world.lead, most=210) == all_ids[:210]
+    assert changes.count_waiting_for(world.lead, most=100) == 100
+    assert "Approvals 99+ need your decision" in badge.text
+
+
 def test_other_open_requests_are_counted_as_a_whole(
     world: World, change: ChangeRequest, signed_in: SignIn
 ) -> None:
