@@ -77,7 +77,7 @@ def main() -> Result:
 
         prepared = people_scene.prepare()
         address, web = _start_web(parts, folder)
-        used = _Usage(web, people_scene.database_process())
+        used = _Usage(web, scene.postmaster(folder))
         load = asyncio.run(_run(address, prepared, used))
         lost = people_scene.lost(load.written)
         return _report(load, used, lost)

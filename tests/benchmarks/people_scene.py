@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psutil
-
 if TYPE_CHECKING:
     from portal.accounts.models import User
 
@@ -76,18 +74,6 @@ def _token(user: User) -> str:
     from portal.accounts import tokens
 
     return tokens.create(actor=user, name="notebook", days=1, scopes=["read", "upload"]).plain
-
-
-def database_process() -> psutil.Process:
-    """The parent of the process that serves this connection."""
-    from django.db import connection
-
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        (backend,) = cursor.fetchone()
-    parent = psutil.Process(backend).parent()
-    assert parent is not None
-    return parent
 
 
 def lost(written: Mapping[str, str]) -> int:

@@ -155,8 +155,7 @@ def _measure(side: Side, operation: str) -> None:
 
 
 def _processes(folder: Path, server: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    postmaster = int((folder / "pg" / "postmaster.pid").read_text().splitlines()[0])
-    return [psutil.Process(server.pid), psutil.Process(postmaster)]
+    return [psutil.Process(server.pid), scene.postmaster(folder)]
 
 
 def _latency(side: Side, call: Call) -> float:

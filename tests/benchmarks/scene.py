@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from tests import environment
 from tests.capabilities import offering
 
@@ -61,6 +63,11 @@ def start_stores(parts: contextlib.ExitStack, folder: Path) -> None:
 
     django.setup()
     call_command("migrate", verbosity=0)
+
+
+def postmaster(folder: Path) -> psutil.Process:
+    """The PostgreSQL of `start_stores`, whose children serve the connections."""
+    return psutil.Process(int((folder / "pg" / "postmaster.pid").read_text().splitlines()[0]))
 
 
 def _prepare(api: LocalApi) -> Scene:
