@@ -75,6 +75,7 @@ class SqsKind:
             "dead_letters": dead_letters,
             "dead_letters_url": f"{endpoint}/{found['account']}/{dead_letters}",
             "visibility": VISIBILITY_SECONDS,
+            "tries": settings.tries,
             "answers": "",
         }
         servers = ((host, int(found["port"] or _PORTS[scheme])),)

@@ -14,6 +14,8 @@ from deployments.batch.domain.worker_store import ATTEMPTS, NEVER, POLL_SECONDS,
 
 # Of one call of SQS.
 BATCH = 10
+# Messages that others had, of one read.
+FEW = 32
 # Of a message, without those that say why it is dead.
 KEPT_ATTRIBUTES = 7
 CUT_CHARACTERS = 10_000
@@ -30,12 +32,13 @@ class SqsQueue:
         self.dead_letters, self.seconds = source["dead_letters"], source["visibility"]
         # What SQS moves to its own dead letters is no longer here to be given a reason.
         self.max_deliveries: int | None = None
-        self.window = 1
+        self.tries, self.window = source["tries"], 1
 
     def prepare(self) -> None:
         policy = self.attributes(self.url, "RedrivePolicy").get("RedrivePolicy")
         if policy:
             self.max_deliveries = max(1, int(json.loads(policy)["maxReceiveCount"]) - 1)
+            self.tries = min(self.tries, self.max_deliveries)
         try:
             self.attributes(self.dead_url, "QueueArn")
         except Ended as end:
@@ -45,8 +48,8 @@ class SqsQueue:
             raise Ended(NEVER, detail) from None
 
     def read(self, count: int, wait_ms: int) -> list[Message]:
-        """Each receipt counts as a delivery. So a new worker begins with one message, and messages that others had are
-        received one by one: one that ends its worker takes few others along.
+        """Each receipt counts as a delivery. So a new worker begins with one message, takes few that others had, and those
+        at their last try one by one: one that ends its worker takes few others along.
         """
         messages: list[Message] = []
         most = min(count, self.window)
@@ -62,11 +65,14 @@ class SqsQueue:
             )
             received = [received_message(item) for item in answer.get("Messages") or ()]
             messages += received
-            if not received or any(message.deliveries > 1 for message in received):
+            again = sum(message.deliveries > 1 for message in messages)
+            if not received or again >= FEW or self.is_last_try(received):
                 break
-        is_fresh = all(message.deliveries == 1 for message in messages)
-        self.window = min(self.window * 2, count) if is_fresh else 1
+        self.window = 1 if self.is_last_try(messages) else min(self.window * 2, count)
         return messages
+
+    def is_last_try(self, messages: list[Message]) -> bool:
+        return any(message.deliveries >= self.tries for message in messages)
 
     def claim(self, _idle_ms: int, _count: int) -> list[Message]:
         return []
