@@ -69,4 +69,6 @@ def test_messages_of_sqs_start_workers_and_those_in_flight_do_too(
         name=NAME,
     )
     wait_until(lambda: jobs_of(scaled) == [], scaled.keda_logs)
-    journey("KEDA: 1 message of SQS in flight made 1 worker, 8 made 2, 28 the most of 3, none no more")
+    journey(
+        "KEDA: 1 message of SQS in flight made 1 worker, 8 made 2, 28 the most of 3, none no more"
+    )

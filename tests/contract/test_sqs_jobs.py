@@ -80,7 +80,7 @@ def test_it_starts_from_zero_and_a_killed_worker_leaves_each_message_with_one_an
     scene.until(job, lambda: job.detail == "no messages wait: no workers run")
     assert scene.pods() == []
 
-    expected = {}
+    expected: dict[str, list[float]] = {}
     for first in range(0, 600, 10):
         entries = [{"Id": str(n), "MessageBody": row(float(first + n))} for n in range(10)]
         sent = client.send_message_batch(QueueUrl=url, Entries=entries)["Successful"]

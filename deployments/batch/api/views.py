@@ -50,7 +50,7 @@ class NewBatchJobSerializer(DefinedSerializer):
     input = serializers.CharField(
         max_length=800,
         help_text='s3://bucket/rows.jsonl, or a prefix that ends with "/"; each line is one request of the Open '
-        "Inference Protocol. Or a queue that is drained: redis://host:port/STREAM, or the URL of a queue of SQS",
+        "Inference Protocol. Or a queue that is drained: redis://host:port/STREAM, the URL of a queue of SQS, or kafka://host:port/TOPIC",
     )
     output = serializers.CharField(
         max_length=800,
@@ -93,7 +93,7 @@ class BatchQueueSerializer(Serializer):
     dead_letters = serializers.IntegerField()
     retried = serializers.IntegerField(help_text="tries after the first")
     group = serializers.CharField(help_text="the consumer group; empty: SQS has none")
-    dead_letters_in = serializers.CharField(help_text="the stream or queue of dead letters")
+    dead_letters_in = serializers.CharField(help_text="the stream, queue or topic of dead letters")
 
 
 class BatchJobDetailsSerializer(BatchJobSerializer):

@@ -9,6 +9,7 @@ from typing import Final
 
 from deployments.batch.domain import (
     csv_rows,
+    queue_program,
     queue_worker,
     worker_end,
     worker_outbox,
@@ -42,7 +43,15 @@ TEXT: Final = _FUTURE + "".join(map(_body, (*_SHARED, worker_program)))
 
 def queue_text(kind: QueueKind) -> str:
     """With the worker's half of this kind alone."""
-    modules = (*_SHARED, message, *kind.modules, requests, worker_outbox, queue_worker)
+    modules = (
+        *_SHARED,
+        message,
+        *kind.modules,
+        requests,
+        worker_outbox,
+        queue_worker,
+        queue_program,
+    )
     end = f"""
 if __name__ == "__main__":
     run_and_exit(lambda command, folder: consume({kind.source_class}, command, folder))

@@ -1,34 +1,23 @@
-"""The program of a queue worker's pod: start Triton, then answer messages until none is left.
+"""Answering messages until none is left: a part of the program of queue workers (program.py).
 
-It travels as the text of a command (program.py), so it has the standard library only and runs on Python 3.9 and
-newer. A message is acknowledged after its answer is durable: in a part in the object store, or beside the messages.
+A message is acknowledged after its answer is durable: in a part in the object store, or beside the messages.
 What was answered by a worker that died before it acknowledged is found in that worker's part and not asked again.
-SLIPWAY_BATCH is the plan, SLIPWAY_CHUNKS_0 the address of the list of addresses (worker_outbox.py).
-Exit codes as worker_program.py has them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
-import os
-import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from deployments.batch.domain.csv_rows import BadRow
-from deployments.batch.domain.sources.message import Message, SourceError
+from deployments.batch.domain.sources.message import Message
 from deployments.batch.domain.sources.requests import body_of
-from deployments.batch.domain.worker_outbox import Outbox
-from deployments.batch.domain.worker_server import Server
 from deployments.batch.domain.worker_store import (
     DETAIL_LENGTH,
     POLL_SECONDS,
-    Ended,
     Json,
     pause,
 )
@@ -52,7 +41,7 @@ class Consumer:
         self.plan, self.source, self.outbox, self.server = plan, source, outbox, server
         self.stopping, self.lock = stopping, threading.Lock()
         # A queue that takes messages away after so many deliveries.
-        self.tries = min(plan["tries"], getattr(source, "max_deliveries", None) or plan["tries"])
+        self.tries = min(plan["tries"], source.max_deliveries or plan["tries"])
         # Answered, by id; in the order of dict.
         self.known: dict[str, None] = {}
         self.recovered = float("-inf")
@@ -100,11 +89,12 @@ class Consumer:
         self.hold(messages)
         again = [message for message in messages if message.deliveries > 1]
         self.score([message for message in messages if message.deliveries == 1], pool)
-        if not messages or again or self.is_part_full():
+        if not messages or again or self.source.flushes or self.is_part_full():
             self.flush()
         for group in self.groups(sorted(again, key=lambda message: message.deliveries)):
-            self.score(group, pool)
-            self.flush()
+            if not self.stopping.is_set():
+                self.score(self.source.take(group), pool)
+                self.flush()
         return bool(messages) or not self.is_idle()
 
     def new_of(self, messages: list[Message]) -> list[Message]:
@@ -254,45 +244,3 @@ class Consumer:
         self.outbox.create("reports", json.dumps(report).encode())
         self.counts = {"answered": 0, "dead": 0, "retried": 0, "error": ""}
         self.reported = time.monotonic()
-
-
-def keep_held(consumer: Consumer, seconds: float) -> None:
-    while True:
-        pause(seconds)
-        # A queue that is away says so where it is used.
-        with contextlib.suppress(Ended, OSError, SourceError, http.client.HTTPException):
-            consumer.keep_held()
-
-
-def consume(open_source: Any, command: list[str], folder: Path) -> tuple[int, str]:
-    """`open_source` makes a source of the plan's part for it and the name of this worker."""
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    plan = json.loads(os.environ["SLIPWAY_BATCH"])
-    server = None
-    try:
-        source = open_source(plan["source"], os.environ["SLIPWAY_CONSUMER"])
-        if time.time() >= plan["until"] or source.depth() == (0, 0):
-            # Another worker was faster: then no model is loaded.
-            return 0, ""
-        source.prepare()
-        outbox = Outbox(os.environ["SLIPWAY_CHUNKS_0"], stopping)
-        server = Server(command, plan, folder)
-        server.wait_until_ready(stopping)
-        consumer = Consumer(plan, source, outbox, server, stopping)
-        keeper = threading.Thread(
-            target=keep_held, args=(consumer, plan["redelivery"] / 3), daemon=True
-        )
-        keeper.start()
-        consumer.run()
-    except Ended as end:
-        # Stopped while the model loaded: nothing was taken.
-        return (0, "") if stopping.is_set() else (end.code, end.detail)
-    except SourceError as error:
-        return 1, f"the queue refuses a command: {error}"[:DETAIL_LENGTH]
-    except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
-        return 1, f"the program of the worker failed: {type(error).__name__}: {error}"
-    finally:
-        if server is not None:
-            server.stop()
-    return 0, ""

@@ -6,10 +6,13 @@ All workers of a job share the numbers: an address creates its object or finds i
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import sys
 import threading
+from pathlib import Path
 
-from deployments.batch.domain.worker_store import EXPIRED, Ended, Json, Store, pause
+from deployments.batch.domain.worker_store import EXPIRED, NEVER, Ended, Json, Store, pause
 
 OUTBOX_SECONDS, OUTBOX_FRESH_SECONDS = 5, 120
 OUTBOX_READS = 60
@@ -22,6 +25,7 @@ class Outbox:
     def __init__(self, url: str, stopping: threading.Event) -> None:
         self.url, self.stopping = url, stopping
         self.store, self.lock = Store(), threading.Lock()
+        self.library = ""
         self.free: dict[str, dict[int, str]] = {"parts": {}, "reports": {}}
         self.used = {"parts": -1, "reports": -1}
         # Addresses to read parts that may have no report yet, by number; read ones are left out.
@@ -36,12 +40,23 @@ class Outbox:
             if status != 200:
                 raise Ended(EXPIRED, f"the list of addresses cannot be read: HTTP {status}")
             work: Json = json.loads(content)
-            self.url = work["self"]
+            self.url, self.library = work["self"], work.get("library", "")
             for kind in self.free:
                 numbered = {item["n"]: item["put"] for item in work[kind]}
                 self.free[kind] = {n: u for n, u in numbered.items() if n > self.used[kind]}
             parts = (*work["unreported"], *work["parts"])
             self.readable = {item["n"]: item["get"] for item in parts}
+
+    def load_library(self, digest: str, folder: Path) -> None:
+        """Let the program import it, if it is what the plan says."""
+        status, content = self.store.get(self.library)
+        if status != 200:
+            raise Ended(EXPIRED, f"the library of the worker cannot be read: HTTP {status}")
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise Ended(NEVER, "the library of the worker is not what the job names")
+        file = folder / "library.zip"
+        file.write_bytes(content)
+        sys.path.insert(0, str(file))
 
     def keep_fresh(self) -> None:
         while True:

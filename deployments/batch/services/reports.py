@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.batch.domain import places, reports
+from deployments.batch.domain import places, queues, reports
 from deployments.batch.domain.reports import Drained, Report
 from deployments.batch.gateways.batch_store import BatchStore
 from deployments.batch.services import links
@@ -125,6 +125,7 @@ def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
         ],
         _ANSWERS: [],
         "unreported": [],
+        **_library(job, store),
     }
     if job.output.startswith(places.S3):
         part = drained.next_part
@@ -142,6 +143,17 @@ def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
 
 def _entry(store: BatchStore, number: int, key: str) -> dict[str, Any]:
     return {"n": number, "put": store.url_to_create(key, seconds=links.SECONDS)}
+
+
+def _library(job: BatchJob, store: BatchStore) -> dict[str, str]:
+    """Written anew with each list: the portal may have another version of it by now, and the plan names the digest."""
+    content = queues.kind_of(job.input).library()
+    if content is None:
+        return {}
+    key = places.library_key(job.pk, job.attempt)
+    if store.find(store.bucket, key) is None:
+        store.put(key, content)
+    return {"library": store.url_to_read(key, seconds=links.SECONDS)}
 
 
 def _readable(store: BatchStore, job: BatchJob, number: int) -> dict[str, Any]:

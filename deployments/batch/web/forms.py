@@ -47,7 +47,7 @@ class BatchForm(ServiceForm):
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
         help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /: each row is one request. Or a queue "
-        "that is drained: a stream of Redis, redis://redis.TEAM.svc:6379/STREAM; the URL of a queue of SQS.",
+        "that is drained: a stream of Redis, redis://redis.TEAM.svc:6379/STREAM; the URL of a queue of SQS; kafka://kafka.TEAM.svc:9092/TOPIC.",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,

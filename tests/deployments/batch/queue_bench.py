@@ -51,6 +51,7 @@ class Drain:
     bench: Bench
     address: str
     workers: int = field(default=0, kw_only=True)
+    made: list[Consumer] = field(default_factory=list, kw_only=True)
 
     def running(self, **changed: Any) -> BatchJob:
         job = self.bench.request(**{"input": self.address, **changed})
@@ -73,7 +74,9 @@ class Drain:
         source.prepare()
         stopping = threading.Event()
         outbox = Outbox(self.bench.link(), stopping)
-        return Consumer(found, source, outbox, triton or Triton(), stopping)
+        consumer = Consumer(found, source, outbox, triton or Triton(), stopping)
+        self.made.append(consumer)
+        return consumer
 
     def work(self, triton: Triton | None = None, **plan: Any) -> Triton:
         """Until nothing is left."""

@@ -22,7 +22,9 @@ class SqsBench(Drain):
         return [self.send_body(request_of(value)) for value in values]
 
     def send_body(self, body: str, **more: Any) -> str:
-        return str(self.client.send_message(QueueUrl=self.queue, MessageBody=body, **more)["MessageId"])
+        return str(
+            self.client.send_message(QueueUrl=self.queue, MessageBody=body, **more)["MessageId"]
+        )
 
     def counts(self, queue: str = "") -> tuple[int, int]:
         """Messages that can be received, and those in flight."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from deployments.batch.domain import worker_outbox, worker_store
 from deployments.batch.domain import reports as domain_reports
+from deployments.batch.domain import worker_outbox, worker_store
 from deployments.batch.domain.reports import Drained
 from deployments.batch.domain.sources.redis.stream import RedisStream
 from deployments.batch.services import reports, requests

@@ -36,7 +36,10 @@ def empty(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("token", ["", "a/token+"])
 def test_it_signs_as_the_sdk_does(token: str) -> None:
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
-    headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.SendMessage"}
+    headers = {
+        "Content-Type": "application/x-amz-json-1.0",
+        "X-Amz-Target": "AmazonSQS.SendMessage",
+    }
     body, host = b'{"QueueUrl": "q"}', "sqs.eu-west-1.amazonaws.com"
     request = AWSRequest("POST", f"https://{host}/", {**headers, "Host": host}, body)
     request.context["timestamp"] = at.strftime("%Y%m%dT%H%M%SZ")
@@ -44,7 +47,9 @@ def test_it_signs_as_the_sdk_does(token: str) -> None:
     auth = SigV4Auth(BotoCredentials("AKID", "secret", token or None), "sqs", "eu-west-1")
     if token:
         request.headers["X-Amz-Security-Token"] = token
-    expected = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+    expected = auth.signature(
+        auth.string_to_sign(request, auth.canonical_request(request)), request
+    )
 
     made = credentials.signed(
         ("AKID", "secret", token), "eu-west-1", "sqs", host, body, headers, at.timestamp()

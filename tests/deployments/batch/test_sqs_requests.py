@@ -30,7 +30,11 @@ def bench_of_aws(bench: Bench, settings: Any) -> Bench:
     ("field", "values", "problem"),
     [
         ("input", {"input": AWS.replace("vision-", "nlp-")}, "Allowed: *.vision.svc:*"),
-        ("input", {"input": AWS.replace("1111", "2222")}, "vision may not read queues at sqs.eu-west-1"),
+        (
+            "input",
+            {"input": AWS.replace("1111", "2222")},
+            "vision may not read queues at sqs.eu-west-1",
+        ),
         ("input", {"input": AWS.replace("https", "http")}, "Enter the URL of a queue of SQS"),
         ("input", {"input": AWS.replace(".com/", ".com:8443/")}, "Enter the URL of a queue of SQS"),
         ("input", {"input": "https://s3.amazonaws.com/111122223333/q"}, "Enter the URL of a queue"),
@@ -63,7 +67,9 @@ def test_kedas_own_role_reads_the_length_and_the_role_of_the_models_the_messages
 ) -> None:
     job = bench_of_aws.running(input=AWS, messages_per_worker=50)
 
-    assert made(bench_of_aws, "TriggerAuthentication")["spec"] == {"podIdentity": {"provider": "aws"}}
+    assert made(bench_of_aws, "TriggerAuthentication")["spec"] == {
+        "podIdentity": {"provider": "aws"}
+    }
     scaled = made(bench_of_aws, "ScaledJob")
     assert scaled["spec"]["triggers"] == [
         {
@@ -123,7 +129,9 @@ def test_page_and_rest_name_the_queue_of_dead_letters_and_no_group(
     client = signed_in(sqs_bench.bench.world.member)
 
     shown = page(client.get("/batch/vision/scores"))
-    assert "1 message is a dead letter in requests-dead. First: the request is no JSON" in shown.text
+    assert (
+        "1 message is a dead letter in requests-dead. First: the request is no JSON" in shown.text
+    )
     assert "Consumer group" not in shown.text
     details = client.get(f"/api/v1/batch-jobs/{job.pk}").json()
     assert (details["queue"]["group"], details["queue"]["dead_letters_in"]) == ("", "requests-dead")

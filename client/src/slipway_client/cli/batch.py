@@ -17,7 +17,7 @@ _TEXTS = (
     *("gpu-resource", "capacity", "cpu", "memory", "queue"),
     *("consumer-group", "dead-letters", "secret"),
 )
-_ADDRESSES = ("s3://", "redis://", "rediss://", "https://", "http://")
+_ADDRESSES = ("s3://", "redis://", "rediss://", "https://", "http://", "kafka://")
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,7 +30,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument(
         "input",
         help="a .jsonl or .csv file of yours, s3://bucket/rows.jsonl, or a prefix that ends with /; or a queue that is "
-        "drained: redis://host:port/STREAM, or the URL of a queue of SQS",
+        "drained: redis://host:port/STREAM, the URL of a queue of SQS, or kafka://host:port/TOPIC",
     )
     command.add_argument(
         "output",

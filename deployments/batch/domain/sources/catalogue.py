@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.batch.domain.sources.interface import QueueKind
+from deployments.batch.domain.sources.kafka.kind import KafkaKind
 from deployments.batch.domain.sources.redis.kind import RedisKind
 from deployments.batch.domain.sources.sqs.kind import SqsKind
 
-KINDS: Final[tuple[QueueKind, ...]] = (RedisKind(), SqsKind())
+KINDS: Final[tuple[QueueKind, ...]] = (RedisKind(), SqsKind(), KafkaKind())
 
 
 def kind_of(address: str) -> QueueKind | None:

@@ -47,6 +47,11 @@ class QueueKind(Protocol):
     @property
     def source_class(self) -> str: ...
 
+    def library(self) -> bytes | None:
+        """What the worker's half imports beside the standard library: a zip archive of pure Python, whose SHA-256 is in the
+        plan as `library`.
+        """
+
     def places_of(self, address: str) -> tuple[str, ...]:
         """What SLIPWAY_BATCH_QUEUES has to match, each: "host:port", with more behind it where a server has many owners."""
 
@@ -67,6 +72,14 @@ class QueueKind(Protocol):
 
 class Source(Protocol):
     """One worker's connection. Calls raise SourceError, and Ended (worker_store.py) where trying again cannot help."""
+
+    @property
+    def max_deliveries(self) -> int | None:
+        """After as many the queue takes a message away by itself."""
+
+    @property
+    def flushes(self) -> bool:
+        """Whether each read must be settled before the next one."""
 
     def prepare(self) -> None:
         """Make or check what must be there before a message is taken."""

@@ -32,6 +32,9 @@ class RedisKind:
     modules: tuple[ModuleType, ...] = (resp, stream)
     source_class: str = stream.RedisStream.__name__
 
+    def library(self) -> bytes | None:
+        return None
+
     def places_of(self, address: str) -> tuple[str, ...]:
         found = self._parse(address, "input")
         return (f"{found['host']}:{found['port']}",)
@@ -50,9 +53,7 @@ class RedisKind:
 
     def read(self, source: str, output: str, settings: BatchSettings) -> Queue:
         found = self._parse(source, "input")
-        answers = (
-            self._parse(output, "output")["stream"] if output.startswith(self.schemes) else ""
-        )
+        answers = self._parse(output, "output")["stream"] if output.startswith(self.schemes) else ""
         name, host, port = found["stream"], found["host"], int(found["port"])
         group = settings.consumer_group or _GROUP
         dead_letters = settings.dead_letters or name + _DEAD

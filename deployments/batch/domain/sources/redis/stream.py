@@ -25,6 +25,9 @@ return 1
 class RedisStream:
     """`consumer` is the name of this worker in the group."""
 
+    max_deliveries: int | None = None
+    flushes = False
+
     def __init__(self, source: Json, consumer: str) -> None:
         self.redis = Redis(source, os.environ.get("SLIPWAY_QUEUE_PASSWORD", ""))
         self.stream, self.group, self.consumer = source["stream"], source["group"], consumer

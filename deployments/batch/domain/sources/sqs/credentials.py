@@ -100,7 +100,9 @@ def found_in(text: str, name: str) -> str:
 
 def exchanged(method: str, address: str, body: bytes, headers: Json) -> bytes:
     where = urlsplit(address)
-    kind: Any = http.client.HTTPConnection if where.scheme == "http" else http.client.HTTPSConnection
+    kind: Any = (
+        http.client.HTTPConnection if where.scheme == "http" else http.client.HTTPSConnection
+    )
     connection = kind(where.netloc, timeout=CREDENTIAL_SECONDS)
     try:
         connection.request(method, where.path or "/", body, headers)

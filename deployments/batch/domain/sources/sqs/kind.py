@@ -37,6 +37,9 @@ class SqsKind:
     modules: tuple[ModuleType, ...] = (credentials, api, queue)
     source_class: str = queue.SqsQueue.__name__
 
+    def library(self) -> bytes | None:
+        return None
+
     def places_of(self, address: str) -> tuple[str, ...]:
         """With account and name: one server has the queues of all teams."""
         found = self._parse(address)
@@ -110,7 +113,9 @@ class SqsKind:
             is_plain = found["scheme"] == "http" or found["port"] is not None
             is_usable = bool(_AWS.fullmatch(found["host"])) and not is_plain
         if found is None or not is_usable:
-            raise _rejected("input", f"Enter the URL of a queue of SQS, for example {self.example}.")
+            raise _rejected(
+                "input", f"Enter the URL of a queue of SQS, for example {self.example}."
+            )
         return found
 
 

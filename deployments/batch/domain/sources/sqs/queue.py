@@ -26,6 +26,8 @@ GONE = ("ReceiptHandleIsInvalid", "InvalidParameterValue", "MessageNotInflight")
 class SqsQueue:
     """`source` as SqsKind.read has it."""
 
+    flushes = False
+
     def __init__(self, source: Json, _consumer: str) -> None:
         self.api = SqsApi(source["endpoint"], source["region"])
         self.url, self.dead_url = source["url"], source["dead_letters_url"]
