@@ -163,9 +163,7 @@ def test_a_worker_that_is_reclaimed_commits_what_it_answered_and_the_rest_is_no_
 
     second = kafka_bench.consumer()
     messages = second.source.read(10, 20_000)
-    assert [(m.id, m.deliveries) for m in messages][:2] == [(ids[2], 2), (ids[3], 2)]
-    mark = second.source.marks[0]
-    assert (mark.offset, mark.tries) == (2, 0), "it may have an answer, and was not tried"
+    assert [(m.id, m.deliveries) for m in messages] == [(name, 1) for name in ids[2:]]
     assert kafka_bench.lag() == 28
 
 
