@@ -51,13 +51,14 @@ def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> N
     at = clock.now()
     chunks = []
     known = _reported_before(job, read)
-    for report in read:
-        if report.part in known:
+    for each in read:
+        report = each
+        if each.part in known:
             # The worker that wrote it, and one that found it without a report.
-            own = max(0, report.answered - report.rows)
-            report = replace(report, answered=own, part=None)  # noqa: PLW2901
-        elif report.part is not None:
-            known.add(report.part)
+            own = max(0, each.answered - each.rows)
+            report = replace(each, answered=own, part=None)
+        elif each.part is not None:
+            known.add(each.part)
         job.done_rows += report.answered + report.dead
         job.failed_rows += report.dead
         job.first_error = job.first_error or report.error

@@ -114,7 +114,8 @@ class SqsKind:
             is_usable = bool(_AWS.fullmatch(found["host"])) and not is_plain
         if found is None or not is_usable:
             raise _rejected(
-                "input", f"Enter the URL of a queue of SQS, for example {self.example}."
+                "input",
+                f"Enter the URL of a queue of SQS, for example {self.example}; files have s3:// addresses.",
             )
         return found
 
