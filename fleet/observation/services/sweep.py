@@ -67,7 +67,12 @@ def observe(*, cluster_id: int) -> None:
     leases.release(Cluster, lease, next_check_at=at + wait)
 
 
-def _list_and_record(cluster_id: int, at: datetime) -> None:
+def observe_now(*, cluster_id: int) -> None:
+    """List, record and probe, whoever else does: recording twice changes nothing. Raises ClusterError."""
+    _list_and_record(cluster_id, clock.now(), is_probed=True)
+
+
+def _list_and_record(cluster_id: int, at: datetime, *, is_probed: bool = False) -> None:
     client = clients.client_for(cluster_id)
     # Pods first, so that the nodes of all listed pods are in the later listing of nodes.
     pods = client.list_all(resource_types.POD)
@@ -78,7 +83,7 @@ def _list_and_record(cluster_id: int, at: datetime) -> None:
         pods=FullListing(pods.items, _number(pods.resource_version)),
         at=at,
     )
-    if capabilities.is_due(Cluster.objects.get(pk=cluster_id), at):
+    if is_probed or capabilities.is_due(Cluster.objects.get(pk=cluster_id), at):
         capabilities.probe(cluster_id=cluster_id)
 
 
