@@ -7,7 +7,7 @@ shares of one GPU never exceed it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fleet.gpus.domain import neuron
@@ -78,6 +78,14 @@ def count_of(units: int, resource: str) -> str:
     """ "1 GPU", "2 Neuron devices", "7 nvidia.com/mig-1g.10gb"."""
     name = {WHOLE: "GPU", neuron.DEVICE: "Neuron device", neuron.CORE: "NeuronCore"}.get(resource)
     return f"{units} {resource}" if name is None else f"{units} {name}{'' if units == 1 else 's'}"
+
+
+def kinds_of(resources: Iterable[str]) -> str:
+    """What a number of these counts, in the plural: "GPUs", "Neuron devices" or "GPUs and Neuron devices"."""
+    are_neuron = {name in neuron.RESOURCES for name in resources}
+    if are_neuron == {True}:
+        return "Neuron devices"
+    return "GPUs and Neuron devices" if True in are_neuron else "GPUs"
 
 
 def gpus_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGpus:
