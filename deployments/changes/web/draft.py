@@ -28,6 +28,7 @@ from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import offers
 from portal.accounts.models import Team, User
+from portal.ui.definition_fields import ON
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class Draft:
     shares: list[GpuShare]
     form: DeployForm
     taken_names: frozenset[str] = frozenset()
+    # GPUs by the other of device plugin and claim.
+    is_offered_otherwise: bool = False
     advice: Advice | None = None
     requested: DeployDraft | None = None
 
@@ -76,6 +79,11 @@ def build(
     listed = capacity.list_shares(cluster_id=cluster.id) if cluster and has_shares else []
     if data["engine"] not in neuron_rules.ENGINES:
         listed = offers.of_gpus(listed)
+    offered = listed
+    listed = offers.requested_by(listed, is_claimed=data["placement_device_claims"] == ON)
+    if data.get("share") in {value_of(share) for share in offered} - set(map(value_of, listed)):
+        # Claims were turned on or off after it was chosen.
+        data["share"] = ""
     shares = capacity.for_capacity(listed, data["placement_capacity"])
     taken: frozenset[str] = frozenset()
     if cluster is not None:
@@ -93,6 +101,7 @@ def build(
     )
     form = DeployForm(data, choices=choices)
     draft = Draft(user, team, data, version, known, shares, form, taken)
+    draft.is_offered_otherwise = len(offered) > len(listed)
     _complete(draft)
     draft.requested = new_deployment_cards.draft_of(form)
     return draft

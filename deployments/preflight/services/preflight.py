@@ -181,7 +181,13 @@ def _evaluate(
             baseline=baseline,
         ),
         preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
-        *capacity_checks.check_all(spec, baseline, capabilities, nodes.spaces),
+        *capacity_checks.check_all(
+            spec,
+            baseline,
+            capabilities,
+            nodes.spaces,
+            are_devices_read=subject.cluster.devices_read_at is not None,
+        ),
     ]
     if is_name_valid and version_check.ok:
         checks += _check_dry_run(subject)
