@@ -143,6 +143,7 @@ def test_the_fleet_knows_the_devices_and_who_holds_them(
         namespace=namespace,
         name=f"{context.deployment}-r1",
         labels={"deployment": context.deployment},
+        triton_models=[],
     )
     client = clients.client_for(cluster_id)
     before = client.list_all(resource_types.RESOURCE_CLAIM).resource_version

@@ -20,7 +20,9 @@ def write(cluster: Cluster, observed: Sequence[ObservedSlice], gone: Collection[
     """`gone` are uids. Returns the names of nodes whose slices changed."""
     uids = [one.uid for one in observed]
     rows = {row.uid: row for row in DeviceSlice.objects.filter(cluster=cluster, uid__in=uids)}
-    new, changed, names = [], [], set()
+    new: list[DeviceSlice] = []
+    changed: list[DeviceSlice] = []
+    names: set[str] = set()
     for one in {item.uid: item for item in observed}.values():
         row = rows.get(one.uid) or DeviceSlice(cluster=cluster, uid=one.uid)
         if row.pk and one.resource_version <= row.resource_version:

@@ -25,7 +25,8 @@ def write(
     """`gone` are uids of claims that are deleted or hold nothing. Returns the uids of pods that hold more."""
     uids = [one.uid for one in observed]
     rows = {row.uid: row for row in DeviceClaim.objects.filter(cluster=cluster, uid__in=uids)}
-    new, changed = [], []
+    new: list[DeviceClaim] = []
+    changed: list[DeviceClaim] = []
     for one in {item.uid: item for item in observed}.values():
         row = rows.get(one.uid) or DeviceClaim(cluster=cluster, uid=one.uid)
         if row.pk and one.resource_version <= row.resource_version:

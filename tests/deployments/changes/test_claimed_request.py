@@ -27,7 +27,7 @@ from tests.fleet.dra_nodes import claim, dra_node, gpu, mig, resource_slice
 
 WHOLE = "p4de.24xlarge|nvidia.com/gpu|1"
 SLICE = "p4de.24xlarge|nvidia.com/mig-1g.10gb|1"
-ON = {"instance_type": "p4de.24xlarge", "placement": Placement(device_claims=True)}
+ON: dict[str, Any] = {"instance_type": "p4de.24xlarge", "placement": Placement(device_claims=True)}
 
 
 @pytest.fixture

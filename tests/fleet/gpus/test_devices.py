@@ -15,7 +15,9 @@ from tests.fleet.dra_nodes import PRODUCT, claim, gpu, mig, resource_slice
 ANY_GPU = DeviceRequest("gpu")
 POOL = "dra-1"
 # Two slices of 40 GB and the GPU itself take from the same memory.
-COUNTERS = {"sharedCounters": [{"name": "gpu-0", "counters": {"memory": {"value": "8"}}}]}
+COUNTERS: dict[str, Any] = {
+    "sharedCounters": [{"name": "gpu-0", "counters": {"memory": {"value": "8"}}}]
+}
 
 
 def takes(amount: int) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def test_slices_of_one_gpu_and_the_gpu_itself_are_not_free_together() -> None:
 
 
 def test_a_tainted_device_and_a_withdrawn_slice_are_counted_and_not_free() -> None:
-    taint = {"taints": [{"key": "gpu.nvidia.com/xid", "effect": "NoSchedule"}]}
+    taint: dict[str, Any] = {"taints": [{"key": "gpu.nvidia.com/xid", "effect": "NoSchedule"}]}
     found = of(resource_slice(POOL, gpu(0, **taint), gpu(1)))
 
     assert (found.gpu_count, found.units(ANY_GPU)) == (2, 1)

@@ -77,10 +77,15 @@ def test_a_node_of_a_driver_alone_has_its_gpus(
 def test_the_order_in_which_it_is_seen_changes_nothing(
     cluster: Cluster, detector: int, order: tuple[str, ...]
 ) -> None:
-    seen = {"nodes": [dra_node()], "slices": [SLICES], "pods": [MINE, THEIRS], "claims": CLAIMS}
+    seen: dict[str, Any] = {
+        "nodes": [dra_node()],
+        "slices": [SLICES],
+        "pods": [MINE, THEIRS],
+        "claims": CLAIMS,
+    }
 
     for kind in order:
-        watched(cluster, **{kind: seen[kind]})
+        watched(cluster, minutes=0, **{kind: seen[kind]})
     # What came before its node is found by the next listing.
     record.replace_devices(
         cluster_id=cluster.pk,
@@ -190,7 +195,7 @@ def test_a_part_of_a_device_is_the_part_of_its_memory(cluster: Cluster, detector
     watched(cluster, slices=[SLICES])
     watched(cluster, pods=[claiming_pod("half")])
 
-    part = {"consumedCapacity": {"memory": "40Gi"}}
+    part: dict[str, Any] = {"consumedCapacity": {"memory": "40Gi"}}
     watched(cluster, claims=[claim("c", "gpu-0", pods=("half",), **part)])
 
     assert shares() == {"half": WHOLE // 2}
