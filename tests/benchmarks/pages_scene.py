@@ -14,7 +14,7 @@ from tests.benchmarks.fleet_scene_history import sql
 
 if TYPE_CHECKING:
     from fleet.clusters.domain.node_groups import NodeGroup
-    from tests.portal.api.conftest import FullWorld
+    from tests.portal.api.full_world import FullWorld
 
 SCALE = float(os.environ.get("SLIPWAY_BENCH_SCALE", "1"))
 _GROUPS = 60

@@ -10,7 +10,7 @@ from fleet.actions.domain.states import ActionState
 from fleet.models import FleetAction, InstancePrice, Node, Pod, PoolOfficeHours, Workload
 from fleet.office_hours.domain.hours import DAYS
 from portal.core import clock
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.many_rows.copies import copies
 
 _HOURS = {
