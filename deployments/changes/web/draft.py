@@ -81,9 +81,6 @@ def build(
         listed = offers.of_gpus(listed)
     offered = listed
     listed = offers.requested_by(listed, is_claimed=data["placement_device_claims"] == ON)
-    if data.get("share") in {value_of(share) for share in offered} - set(map(value_of, listed)):
-        # Claims were turned on or off after it was chosen.
-        data["share"] = ""
     shares = capacity.for_capacity(listed, data["placement_capacity"])
     taken: frozenset[str] = frozenset()
     if cluster is not None:

@@ -119,14 +119,18 @@ def test_the_form_offers_what_is_requested_in_the_way_that_was_chosen(
     assert "g5.xlarge|nvidia.com/gpu|1" in text_of(page)
     assert WHOLE not in text_of(page)
 
-    fields = {**fields_of(page), "placement_device_claims": "on"}
-    claimed = client.post("/deployments/new", {**fields, "go": "serving"})
+    typed = {"name": "street", "network_access": "open", "share": "g5.xlarge|nvidia.com/gpu|1"}
+    scaling = go_on(client, page, "scaling", **typed)
+    fields = {**fields_of(scaling), "placement_device_claims": "on"}
+    claimed = client.post("/deployments/new", {**fields, "go": "review"})
 
+    # Nothing else is chosen for anyone: it would have another price.
+    assert claimed.status_code == 422
+    assert "not offered any more, or not in this way. Choose one of the list." in text_of(claimed)
     assert WHOLE in text_of(claimed)
     assert SLICE in text_of(claimed)
-    assert "g5.xlarge|nvidia.com/gpu|1" not in text_of(claimed)
-    typed = {"name": "street", "network_access": "open", "share": WHOLE}
-    reviewed = go_on(client, go_on(client, claimed, "scaling", **typed), "review")
+    assert 'value="g5.xlarge|nvidia.com/gpu|1"' not in claimed.content.decode()
+    reviewed = go_on(client, go_on(client, claimed, "scaling", share=WHOLE), "review")
     sent = go_on(client, reviewed, "submit")
     assert sent.status_code == 302
     change = ChangeRequest.objects.get()
