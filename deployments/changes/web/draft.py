@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from deployments.changes.web import (
     gpu_choice,
@@ -30,6 +31,8 @@ from fleet.gpus.domain import offers
 from portal.accounts.models import Team, User
 from portal.ui.definition_fields import ON
 
+_CLAIMS: Final = "“Request GPUs by ResourceClaim”"
+
 
 @dataclass(slots=True)
 class Draft:
@@ -51,6 +54,20 @@ class Draft:
     @property
     def cluster(self) -> ClusterInfo | None:
         return _cluster_of(self.clusters, self.data)
+
+    @property
+    def shares_reason(self) -> str:
+        """Why there are none."""
+        cluster = self.cluster
+        if cluster is None:
+            return "Choose a cluster first. A platform admin connects clusters under Admin."
+        if cluster.is_reachable is False:
+            return f"{cluster.name} does not answer: {cluster.last_error}"
+        if not self.is_offered_otherwise:
+            return f"{cluster.name} has no known GPU nodes."
+        if self.data["placement_device_claims"] == ON:
+            return f"{cluster.name} has no GPU that can be claimed. Turn {_CLAIMS} off."
+        return f"The GPUs of {cluster.name} are claimed. Turn {_CLAIMS} on."
 
     @property
     def share(self) -> GpuShare | None:

@@ -44,12 +44,10 @@ from portal.accounts.policy import Action
 from portal.core.errors import NotFound
 from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
-from portal.ui.definition_fields import ON
 from portal.ui.htmx import is_partial, respond, target_of
 
 _FIELDS = tuple(name for step in STEPS for name in step.fields)
 _CONFIG_STEP = "scaling"
-_CLAIMS = "“Request GPUs by ResourceClaim”"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +238,7 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
         "shares": allowed,
         "rejected_shares": rejected,
         "has_neuron": any(share.gpu_resource == neuron.DEVICE for share in draft.shares),
-        "shares_reason": _shares_reason(draft),
+        "shares_reason": draft.shares_reason,
         "cluster_note": _cluster_note(draft.cluster),
         "address": _address(draft),
     }
@@ -277,18 +275,6 @@ def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
         "refusals": review.refusals_of(checked),
         "snippets": draft_yaml.snippets(body=request_body.body_of(draft.data), url=url),
     }
-
-
-def _shares_reason(draft: Draft) -> str:
-    if draft.cluster is None:
-        return "Choose a cluster first. A platform admin connects clusters under Admin."
-    if draft.cluster.is_reachable is False:
-        return f"{draft.cluster.name} does not answer: {draft.cluster.last_error}"
-    if not draft.is_offered_otherwise:
-        return f"{draft.cluster.name} has no known GPU nodes."
-    if draft.data["placement_device_claims"] == ON:
-        return f"{draft.cluster.name} has no GPU that can be claimed. Turn {_CLAIMS} off."
-    return f"The GPUs of {draft.cluster.name} are claimed. Turn {_CLAIMS} on."
 
 
 def _cluster_note(cluster: ClusterInfo | None) -> str:

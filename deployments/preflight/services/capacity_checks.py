@@ -17,6 +17,7 @@ from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.selectors import instance_types as cluster_instance_types
+from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import devices, instance_types
 
 CAPACITY: Final = "Capacity now"
@@ -100,13 +101,14 @@ def _check_too_small(name: str, spec: ServingSpec, verdict: Fit) -> Check:
 def check_all(
     spec: ServingSpec,
     baseline: ServingSpec | None,
-    capabilities: Capabilities,
+    cluster: ClusterInfo,
     spaces: Sequence[NodeSpace],
-    *,
-    are_devices_read: bool,
 ) -> list[Check]:
     check = partial(
-        check_capacity, capabilities=capabilities, spaces=spaces, are_devices_read=are_devices_read
+        check_capacity,
+        capabilities=cluster.capabilities,
+        spaces=spaces,
+        are_devices_read=cluster.devices_read_at is not None,
     )
     checks = [check(spec)]
     if baseline is not None:

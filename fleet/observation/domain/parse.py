@@ -101,12 +101,7 @@ def node(item: Json) -> ObservedNode:
 
 def pod(item: Json) -> ObservedPod:
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
-    resource, units = gpu_request(spec)
-    # The scheduler may make a claim of a device plugin's resource (DRAExtendedResource).
-    is_extended = bool(status.get("extendedResourceClaimStatus"))
-    is_labelled = not resource and bool(spec.get("resourceClaims"))
-    if is_labelled:
-        resource, units = claimed_gpus.read(metadata.get("labels") or {})
+    gpus = _gpus(item)
     cpu, memory = pod_requests.cpu_and_memory(spec)
     scheduled, ready = _condition(status, "PodScheduled"), _condition(status, "Ready")
     reason, message = _reason_not_ready(item)
@@ -129,10 +124,10 @@ def pod(item: Json) -> ObservedPod:
         message=message,
         is_ready=is_ready,
         restart_count=sum(int(c.get("restartCount", 0)) for c in _statuses(status)),
-        gpu_resource=resource,
-        gpu_units=units,
-        plugin_units=0 if is_extended or is_labelled else units,
-        has_claims=is_extended or bool(spec.get("resourceClaims")),
+        gpu_resource=gpus.resource,
+        gpu_units=gpus.units,
+        plugin_units=gpus.plugin_units,
+        has_claims=gpus.has_claims,
         cpu_millicores=cpu,
         memory_bytes=memory,
         created_at=created_at,
@@ -148,6 +143,28 @@ def pod(item: Json) -> ObservedPod:
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
         instance_types=pod_nodes.instance_types_of(spec),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpus:
+    """See ObservedPod."""
+
+    resource: str
+    units: int
+    plugin_units: int
+    has_claims: bool
+
+
+def _gpus(item: Json) -> _Gpus:
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    resource, units = gpu_request(spec)
+    # The scheduler may make a claim of a device plugin's resource (DRAExtendedResource).
+    is_extended = bool(status.get("extendedResourceClaimStatus"))
+    has_claims = is_extended or bool(spec.get("resourceClaims"))
+    if has_claims and not resource:
+        resource, units = claimed_gpus.read(item["metadata"].get("labels") or {})
+        return _Gpus(resource, units, 0, has_claims)
+    return _Gpus(resource, units, 0 if is_extended else units, has_claims)
 
 
 def gpu_request(spec: Json) -> tuple[str, int]:
