@@ -152,7 +152,8 @@ def _field(name: str) -> forms.Field:
 def _share_choices(clusters: Mapping[str, ClusterCapacity]) -> list[tuple[str, str]]:
     choices = []
     for name, nodes in clusters.items():
-        sizes = dict.fromkeys(s.size for s in offers.of_gpus(nodes.shares) if s.gpus == 1)
+        shares = offers.requested_by(offers.of_gpus(nodes.shares), is_claimed=False)
+        sizes = dict.fromkeys(share.size for share in shares if share.gpus == 1)
         for instance_type, resource, _ in sizes:
             text = f"{name}: {instance_type}, {resource}"
             choices.append((f"{name} {instance_type} {resource}", text))
