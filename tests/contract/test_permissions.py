@@ -55,6 +55,7 @@ PLURALS = {
     "PeerAuthentication": "peerauthentications",
     "SecurityPolicy": "securitypolicies",
     "BackendTrafficPolicy": "backendtrafficpolicies",
+    "EnvoyExtensionPolicy": "envoyextensionpolicies",
     "Secret": "secrets",
     "InferenceGraph": "inferencegraphs",
     "LocalModelCache": "localmodelcaches",

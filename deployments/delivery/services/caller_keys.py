@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from deployments.callers.selectors import keys
-from deployments.manifests.domain.access import caller_keys, istio_access
+from deployments.manifests.domain.access import caller_keys, istio_access, team_address
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment
 from fleet.kube.domain.errors import ClusterError, NotAllowed
@@ -41,6 +41,8 @@ def push(
         manifests = []
         if not item.token_issuer:
             manifests.append(caller_keys.secret(item.context, current.get(deployment_id, {})))
+        if item.team_policies:
+            manifests.append(team_address.secret(item.context, current.get(deployment_id, {})))
         # The policy for tokens lists the callers: one that is taken off must not wait for a commit.
         if is_direct(deployment_id) or item.token_issuer:
             manifests += item.caller_policies
@@ -68,10 +70,14 @@ def delete_gateway_access(item: RenderedDeployment) -> None:
 
 
 def delete(deployment: Deployment) -> None:
-    objects.delete(
-        cluster_id=deployment.cluster_id,
-        api_version="v1",
-        kind="Secret",
-        namespace=deployment.namespace,
-        name=caller_keys.secret_name(deployment.name),
-    )
+    for name in (
+        caller_keys.secret_name(deployment.name),
+        team_address.secret_name(deployment.name),
+    ):
+        objects.delete(
+            cluster_id=deployment.cluster_id,
+            api_version="v1",
+            kind="Secret",
+            namespace=deployment.namespace,
+            name=name,
+        )

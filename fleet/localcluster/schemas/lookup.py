@@ -12,6 +12,7 @@ from pathlib import Path
 from fleet.localcluster.kinds import (
     AUTHORIZATION_POLICY,
     BACKEND_TRAFFIC_POLICY,
+    ENVOY_EXTENSION_POLICY,
     CLUSTER_SERVING_RUNTIME,
     HTTP_ROUTE,
     INFERENCE_SERVICE,
@@ -69,6 +70,7 @@ _OWN_SPECS: Mapping[Kind, Callable[[], Part]] = {
     HTTP_ROUTE: lambda: gateway.HTTP_ROUTE_SPEC,
     SECURITY_POLICY: lambda: envoy_gateway.SECURITY_POLICY_SPEC,
     BACKEND_TRAFFIC_POLICY: lambda: envoy_gateway.BACKEND_TRAFFIC_POLICY_SPEC,
+    ENVOY_EXTENSION_POLICY: lambda: envoy_gateway.ENVOY_EXTENSION_POLICY_SPEC,
     REQUEST_AUTHENTICATION: lambda: istio.REQUEST_AUTHENTICATION_SPEC,
     AUTHORIZATION_POLICY: lambda: istio.AUTHORIZATION_POLICY_SPEC,
     INFERENCE_SERVICE: kserve.inference_service_spec,

@@ -17,7 +17,8 @@ import httpx
 import pytest
 
 from deployments.manifests.domain import http_route
-from deployments.manifests.domain.access import caller_keys
+from deployments.manifests.domain.access import caller_keys, team_address
+from deployments.manifests.domain.access.team_script import Member
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import conditions, language_container, processes
@@ -25,12 +26,14 @@ from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
 from fleet.localcluster.kinds import (
     BACKEND_TRAFFIC_POLICY,
+    ENVOY_EXTENSION_POLICY,
     HTTP_ROUTE,
     NAMESPACE,
     POD,
     SECRET,
     SECURITY_POLICY,
     SERVICE,
+    Kind,
 )
 from fleet.localcluster.store import Store
 from tests.fleet.localcluster.controllers import language_models, manifests
@@ -38,6 +41,7 @@ from tests.fleet.localcluster.controllers.test_mirror import _envoy
 from tests.waiting import wait_for
 
 KEYS = {"chat": {"billing.1": "key-of-chat"}, "code": {"search.2": "key-of-code"}}
+_OF_THE_ADDRESS = (SECURITY_POLICY, BACKEND_TRAFFIC_POLICY, ENVOY_EXTENSION_POLICY, HTTP_ROUTE)
 _CHAT = "/vision/v1/chat/completions"
 _HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4, "temperature": 0}
 
@@ -60,6 +64,22 @@ def _spec(*, team_address: bool = True) -> ServingSpec:
 def _route(name: str, *, team_address: bool = True) -> dict[str, Any]:
     backend = http_route.backend_for(1, _spec(team_address=team_address), 100, model=name)
     return http_route.http_route(_context(name), [backend])
+
+
+def _write_address(store: Store, names: list[str]) -> None:
+    members = [Member(name, (name,)) for name in names]
+    kinds = {kind.kind: kind for kind in _OF_THE_ADDRESS}
+    for manifest in team_address.manifests(_context("chat"), members):
+        _replace(store, kinds[manifest["kind"]], manifest)
+
+
+def _replace(store: Store, kind: Kind, manifest: dict[str, Any]) -> None:
+    live = store.find(kind, "vision", manifest["metadata"]["name"])
+    content = {key: manifest[key] for key in ("spec", "data") if key in manifest}
+    if live is None:
+        store.create(kind, manifest)
+    else:
+        store.replace(kind, live | content)
 
 
 def _pod_of(store: Store, name: str, port: int) -> None:
@@ -121,7 +141,9 @@ def gateway(
         _pod_of(store, name, servers[name])
         store.create(HTTP_ROUTE, _route(name))
         store.create(SECRET, caller_keys.secret(_context(name), keys))
+        store.create(SECRET, team_address.secret(_context(name), keys))
         store.create(SECURITY_POLICY, caller_keys.policy(_context(name)))
+    _write_address(store, list(KEYS))
     controller.reconcile()
     base = f"http://127.0.0.1:{port}"
     with _envoy(tmp_path, port), httpx.Client(base_url=base, timeout=20) as client:
@@ -143,7 +165,7 @@ def _listed(client: httpx.Client, key: str) -> list[str]:
     return [row["id"] for row in answer.json()["data"]]
 
 
-def test_the_model_of_the_body_chooses_the_deployment_and_its_keys_are_checked(
+def test_the_model_of_the_body_chooses_the_deployment_and_its_keys_open_it(
     gateway: tuple[GatewayController, httpx.Client],
 ) -> None:
     _, client = gateway
@@ -182,9 +204,8 @@ def test_the_list_has_what_the_key_may_call(
     before = _listed(client, "key-of-chat"), _listed(client, "key-of-code")
     without_key = client.get("/vision/v1/models").status_code
 
-    live = store.get(SECRET, "vision", "code-callers")
-    both = caller_keys.secret(_context("code"), {**KEYS["code"], "billing.3": "another"})
-    store.replace(SECRET, live | {"data": both["data"]})
+    both = {**KEYS["code"], "billing.3": "another"}
+    _replace(store, SECRET, team_address.secret(_context("code"), both))
     controller.reconcile()
     wait_for("a new key is known", lambda: _ask(client, "another", "code").status_code == 200)
 
@@ -193,21 +214,83 @@ def test_the_list_has_what_the_key_may_call(
     assert _listed(client, "another") == ["code"]
 
 
-def test_nothing_but_the_body_chooses(gateway: tuple[GatewayController, httpx.Client]) -> None:
+# Bodies with the answer to the key of *chat*. 422 and 400 of the server: it got there.
+_BODIES = [
+    ('{"messages": [{"model": "code"}], "model": "chat"}', "served"),
+    ('{"text": "\\\\", "model": "chat", "a": "\\"model\\": \\"code\\""}', "served"),
+    ('{"a": {"model": "code"}, "model"\n:\t"chat"}', "served"),
+    # The last counts, as for the server.
+    ('{"model": "code", "model": "chat"}', "served"),
+    ('{"model": "chat", "model": "code"}', "invalid_api_key"),
+    ('{"messages": [], "note": {"model": "chat"}}', "model_required"),
+    ('{"messages": ["model", "chat"]}', "model_required"),
+    ('{"model": 1}', "model_required"),
+    ('{"model": null}', "model_required"),
+    ('["model"]', "model_required"),
+    ('{"model":', "model_required"),
+    ('{"model": "chat', "model_required"),
+    ("model=chat", "model_required"),
+    ("", "model_required"),
+    ("[" * 100_000, "model_required"),
+    ("{" + '"a":[],' * 600_000 + '"model": "chat"}', "model_required"),
+    ('{"model": ""}', "model_not_found"),
+    ('{"model": "chat.billing"}', "model_not_found"),
+    ('{"model": "ch\\u0061t"}', "model_not_found"),
+    ('{"model": "other-team/chat"}', "model_not_found"),
+]
+
+
+def test_the_model_is_a_text_of_the_outermost_object(
+    gateway: tuple[GatewayController, httpx.Client],
+) -> None:
     _, client = gateway
-    headers = {"Authorization": "Bearer key-of-chat", "X-Gateway-Model-Name": "code"}
+    headers = {"x-api-key": "key-of-chat", "Content-Type": "application/json"}
 
-    by_header = client.post(_CHAT, json={"model": "chat", **_HELLO}, headers=headers)
-    without_model = client.post(_CHAT, json=_HELLO, headers=headers)
-    no_json = client.post(_CHAT, content="{", headers={**headers, "Content-Type": "text/plain"})
-    broken = client.post(
-        _CHAT, content='{"model":', headers={**headers, "Content-Type": "application/json"}
-    )
-    number = client.post(_CHAT, json={"model": 1, **_HELLO}, headers=headers)
+    def outcome(body: str) -> str:
+        answer = client.post(_CHAT, content=body, headers=headers)
+        if answer.status_code == 200:
+            return "served"
+        error = answer.json()["error"]
+        # The server's own refusals have a number.
+        return str(error["code"]) if isinstance(error["code"], str) else "served"
 
-    assert (by_header.status_code, by_header.json()["model"]) == (200, "chat")
-    refused = [without_model, no_json, broken, number]
-    assert [answer.status_code for answer in refused] == [404] * 4
+    assert [(body[:60], outcome(body)) for body, _ in _BODIES] == [
+        (body[:60], expected) for body, expected in _BODIES
+    ]
+
+
+def test_what_a_caller_writes_into_headers_opens_nothing(
+    gateway: tuple[GatewayController, httpx.Client],
+) -> None:
+    _, client = gateway
+    body = {"model": "code", **_HELLO}
+
+    def status(**headers: str) -> int:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return client.post(_CHAT, json=body, headers=named).status_code
+
+    answers = [
+        status(slipway_team_caller="code.search.2"),
+        status(slipway_team_caller="code.search.2", x_api_key="key-of-chat"),
+        status(slipway_caller="search.2", x_api_key="key-of-chat"),
+        # Whoever names the model himself meets the keys of its own route.
+        status(x_gateway_model_name="code"),
+        status(x_gateway_model_name="code", x_api_key="key-of-chat"),
+        status(x_gateway_model_name="code", slipway_team_caller="code.search.2"),
+    ]
+
+    assert answers == [401] * 6
+    assert status(x_gateway_model_name="code", x_api_key="key-of-code") == 200
+
+
+def test_a_body_over_the_limit_is_refused(
+    gateway: tuple[GatewayController, httpx.Client],
+) -> None:
+    _, client = gateway
+    messages = [{"role": "user", "content": "a" * (33 << 20)}]
+
+    assert _ask(client, "key-of-chat", "chat", messages=messages).status_code == 413
+    assert _ask(client, "key-of-chat", "chat").status_code == 200
 
 
 def test_tokens_arrive_one_by_one(gateway: tuple[GatewayController, httpx.Client]) -> None:
@@ -261,6 +344,7 @@ def test_a_deployment_that_leaves_the_address_is_gone_from_it_only(
     controller, client = gateway
     live = store.get(HTTP_ROUTE, "vision", "code")
     store.replace(HTTP_ROUTE, live | {"spec": _route("code", team_address=False)["spec"]})
+    _write_address(store, ["chat"])
     controller.reconcile()
     wait_for("it is gone", lambda: _ask(client, "key-of-code", "code").status_code == 401)
 
@@ -275,16 +359,31 @@ def test_a_deployment_that_leaves_the_address_is_gone_from_it_only(
     assert _listed(client, "key-of-chat") == ["chat"]
 
 
-def test_a_route_without_keys_is_not_served_there(
+def test_a_model_whose_route_is_not_there_yet_is_not_served_by_another(
     gateway: tuple[GatewayController, httpx.Client], store: Store
 ) -> None:
     controller, client = gateway
-    store.delete(SECURITY_POLICY, "vision", "code")
+    store.delete(HTTP_ROUTE, "vision", "code")
     controller.reconcile()
-    wait_for("its own address is open", lambda: _own(client) == 200)
 
-    assert _ask(client, "", "code").status_code == 401
-    assert _ask(client, "key-of-chat", "code").status_code == 404
+    wait_for("its route is gone", lambda: _own(client) == 404)
+
+    assert _ask(client, "key-of-code", "code").status_code == 500
+    assert _ask(client, "key-of-chat", "chat").status_code == 200
+
+
+@pytest.mark.parametrize("kind", [SECRET, SECURITY_POLICY, ENVOY_EXTENSION_POLICY])
+def test_without_one_of_its_parts_nobody_is_served_there(
+    gateway: tuple[GatewayController, httpx.Client], store: Store, kind: Kind
+) -> None:
+    controller, client = gateway
+    name = "chat-team-callers" if kind is SECRET else team_address.NAME
+    store.delete(kind, "vision", name)
+    controller.reconcile()
+    wait_for("it is gone", lambda: _ask(client, "key-of-chat", "chat").status_code != 200)
+
+    assert _ask(client, "", "chat").status_code in (401, 500)
+    assert _ask(client, "key-of-code", "chat").status_code in (401, 500)
 
 
 def _own(client: httpx.Client) -> int:
