@@ -10,6 +10,7 @@ from fleet.localcluster.errors import JsonObject
 
 SCRIPT_FILTER = "envoy.filters.http.lua"
 BUFFER_FILTER = "envoy.filters.http.buffer"
+_MOST_BYTES = 32 * 1024 * 1024
 _TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 
 
@@ -40,9 +41,10 @@ def buffer_of(limit: int) -> JsonObject:
 
 def disabled_filters() -> list[JsonObject]:
     """In the chain of all routes; a route with a policy turns them on by its own configuration."""
-    least = {"@type": f"{_TYPES}.buffer.v3.Buffer", "max_request_bytes": 1}
+    # Holds only where another filter has chosen a route without a limit in between.
+    most = {"@type": f"{_TYPES}.buffer.v3.Buffer", "max_request_bytes": _MOST_BYTES}
     script = {"@type": f"{_TYPES}.lua.v3.Lua"}
     return [
-        {"name": BUFFER_FILTER, "disabled": True, "typed_config": least},
+        {"name": BUFFER_FILTER, "disabled": True, "typed_config": most},
         {"name": SCRIPT_FILTER, "disabled": True, "typed_config": script},
     ]

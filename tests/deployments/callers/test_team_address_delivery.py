@@ -156,8 +156,17 @@ def test_leaving_the_address_closes_it_and_keeps_the_deployment(world: World) ->
     deployment = serving(world, "chat")
     row = Revision.objects.get(deployment=deployment)
     network = {**row.spec["network"], "team_address": False}
-    # Nobody can change a revision: this stands for one that took over.
-    Revision.objects.filter(pk=row.pk).update(spec={**row.spec, "network": network})
+    second = Revision.objects.create(
+        deployment=deployment,
+        number=2,
+        version=row.version,
+        spec={**row.spec, "network": network},
+        created_by=row.created_by,
+        created_at=row.created_at,
+    )
+    Deployment.objects.filter(pk=deployment.pk).update(
+        stable_revision=second, desired_generation=deployment.desired_generation + 1
+    )
 
     world.reconcile_now(deployment)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,13 @@ from deployments.manifests.domain.access import caller_keys, team_address
 from deployments.manifests.domain.access.team_script import Member
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.localcluster.controllers import conditions, language_container, processes
+from fleet.localcluster.controllers import (
+    api_keys,
+    conditions,
+    language_container,
+    processes,
+    scripts,
+)
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
 from fleet.localcluster.kinds import (
@@ -133,6 +140,17 @@ def servers() -> Iterator[dict[str, int]]:
 def gateway(
     tmp_path: Path, store: Store, servers: dict[str, int]
 ) -> Iterator[tuple[GatewayController, httpx.Client]]:
+    with _running(tmp_path, store, servers) as (controller, client):
+        wait_for(
+            "the gateway answers", lambda: _ask(client, "key-of-chat", "chat").status_code == 200
+        )
+        yield controller, client
+
+
+@contextmanager
+def _running(
+    tmp_path: Path, store: Store, servers: dict[str, int]
+) -> Iterator[tuple[GatewayController, httpx.Client]]:
     port = processes.free_ports(1)[0]
     controller = GatewayController(store, data_dir=tmp_path, port=port)
     controller.seed()
@@ -147,9 +165,6 @@ def gateway(
     controller.reconcile()
     base = f"http://127.0.0.1:{port}"
     with _envoy(tmp_path, port), httpx.Client(base_url=base, timeout=20) as client:
-        wait_for(
-            "the gateway answers", lambda: _ask(client, "key-of-chat", "chat").status_code == 200
-        )
         yield controller, client
 
 
@@ -281,6 +296,36 @@ def test_what_a_caller_writes_into_headers_opens_nothing(
 
     assert answers == [401] * 6
     assert status(x_gateway_model_name="code", x_api_key="key-of-code") == 200
+
+
+def test_where_the_script_runs_first_the_keys_of_the_route_that_it_chose_are_checked(
+    tmp_path: Path, store: Store, servers: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A platform can put filters into another order (`filterOrder`): the script then believes what a caller
+    wrote.
+    """
+    keys, (buffer, script) = api_keys.disabled_filter(), scripts.disabled_filters()
+    monkeypatch.setattr(api_keys, "disabled_filter", lambda: script)
+    monkeypatch.setattr(scripts, "disabled_filters", lambda: [buffer, keys])
+
+    with _running(tmp_path, store, servers) as (_, client):
+
+        def status(model: str, key: str = "", wrote: str = "") -> int:
+            named = {"x-api-key": key, "slipway-team-caller": wrote}
+            headers = {name: value for name, value in named.items() if value}
+            return client.post(_CHAT, json={"model": model, **_HELLO}, headers=headers).status_code
+
+        wait_for("it answers", lambda: status("chat", "key-of-chat", "chat.billing.1") == 200)
+        answers = [
+            status("chat"),
+            status("chat", "key-of-chat"),
+            status("chat", wrote="chat.billing.1"),
+            status("code", wrote="code.search.2"),
+            status("code", "key-of-chat", "code.search.2"),
+            status("code", "key-of-chat", "chat.billing.1"),
+        ]
+
+    assert answers == [401] * 6
 
 
 def test_a_body_over_the_limit_is_refused(
