@@ -31,9 +31,7 @@ def push(rendered: Sequence[RenderedDeployment]) -> None:
     """For the teams of those that serve at their team's address, or did. After their Secrets."""
     ever = team_members.ever([item.deployment.pk for item in rendered])
     concerned = [
-        item
-        for item in rendered
-        if item.deployment.pk in ever and not item.context.verifies_tokens
+        item for item in rendered if item.deployment.pk in ever and not item.context.verifies_tokens
     ]
     for item in {item.deployment.team_id: item for item in concerned}.values():
         _write(item.deployment, item.context)
@@ -65,9 +63,7 @@ def _write(deployment: Deployment, context: ManifestContext) -> None:
     written: Members | None = None
     try:
         for _ in range(_MOST_WRITES):
-            members = team_members.of(
-                team_id=deployment.team_id, cluster_id=deployment.cluster_id
-            )
+            members = team_members.of(team_id=deployment.team_id, cluster_id=deployment.cluster_id)
             if written is not None and members.all == written.all:
                 return
             if members.all:

@@ -49,7 +49,9 @@ def _serving(team_id: int, cluster_id: int) -> QuerySet[Deployment]:
         is_stopped=False,
         stable_revision__spec__network__team_address=True,
     )
-    return rows.select_related("team", "cluster", "stable_revision__version__model").order_by("name")
+    return rows.select_related("team", "cluster", "stable_revision__version__model").order_by(
+        "name"
+    )
 
 
 def _models_of(row: Deployment) -> tuple[str, ...]:

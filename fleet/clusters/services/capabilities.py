@@ -183,9 +183,7 @@ def _gateway_features(
         "request-mirror": gateway_probe.read_mirror(client, gateway, api),
         "caller-keys": key_check.feature,
         "caller-jwt": key_check_probe.jwt_of(key_check),
-        model_routing_probe.FEATURE: model_routing_probe.read(
-            client, key_check, is_local=is_local
-        ),
+        model_routing_probe.FEATURE: model_routing_probe.read(client, key_check, is_local=is_local),
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
     }
     return features, key_check.kind

@@ -21,8 +21,12 @@ def keys_of_token_issuers() -> Iterator[Line]:
     for one in published_keys.check_all():
         name = f"Keys of {one.issuer}"
         if not one.problem:
-            yield ok(name, f"{one.url} publishes {one.keys}; the gateway's proxies must reach it too")
+            yield ok(
+                name, f"{one.url} publishes {one.keys}; the gateway's proxies must reach it too"
+            )
         elif one.is_inside_a_cluster:
-            yield note(name, f"{one.url}: {one.problem}. It may be reached from its cluster only", _FIX)
+            yield note(
+                name, f"{one.url}: {one.problem}. It may be reached from its cluster only", _FIX
+            )
         else:
             yield failed(name, f"{one.url}: {one.problem}", _FIX)
