@@ -27,6 +27,9 @@ from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Forbidden, NotFound
 
+# Of the table: callers of `require` name an action.
+__all__ = ["ADMIN", "Action"]
+
 
 @dataclass(frozen=True, slots=True)
 class System:

@@ -16,7 +16,9 @@ _KINDS = ("SecurityPolicy", "BackendTrafficPolicy", "EnvoyExtensionPolicy", "HTT
 @pytest.mark.parametrize("kind", _KINDS)
 def test_each_has_the_published_form(kind: str) -> None:
     published = schemas.require_custom()
-    made = {item["kind"]: item for item in team_address.manifests(language_models.CONTEXT, _MEMBERS)}
+    made = {
+        item["kind"]: item for item in team_address.manifests(language_models.CONTEXT, _MEMBERS)
+    }
     manifest = made[kind]
     try:
         validator = published[manifest["apiVersion"], kind]

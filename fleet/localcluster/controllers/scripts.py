@@ -4,6 +4,7 @@ As at Envoy Gateway the body is collected behind the check of keys and tokens, t
 what decides by claims and limits comes after it, by the route that the script had Envoy choose.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleet.localcluster.errors import JsonObject
@@ -27,7 +28,7 @@ class Script:
 
 
 def of_policy(policy: JsonObject) -> Script:
-    listed = policy["spec"].get("lua") or ()
+    listed: Sequence[JsonObject] = policy["spec"].get("lua") or ()
     if len(listed) != 1 or listed[0].get("type") != "Inline":
         return Script(problem="only one inline script is supported")
     return Script(source=listed[0]["inline"])
