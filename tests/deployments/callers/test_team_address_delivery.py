@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from deployments.callers.services import keys
 from deployments.delivery.services import live_objects
@@ -16,6 +17,7 @@ from tests.deployments.callers.istio import with_istio
 from tests.deployments.callers.test_keys import make
 from tests.deployments.callers.test_team_address import offer, serving
 from tests.deployments.world import World, cluster_calls, moving_clock, world
+from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _KINDS = ("SecurityPolicy", "BackendTrafficPolicy", "EnvoyExtensionPolicy", "HTTPRoute")
@@ -207,6 +209,22 @@ def test_a_gateway_that_refuses_the_script_says_why(world: World) -> None:
         "disabled",
         True,
     )
+
+
+def test_the_tab_says_that_the_deployments_own_address_is_as_it_should_be(world: World) -> None:
+    offer()
+    world.cluster.refuse["EnvoyExtensionPolicy"] = NotAllowed("forbidden")
+    serving(world, "chat")
+    browser = Client()
+    browser.force_login(world.lead)
+
+    text = page(browser.get("/deployments/vision/chat/callers")).text
+
+    assert (
+        "The gateway does not serve the team's address by its EnvoyExtensionPolicy. The deployment's own address "
+        "is as it should be." in text
+    )
+    assert "answers 500 to everyone" not in text
 
 
 def test_istio_gets_nothing_of_it(world: World) -> None:
