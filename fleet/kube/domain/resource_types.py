@@ -104,6 +104,9 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType(
         "gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", "backendtrafficpolicies"
     ),
+    ResourceType(
+        "gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy", "envoyextensionpolicies"
+    ),
 )
 _BY_KIND = {(known.api_version, known.kind): known for known in KNOWN}
 
