@@ -174,6 +174,14 @@ BACKEND_TRAFFIC_POLICY = Kind(
     namespaced=True,
     short_names=("btp",),
 )
+ENVOY_EXTENSION_POLICY = Kind(
+    "gateway.envoyproxy.io",
+    "v1alpha1",
+    "EnvoyExtensionPolicy",
+    "envoyextensionpolicies",
+    namespaced=True,
+    short_names=("eep",),
+)
 _ISTIO = "security.istio.io"
 REQUEST_AUTHENTICATION = Kind(
     _ISTIO,
@@ -234,6 +242,7 @@ KINDS: tuple[Kind, ...] = (
     HTTP_ROUTE,
     SECURITY_POLICY,
     BACKEND_TRAFFIC_POLICY,
+    ENVOY_EXTENSION_POLICY,
     REQUEST_AUTHENTICATION,
     AUTHORIZATION_POLICY,
     SCALED_JOB,

@@ -29,6 +29,7 @@ from fleet.localcluster.errors import ApiError, NotFound
 from fleet.localcluster.kinds import (
     AUTHORIZATION_POLICY,
     BACKEND_TRAFFIC_POLICY,
+    ENVOY_EXTENSION_POLICY,
     GATEWAY,
     GATEWAY_CLASS,
     HTTP_ROUTE,
@@ -43,7 +44,7 @@ from fleet.localcluster.kinds import (
 _WATCHED = (POD, SERVICE, GATEWAY_CLASS, GATEWAY, HTTP_ROUTE)
 # One kind of each product, and what comes with it.
 _POLICIES = {
-    SECURITY_POLICY: (SECRET, BACKEND_TRAFFIC_POLICY),
+    SECURITY_POLICY: (SECRET, BACKEND_TRAFFIC_POLICY, ENVOY_EXTENSION_POLICY),
     AUTHORIZATION_POLICY: (REQUEST_AUTHENTICATION,),
 }
 

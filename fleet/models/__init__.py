@@ -13,6 +13,7 @@ from fleet.models.days import (
     TeamUsageDay,
     WorkloadDay,
 )
+from fleet.models.devices import DeviceClaim, DeviceSlice
 from fleet.models.metering import (
     GPU_PPM,
     GpuLease,
@@ -34,6 +35,8 @@ __all__ = [
     "CallerReading",
     "Cluster",
     "ClusterKind",
+    "DeviceClaim",
+    "DeviceSlice",
     "EnergyReading",
     "FleetAction",
     "GpuLease",

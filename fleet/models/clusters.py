@@ -45,6 +45,8 @@ class Cluster(Leased):
     last_error = models.TextField(blank=True, default="")
     last_seen_at = models.DateTimeField(null=True)
     watch_seen_at = models.DateTimeField(null=True)
+    # When ResourceSlices and ResourceClaims were last listed; null: they are not readable.
+    devices_read_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -71,6 +73,10 @@ class Node(models.Model):
     # fleet.kube.domain.quantities: resource names to quantities such as "47810m"
     allocatable = models.JSONField(default=dict)
     labels = models.JSONField(default=dict)
+    # fleet.gpus.domain.devices.Devices: what NVIDIA's DRA driver offers; {}: nothing.
+    claimable = models.JSONField(
+        default=dict, db_default=models.Value({}, output_field=models.JSONField())
+    )
     # fleet.observation.domain.node_health: Condition and Taint, lists.
     conditions = models.JSONField(default=list)
     taints = models.JSONField(default=list)
@@ -153,6 +159,12 @@ class Pod(models.Model):
     restart_count = models.PositiveIntegerField(default=0)
     gpu_resource = models.CharField(max_length=60, blank=True, default="")
     gpu_units = models.PositiveIntegerField(default=0)
+    # Of these, what it requests of a device plugin and not by claim.
+    plugin_units = models.PositiveIntegerField(default=0, db_default=0)
+    # fleet.gpus.domain.claimed_gpus.Held: the devices of its claims. `gpu_units` includes those of its resource.
+    devices = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
+    )
     # The amounts that the scheduler reserves for it.
     cpu_millicores = models.PositiveBigIntegerField(default=0)
     memory_bytes = models.PositiveBigIntegerField(default=0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from portal.accounts import policy
-from portal.accounts.models import Membership, Role, User
+from portal.accounts.models import Membership, User
 from portal.accounts.policy import Action
 from portal.accounts.requesters import requesters_of
-from portal.core.errors import Forbidden
+from portal.core.errors import Forbidden, NotFound
 
 
 class ApproverRights:
@@ -43,14 +43,20 @@ class ApproverRights:
         return self._requesters[requester.pk]
 
     def may_approve(self, team_id: int, requester: User) -> bool:
-        """As `policy.require` with Action.APPROVE, of a team that the actor may see."""
+        """As `policy.is_allowed` with Action.APPROVE, of a team that the actor may see."""
+        standing = policy.Standing(
+            policy.ADMIN if self.is_admin else self.role_in(team_id),
+            lambda: self._delegating_leads.get(team_id, []),
+            lambda: self.requesters_of(requester),
+        )
         try:
-            policy.require_entitled(self._actor, Action.APPROVE)
-        except Forbidden:
+            policy.require_standing(
+                self._actor,
+                Action.APPROVE,
+                standing,
+                team=str(team_id),
+                requester_id=requester.pk,
+            )
+        except (NotFound, Forbidden):
             return False
-        if self._actor.pk in self.requesters_of(requester):
-            return False
-        role = self.role_in(team_id)
-        if self.is_admin or role == Role.LEAD:
-            return True
-        return role is not None and bool(self.delegating_leads(team_id, requester))
+        return True

@@ -1,4 +1,4 @@
-"""The permission table. Services call `require`; pages may call `is_allowed`.
+"""Permissions, by the table of permission_table.py. Services call `require`; pages may call `is_allowed`.
 
 An object that a user may not see raises NotFound. An action that a user may not perform on a visible
 object raises Forbidden and names the rule.
@@ -6,94 +6,29 @@ object raises Forbidden and names the rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Protocol
 
 from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet
 
 from portal.accounts import scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
+from portal.accounts.permission_table import (
+    ADMIN,
+    DELEGABLE,
+    NOT_THE_REQUESTER,
+    RULES,
+    SCOPES,
+    Action,
+)
 from portal.accounts.requesters import requesters
-from portal.accounts.scopes import Scope
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Forbidden, NotFound
 
-
-class Action(StrEnum):
-    VIEW = "view"
-    UPLOAD = "upload versions"
-    REQUEST_CHANGE = "request changes"
-    STOP = "abort or pause"
-    MOVE_ALIAS = "move aliases"
-    MOVE_PROTECTED_ALIAS = "move protected aliases"
-    APPROVE = "approve change requests"
-    EMERGENCY_OVERRIDE = "use or review an emergency override"
-    PROMOTE = "promote a rollout"
-    MANAGE_CALLERS = "create or revoke keys of callers"
-    SILENCE_ALERTS = "silence alerts"
-    CHOOSE_LOAD_TESTS = "choose where load tests run"
-    REQUEST_FLEET_ACTION = "request fleet actions"
-    DECIDE_FLEET_ACTION = "decide on fleet actions"
-    MANAGE_ENVIRONMENTS = "change rules of environments"
-    RELEASE_QUARANTINE = "release a quarantined version"
-    MANAGE_MEMBERS = "manage members"
-    VIEW_AUDIT = "read the audit trail"
-    MANAGE_TEAM = "manage teams, quotas and budgets"
-    MANAGE_PLATFORM = "manage clusters, prices and policies"
-
-
-_ADMIN = "admin"
-_RULES: dict[Action, frozenset[str]] = {
-    Action.VIEW: frozenset({Role.VIEWER, Role.MEMBER, Role.LEAD, _ADMIN}),
-    Action.UPLOAD: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
-    Action.REQUEST_CHANGE: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
-    Action.STOP: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
-    Action.MOVE_ALIAS: frozenset({Role.MEMBER, Role.LEAD, _ADMIN}),
-    Action.MOVE_PROTECTED_ALIAS: frozenset({Role.LEAD, _ADMIN}),
-    Action.APPROVE: frozenset({Role.LEAD, _ADMIN}),
-    Action.EMERGENCY_OVERRIDE: frozenset({Role.LEAD, _ADMIN}),
-    Action.PROMOTE: frozenset({Role.LEAD, _ADMIN}),
-    Action.MANAGE_CALLERS: frozenset({Role.LEAD, _ADMIN}),
-    Action.SILENCE_ALERTS: frozenset({Role.LEAD, _ADMIN}),
-    Action.CHOOSE_LOAD_TESTS: frozenset({Role.LEAD, _ADMIN}),
-    Action.REQUEST_FLEET_ACTION: frozenset({Role.LEAD, _ADMIN}),
-    Action.DECIDE_FLEET_ACTION: frozenset({_ADMIN}),
-    Action.MANAGE_ENVIRONMENTS: frozenset({Role.LEAD, _ADMIN}),
-    Action.RELEASE_QUARANTINE: frozenset({_ADMIN}),
-    Action.MANAGE_MEMBERS: frozenset({Role.LEAD, _ADMIN}),
-    Action.VIEW_AUDIT: frozenset({Role.LEAD, _ADMIN}),
-    Action.MANAGE_TEAM: frozenset({_ADMIN}),
-    Action.MANAGE_PLATFORM: frozenset({_ADMIN}),
-}
-# What the token of a request must have; None: no token may. Service accounts never decide or manage.
-_SCOPES: dict[Action, Scope | None] = {
-    Action.VIEW: Scope.READ,
-    Action.UPLOAD: Scope.UPLOAD,
-    Action.REQUEST_CHANGE: Scope.REQUEST,
-    Action.STOP: Scope.DECIDE,
-    Action.MOVE_ALIAS: Scope.UPLOAD,
-    Action.MOVE_PROTECTED_ALIAS: Scope.DECIDE,
-    Action.APPROVE: Scope.DECIDE,
-    Action.EMERGENCY_OVERRIDE: None,
-    Action.PROMOTE: Scope.DECIDE,
-    Action.MANAGE_CALLERS: Scope.DECIDE,
-    Action.SILENCE_ALERTS: Scope.DECIDE,
-    Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
-    Action.REQUEST_FLEET_ACTION: Scope.REQUEST,
-    Action.DECIDE_FLEET_ACTION: Scope.DECIDE,
-    Action.MANAGE_ENVIRONMENTS: None,
-    Action.RELEASE_QUARANTINE: None,
-    Action.MANAGE_MEMBERS: None,
-    Action.VIEW_AUDIT: None,
-    Action.MANAGE_TEAM: None,
-    Action.MANAGE_PLATFORM: None,
-}
-# Four eyes: the requester may not decide.
-_NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.EMERGENCY_OVERRIDE, Action.PROMOTE})
-# Actions that a delegate may perform for the lead.
-_DELEGABLE = frozenset({Action.APPROVE})
+# Of the table: callers of `require` name an action.
+__all__ = ["ADMIN", "Action"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +54,25 @@ def actor_name(actor: Actor) -> str:
 def role_in(actor: Actor, team: Team) -> str | None:
     """The actor's role in the team: a Role, "admin", or None for a stranger."""
     if isinstance(actor, System):
-        return _ADMIN
+        return ADMIN
     if not actor.is_authenticated or not actor.is_active or _is_beyond_token(actor, team):
         return None
     if actor.is_platform_admin:
-        return _ADMIN
+        return ADMIN
     return next((role for (role,) in _ROLE.rows(member=actor.pk, team=team.pk)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a decision needs to know of the actor in one team. The functions are called only where it depends
+    on them: each may be a query, or known of many teams already.
+    """
+
+    # As `role_in` says.
+    role: str | None
+    delegating_leads: Callable[[], Sequence[int]]
+    # The people who count as the requester.
+    requesters: Callable[[], frozenset[int]]
 
 
 def require(
@@ -135,31 +83,50 @@ def require(
     Pass `requester_id` for decisions that need four eyes.
     """
     team = obj if isinstance(obj, Team) else obj.team
-    role = role_in(actor, team)
+    standing = Standing(
+        role_in(actor, team),
+        lambda: leads_delegating_to(actor, team),
+        lambda: requesters(requester_id),
+    )
+    require_standing(actor, action, standing, team=team.slug, requester_id=requester_id)
+
+
+def require_standing(
+    actor: Actor, action: Action, standing: Standing, *, team: str, requester_id: int | None
+) -> None:
+    """The rules of `require`. `team` is named in the refusal."""
+    role = standing.role
     if role is None:
         raise NotFound("Not found, or you are not in the team that owns it.")
     require_entitled(actor, action)
-    if role not in _RULES[action] and not _is_delegated(actor, action, team, requester_id):
-        allowed = " or ".join(sorted(_RULES[action]))
+    if role not in RULES[action] and not _is_delegated(action, standing):
+        allowed = " or ".join(sorted(RULES[action]))
         raise Forbidden(
-            f"Your role in {team.slug} is {role}. To {action}, you need the role {allowed}.",
+            f"Your role in {team} is {role}. To {action}, you need the role {allowed}.",
             code="role_required",
         )
-    if action in _NOT_THE_REQUESTER and isinstance(actor, User):
-        require_another(actor, action, team, requester_id)
+    if action in NOT_THE_REQUESTER and isinstance(actor, User):
+        _require_another(actor, action, standing, team, requester_id)
 
 
 def require_another(actor: User, action: Action, team: Team, requester_id: int | None) -> None:
     """Four eyes. Raises Forbidden for the requester, and for who held a token of the requesting account."""
+    standing = Standing(None, tuple, lambda: requesters(requester_id))
+    _require_another(actor, action, standing, team.slug, requester_id)
+
+
+def _require_another(
+    actor: User, action: Action, standing: Standing, team: str, requester_id: int | None
+) -> None:
     if actor.pk == requester_id:
         raise Forbidden(
-            f"You requested this change, so someone else in {team.slug} must {action} (four eyes).",
+            f"You requested this change, so someone else in {team} must {action} (four eyes).",
             code="four_eyes",
         )
-    if actor.pk in requesters(requester_id):
+    if actor.pk in standing.requesters():
         raise Forbidden(
             "You created or rotated a token of the service account that requested this, so someone else in "
-            f"{team.slug} must {action} (four eyes).",
+            f"{team} must {action} (four eyes).",
             code="four_eyes",
         )
 
@@ -168,7 +135,7 @@ def require_entitled(actor: Actor, action: Action) -> None:
     """Whatever the role: a service account does only what its scopes can be, a token what its scopes are."""
     if isinstance(actor, System):
         return
-    needed = _SCOPES[action]
+    needed = SCOPES[action]
     if actor.is_service_account and needed not in scopes.OF_SERVICE_ACCOUNTS:
         raise Forbidden(
             f"{actor.username} is a service account. Only a person can {action}.",
@@ -204,14 +171,14 @@ def running_delegations() -> QuerySet[Delegation]:
     return rows.filter(Exists(still_leads), Exists(may_act), lead__is_active=True).order_by("id")
 
 
-def _is_delegated(actor: Actor, action: Action, team: Team, requester_id: int | None) -> bool:
+def _is_delegated(action: Action, standing: Standing) -> bool:
     """Whether a delegation permits the action. A delegate may not approve the delegating lead's own
     request.
     """
-    if action not in _DELEGABLE:
+    if action not in DELEGABLE:
         return False
-    excluded = requesters(requester_id)
-    return any(lead_id not in excluded for lead_id in leads_delegating_to(actor, team))
+    excluded = standing.requesters()
+    return any(lead_id not in excluded for lead_id in standing.delegating_leads())
 
 
 def is_allowed(
@@ -269,6 +236,6 @@ def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:
     """Visible teams with the role of `role_in`, in two queries for any number of teams."""
     teams = visible_teams(actor)
     if actor.is_platform_admin:
-        return [(team, _ADMIN) for team in teams]
+        return [(team, ADMIN) for team in teams]
     roles = dict(Membership.objects.filter(user=actor).values_list("team_id", "role"))
     return [(team, roles[team.pk]) for team in teams if team.pk in roles]

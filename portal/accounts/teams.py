@@ -109,7 +109,7 @@ def set_limits(
 def _check_quota(quota_gpus: int) -> None:
     if not 0 <= quota_gpus <= MAX_GPUS:
         raise Invalid(
-            f"The GPU quota must be between 0 and {MAX_GPUS:,}.",
+            f"The quota must be between 0 and {MAX_GPUS:,} GPUs and Neuron devices.",
             fields={"quota_gpus": f"0 to {MAX_GPUS:,}"},
         )
 

@@ -75,10 +75,15 @@ class NewTokenSerializer(TokenSerializer):
     token = serializers.CharField(help_text="shown only once; send it as Authorization: Bearer …")
 
 
+_QUOTA = (
+    "GPUs and Neuron devices together, counted at max replicas; a slice or shared GPU counts as one"
+)
+
+
 class TeamSerializer(Serializer):
     slug = serializers.CharField(help_text="also its namespace on every cluster")
     name = serializers.CharField()
-    quota_gpus = serializers.IntegerField()
+    quota_gpus = serializers.IntegerField(help_text=_QUOTA)
     monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2)
     is_budget_binding = serializers.BooleanField()
     created_at = serializers.DateTimeField()
@@ -87,7 +92,7 @@ class TeamSerializer(Serializer):
 class NewTeamSerializer(Serializer):
     slug = serializers.CharField(max_length=63)
     name = serializers.CharField(max_length=80)
-    quota_gpus = serializers.IntegerField(min_value=0, default=4)
+    quota_gpus = serializers.IntegerField(min_value=0, default=4, help_text=_QUOTA)
     monthly_budget_amount = serializers.DecimalField(
         max_digits=12, decimal_places=2, min_value=0, default=Decimal(0)
     )
@@ -95,7 +100,7 @@ class NewTeamSerializer(Serializer):
 
 
 class LimitsSerializer(Serializer):
-    quota_gpus = serializers.IntegerField(min_value=0)
+    quota_gpus = serializers.IntegerField(min_value=0, help_text=_QUOTA)
     monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2, min_value=0)
     is_budget_binding = serializers.BooleanField(
         default=False, help_text="refuse requests that would exceed the budget in a full month"

@@ -31,11 +31,11 @@ class Member(TypedDict):
 
 class LimitsForm(forms.Form):
     quota_gpus = forms.IntegerField(
-        label="GPU quota",
+        label="Quota",
         min_value=0,
         max_value=10_000,
-        help_text="Max GPUs for the team's deployments, counted at max replicas.",
-        widget=forms.NumberInput(attrs={"data-unit": "GPUs"}),
+        help_text="Max GPUs and Neuron devices together, for the team's deployments at max replicas and its batch jobs.",
+        widget=forms.NumberInput(attrs={"data-unit": "GPUs or devices"}),
     )
     monthly_budget_amount = forms.DecimalField(
         label="Monthly budget",

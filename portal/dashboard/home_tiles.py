@@ -11,6 +11,7 @@ from decimal import Decimal
 from deployments.serving.selectors.statistics import Figures
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.selectors import costs
+from fleet.gpus.domain import shares
 from fleet.gpus.domain.intervals import minute_of
 from fleet.telemetry.selectors import current
 from fleet.telemetry.selectors.current import AllocatedGpus, TeamMinute
@@ -33,6 +34,9 @@ class TrafficTiles:
 
 @dataclass(frozen=True, slots=True)
 class GpuTile:
+    """`kinds` is what the team holds: "GPUs", "Neuron devices" or both."""
+
+    kinds: str
     allocated: Decimal
     quota: int
     percent: float | None
@@ -76,7 +80,8 @@ def traffic_of(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
 def gpus_of(team: Team, allocated: AllocatedGpus) -> GpuTile:
     percent = float(100 * allocated.gpus / team.quota_gpus) if team.quota_gpus else None
     tone = "warn" if percent is not None and percent > 90 else ""
-    return GpuTile(allocated.gpus.normalize(), team.quota_gpus, percent, tone)
+    kinds = shares.kinds_of(allocated.resources)
+    return GpuTile(kinds, allocated.gpus.normalize(), team.quota_gpus, percent, tone)
 
 
 def spend_of(team: Team, allocated: AllocatedGpus, now: datetime) -> SpendTile:

@@ -17,6 +17,7 @@ from portal.doctor.checks import (  # noqa: F401  each registers its checks
     configuration,
     database,
     outside,
+    token_issuers,
     upkeep,
     workers,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.portal.api.conftest import FullWorld
+    from tests.portal.api.full_world import FullWorld
     from tests.portal.permissions.matrix import Row
 
 _DOWNLOAD = "a file of all rows"

@@ -14,7 +14,7 @@ from tests.benchmarks.fleet_scene_history import sql
 
 if TYPE_CHECKING:
     from fleet.clusters.domain.node_groups import NodeGroup
-    from tests.portal.api.conftest import FullWorld
+    from tests.portal.api.full_world import FullWorld
 
 SCALE = float(os.environ.get("SLIPWAY_BENCH_SCALE", "1"))
 _GROUPS = 60
@@ -47,7 +47,7 @@ def build(parts: contextlib.ExitStack) -> FullWorld:
     from tests.deployments.recording_cluster import RecordingCluster
     from tests.deployments.world import Clock, connect, make_world
     from tests.portal import many_rows
-    from tests.portal.api import conftest
+    from tests.portal.api import full_world
 
     patch = parts.enter_context(pytest.MonkeyPatch.context())
     began = time.monotonic()
@@ -56,7 +56,7 @@ def build(parts: contextlib.ExitStack) -> FullWorld:
         connect(world.cluster, patch)
         world.clock.set(clock_patch)
         patch.setattr(object_store, "store", lambda: world.store)
-        full = conftest.fill(world)
+        full = full_world.fill(world)
         full.names["trial_id"] = world.serving(name="trial", environment="development").pk
     patch.setattr(node_groups, "factory", Groups)
     Team.objects.filter(pk=world.team.pk).update(**fleet_scene.QUOTA)

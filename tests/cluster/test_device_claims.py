@@ -12,12 +12,20 @@ from deployments.manifests.domain import resource_limits
 from deployments.manifests.domain.metadata import Manifest, ManifestContext
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Placement
+from fleet.capacity.selectors import node_devices, node_spaces
 from fleet.clusters.services import capabilities
-from fleet.kube.services import objects
+from fleet.gpus.domain import devices
+from fleet.kube.domain import resource_types
+from fleet.kube.services import clients, objects
+from fleet.models import GpuLease, Node
+from fleet.observation.services import sweep, workloads
+from portal.accounts.policy import SYSTEM
+from tests.accounts import make_team
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.nodes import ready_node
 from tests.cluster.test_scheduling import pods_of, revision_of
 from tests.cluster.waiting import wait_until
+from tests.waiting import PATIENCE_SECONDS
 
 DRIVER: Final = "gpu.nvidia.com"
 _PRODUCT: Final = "NVIDIA A100-SXM4-80GB"
@@ -121,6 +129,62 @@ def test_a_pod_gets_the_device_that_its_claim_selects(
     assert (result["driver"], result["device"], result["pool"]) == (DRIVER, device, node)
     assert pod["metadata"]["labels"]["slipway.dev/claimed-gpus"].startswith("nvidia.com_")
     journey(f"{engine}: {device} allocated by a ResourceClaim")
+
+
+def test_the_fleet_knows_the_devices_and_who_holds_them(
+    cluster_id: int, context: ManifestContext, admin: Kubectl, journey: Callable[[str], None]
+) -> None:
+    """With the permissions of the portal alone: what the driver publishes, what the scheduler allocated, what is left."""
+    namespace = context.namespace
+    team = make_team(slug=namespace)
+    workloads.register(
+        cluster_id=cluster_id,
+        team=team,
+        namespace=namespace,
+        name=f"{context.deployment}-r1",
+        labels={"deployment": context.deployment},
+        triton_models=[],
+    )
+    client = clients.client_for(cluster_id)
+    before = client.list_all(resource_types.RESOURCE_CLAIM).resource_version
+    with claimable(admin, f"gpu-{namespace}"[:60]) as name:
+        objects.apply(cluster_id=cluster_id, manifests=_manifests(context, serving_spec.TRITON))
+        wait_until(
+            lambda: [p["spec"].get("nodeName") for p in pods_of(cluster_id, namespace)] == [name],
+            lambda: admin.run("get", "events,pods,resourceclaims", f"--namespace={namespace}"),
+        )
+
+        sweep.observe_now(cluster_id=cluster_id)
+
+        watched = client.watch(
+            resource_types.RESOURCE_CLAIM, resource_version=before, seconds=PATIENCE_SECONDS
+        )
+        seen = next(e for e in watched if e.object["metadata"]["namespace"] == namespace)
+        (pod,) = pods_of(cluster_id, namespace)
+        node = Node.objects.get(name=name)
+        [lease] = GpuLease.objects.filter(node=node, ended_at=None)
+        (space,) = [s for s in node_spaces.list_spaces(cluster_id) if s.node == node]
+        found = node_devices.of_node(node, actor=SYSTEM)
+
+    assert seen.type == "ADDED"
+    assert (node.gpu_count, node.gpu_product, node.gpu_memory_mib) == (2, _PRODUCT, 80 * 1024)
+    assert (lease.pod_uid, lease.team_slug, lease.share_ppm) == (
+        pod["metadata"]["uid"],
+        namespace,
+        1_000_000,
+    )
+    assert {row.device.name: row.is_free for row in found.rows} == {
+        "gpu-0": False,
+        "gpu-1-mig-1g10gb-0": True,
+        "gpu-1-mig-2g20gb-1": True,
+    }
+    [holder] = found.rows[0].holders
+    assert (holder.pod_name, holder.deployment) == (pod["metadata"]["name"], context.deployment)
+    free = [
+        space.free_devices(devices.request_of(f"nvidia.com/{n}")) for n in ("gpu", "mig-1g.10gb")
+    ]
+    assert free == [0, 1]
+    journey("ResourceSlices and claims: devices, holder, lease and what is free are known")
 
 
 @pytest.mark.usefixtures("context")

@@ -55,6 +55,7 @@ PLURALS = {
     "PeerAuthentication": "peerauthentications",
     "SecurityPolicy": "securitypolicies",
     "BackendTrafficPolicy": "backendtrafficpolicies",
+    "EnvoyExtensionPolicy": "envoyextensionpolicies",
     "Secret": "secrets",
     "InferenceGraph": "inferencegraphs",
     "LocalModelCache": "localmodelcaches",
@@ -155,6 +156,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         *owned_kinds.WORKLOADS,
         owned_kinds.ROUTE,
         *owned_kinds.DEPENDENT_OBJECTS,
+        *owned_kinds.TEAM_ADDRESS,
         owned_kinds.GATEWAY_ACCESS,
         owned_kinds.GATEWAY_TOKENS,
     )

@@ -24,11 +24,11 @@ IMAGE = f"oci://ghcr.io/org/chat:2@sha256:{'ef' * 32}"
 CLAIM = "pvc://weights/chat/1"
 
 
-def register(world: World, uri: str = URI, **stated: Any) -> ModelVersion:
+def register(world: World, uri: str = URI, *, model: str = "chat", **stated: Any) -> ModelVersion:
     return references.register(
         actor=world.member,
         team_slug="vision",
-        model_name="chat",
+        model_name=model,
         draft=ReferenceDraft(uri, metadata=stated),
     )
 

@@ -29,6 +29,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoProcess]:
     demo = DemoProcess(tmp_path_factory.mktemp("demo") / "var")
     try:
         demo.start()
+        demo.clusters_at_first = Person(demo, "member").get("clusters")
         yield demo
     finally:
         if demo.process and demo.process.poll() is None:

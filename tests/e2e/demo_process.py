@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
@@ -36,6 +36,8 @@ class DemoProcess:
         self.process: subprocess.Popen[bytes] | None = None
         # Of the MLflow server that it imports from, which a test starts when it needs it.
         self.mlflow_port = free_port()
+        # What REST answered as soon as a fresh demo had greeted.
+        self.clusters_at_first: Any = None
 
     def start(self, *, port: int | None = 0) -> None:
         command = [sys.executable, "-m", "portal.management.demo", "--data-dir", str(self.folder)]

@@ -30,6 +30,16 @@ def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_first_page_of_a_fresh_demo_knows_what_its_cluster_has(demo: DemoProcess) -> None:
+    (cluster,) = demo.clusters_at_first
+
+    features = cluster["capabilities"]["features"]
+    assert features["kserve"]["is_there"] is True
+    assert features["gateway-api"]["is_there"] is True
+    assert features["caller-keys"]["is_there"] is True
+    assert cluster["capabilities"]["gpu_offers"]
+
+
 def test_ctrl_c_ends_every_process_and_the_second_start_serves_what_was_deployed(
     demo: DemoProcess, member: Person, served: dict[str, Any], classifier: Classifier
 ) -> None:

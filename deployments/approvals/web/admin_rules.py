@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from deployments.approvals.selectors import approvals
@@ -18,8 +16,16 @@ from deployments.plans.domain import descriptions
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.core.errors import Conflict, Invalid
-from portal.ui.access import people_only
+from portal.ui.admin_pages import AdminPage, admins_only
 from portal.ui.form_errors import add_to
+
+_PAGE = AdminPage(
+    title="Approval rules",
+    explanation="Every matching rule must be satisfied. Changing a rule voids the approvals given under it.",
+    tab="policy",
+    url="admin-policy",
+    template="approvals/admin_policy.html",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +35,19 @@ class RuleRow:
 
 
 @require_http_methods(["GET", "POST"])
-@people_only
+@admins_only
 def rule_list(request: HttpRequest, user: User) -> HttpResponse:
-    policy.require_platform_admin(user)
     form = RuleForm(request.POST or None, teams=_teams(user))
     if request.method == "POST":
         made = _run(form, lambda: rules.make(actor=user, draft=form.draft(is_enabled=True)))
         if made is not None:
-            messages.success(request, f"{made.name} is created.")
-            return redirect("admin-policy")
+            return _PAGE.done(request, f"{made.name} is created.")
     return _page(request, user, form)
 
 
 @require_http_methods(["GET", "POST"])
-@people_only
+@admins_only
 def rule(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
-    policy.require_platform_admin(user)
     row = rules.get(rule_id)
     form = RuleForm(
         request.POST or None, teams=_teams(user), initial=initial_of(rules.draft_of(row))
@@ -57,35 +60,28 @@ def rule(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
             ),
         )
         if changed is not None:
-            messages.success(request, f"{changed.name} is saved.")
-            return redirect("admin-policy")
+            return _PAGE.done(request, f"{changed.name} is saved.")
     return _page(request, user, form, edited=row)
 
 
 @require_POST
-@people_only
+@admins_only
 def switch(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
     """Disable a rule, or enable it again."""
-    policy.require_platform_admin(user)
     row = rules.get(rule_id)
     draft = replace(rules.draft_of(row), is_enabled=not row.is_enabled)
     rules.change(actor=user, rule_id=rule_id, draft=draft)
-    messages.success(request, f"{row.name} is {'disabled' if row.is_enabled else 'enabled'}.")
-    return redirect("admin-policy")
+    switched = "disabled" if row.is_enabled else "enabled"
+    return _PAGE.done(request, f"{row.name} is {switched}.")
 
 
 @require_POST
-@people_only
+@admins_only
 def delete(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
-    policy.require_platform_admin(user)
     name = rules.get(rule_id).name
-    try:
-        rules.delete(actor=user, rule_id=rule_id)
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
-        messages.success(request, f"{name} is deleted.")
-    return redirect("admin-policy")
+    return _PAGE.answer(
+        request, lambda: rules.delete(actor=user, rule_id=rule_id), f"{name} is deleted."
+    )
 
 
 def _teams(user: User) -> list[Team]:
@@ -111,4 +107,4 @@ def _page(
     ]
     context = {"rules": rows, "form": form, "edited": edited}
     status = 422 if form.errors else 200
-    return render(request, "approvals/admin_policy.html", context, status=status)
+    return _PAGE.show(request, context, status=status)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_GET, require_POST
 
@@ -13,61 +11,58 @@ from deployments.attestations.services import trust
 from deployments.attestations.web.forms import SignerForm, SigningRuleForm
 from portal.accounts import policy
 from portal.accounts.models import User
-from portal.core.errors import Conflict
-from portal.ui.access import people_only
+from portal.ui.admin_pages import AdminPage, admins_only
+
+_PAGE = AdminPage(
+    title="Signing",
+    explanation="Who is trusted to sign models, and where a signature is required. What is served already stays.",
+    tab="signing",
+    url="admin-signing",
+    template="attestations/admin_signing.html",
+)
 
 
 @require_GET
-@people_only
+@admins_only
 def signing(request: HttpRequest, user: User) -> HttpResponse:
-    policy.require_platform_admin(user)
     return _page(request, user)
 
 
 @require_POST
-@people_only
+@admins_only
 def add_signer(request: HttpRequest, user: User) -> HttpResponse:
-    policy.require_platform_admin(user)
     form = SignerForm(request.POST, teams=policy.visible_teams(user))
     row = form.run(lambda: trust.add_signer(actor=user, draft=form.draft()))
     if row is None:
         return _page(request, user, signer_form=form)
-    messages.success(request, f"{row.name} is trusted. Attestations are verified again.")
-    return redirect("admin-signing")
+    return _PAGE.done(request, f"{row.name} is trusted. Attestations are verified again.")
 
 
 @require_POST
-@people_only
+@admins_only
 def remove_signer(request: HttpRequest, user: User, signer_id: int) -> HttpResponse:
-    policy.require_platform_admin(user)
-    try:
-        trust.remove_signer(actor=user, signer_id=signer_id)
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
-        messages.success(request, "The signer is removed. Its signatures count no more.")
-    return redirect("admin-signing")
+    return _PAGE.answer(
+        request,
+        lambda: trust.remove_signer(actor=user, signer_id=signer_id),
+        "The signer is removed. Its signatures count no more.",
+    )
 
 
 @require_POST
-@people_only
+@admins_only
 def make_rule(request: HttpRequest, user: User) -> HttpResponse:
-    policy.require_platform_admin(user)
     form = _rule_form(user, request)
     row = form.run(lambda: trust.make_rule(actor=user, draft=form.draft()))
     if row is None:
         return _page(request, user, rule_form=form)
-    messages.success(request, f"{row.name} is created.")
-    return redirect("admin-signing")
+    return _PAGE.done(request, f"{row.name} is created.")
 
 
 @require_POST
-@people_only
+@admins_only
 def delete_rule(request: HttpRequest, user: User, signing_rule_id: int) -> HttpResponse:
-    policy.require_platform_admin(user)
     trust.delete_rule(actor=user, rule_id=signing_rule_id)
-    messages.success(request, "The signing rule is deleted.")
-    return redirect("admin-signing")
+    return _PAGE.done(request, "The signing rule is deleted.")
 
 
 def _rule_form(user: User, request: HttpRequest | None = None) -> SigningRuleForm:
@@ -93,7 +88,7 @@ def _page(
         "rule_form": rule_form or _rule_form(user),
     }
     status = refused.status if refused else 200
-    return render(request, "attestations/admin_signing.html", context, status=status)
+    return _PAGE.show(request, context, status=status)
 
 
 _SIGNERS, _RULES = "admin/signing/signers", "admin/signing/rules"

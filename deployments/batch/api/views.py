@@ -50,11 +50,11 @@ class NewBatchJobSerializer(DefinedSerializer):
     input = serializers.CharField(
         max_length=800,
         help_text='s3://bucket/rows.jsonl, or a prefix that ends with "/"; each line is one request of the Open '
-        "Inference Protocol. Or a stream that is drained: redis://host:port/STREAM",
+        "Inference Protocol. Or a queue that is drained: redis://host:port/STREAM, the URL of a queue of SQS, or kafka://host:port/TOPIC",
     )
     output = serializers.CharField(
         max_length=800,
-        help_text="an empty prefix below the team's: s3://bucket/batch/TEAM/NAME/, or another stream of the same server",
+        help_text="an empty prefix below the team's: s3://bucket/batch/TEAM/NAME/; of a stream also another stream of its server",
     )
 
 
@@ -70,7 +70,7 @@ class BatchJobSerializer(Serializer):
     output = serializers.CharField()
     settings = serializer_of(BatchSettings)(source="pods")
     requester = serializers.CharField(source="requester.username")
-    is_queue = serializers.BooleanField(help_text="it drains a stream until its deadline")
+    is_queue = serializers.BooleanField(help_text="it drains a queue until its deadline")
     total_rows = serializers.IntegerField(
         allow_null=True, help_text="null until the input was read, and of a queue"
     )
@@ -92,8 +92,8 @@ class BatchQueueSerializer(Serializer):
     answered = serializers.IntegerField()
     dead_letters = serializers.IntegerField()
     retried = serializers.IntegerField(help_text="tries after the first")
-    group = serializers.CharField(help_text="the consumer group")
-    dead_letters_in = serializers.CharField(help_text="the stream of dead letters")
+    group = serializers.CharField(help_text="the consumer group; empty: SQS has none")
+    dead_letters_in = serializers.CharField(help_text="the stream, queue or topic of dead letters")
 
 
 class BatchJobDetailsSerializer(BatchJobSerializer):
@@ -186,7 +186,7 @@ class BatchJobsView(IdempotentMixin, GenericAPIView[Any]):
         tags=TAGS,
         request=NewBatchJobSerializer,
         responses={201: BatchJobDetailsSerializer, **REFUSALS},
-        description="Score each row of the input with a model version, or drain a stream until the deadline. It starts when the input was read, or when a "
+        description="Score each row of the input with a model version, or drain a queue until the deadline. It starts when the input was read, or when a "
         "lead approves it, where the budget has no room for its cost until the deadline.",
     )
     def post(self, request: Request) -> Response:

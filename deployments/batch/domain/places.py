@@ -116,6 +116,11 @@ def list_key(job_id: int, attempt: int, worker: int) -> str:
     return f"{work_prefix(job_id)}lists/{attempt}/{worker}.json"
 
 
+def library_key(job_id: int, attempt: int) -> str:
+    """What workers of a queue import; its digest is in the plan of the same attempt."""
+    return f"{work_prefix(job_id)}library/{attempt}.zip"
+
+
 def number_of_mark(key: str) -> int | None:
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isascii() and name.isdigit() else None

@@ -9,16 +9,16 @@ from typing import Final
 
 from deployments.batch.domain import (
     csv_rows,
-    queue_messages,
+    queue_program,
     queue_worker,
-    redis_protocol,
-    redis_stream,
     worker_end,
     worker_outbox,
     worker_program,
     worker_server,
     worker_store,
 )
+from deployments.batch.domain.sources import message, requests
+from deployments.batch.domain.sources.interface import QueueKind
 
 _FUTURE: Final = "from __future__ import annotations\n"
 
@@ -39,8 +39,21 @@ def _body(module: ModuleType) -> str:
 
 _SHARED: Final = (csv_rows, worker_store, worker_end, worker_server)
 TEXT: Final = _FUTURE + "".join(map(_body, (*_SHARED, worker_program)))
-QUEUE_TEXT: Final = _FUTURE + "".join(
-    map(
-        _body, (*_SHARED, redis_protocol, redis_stream, queue_messages, worker_outbox, queue_worker)
+
+
+def queue_text(kind: QueueKind) -> str:
+    """With the worker's half of this kind alone."""
+    modules = (
+        *_SHARED,
+        message,
+        *kind.modules,
+        requests,
+        worker_outbox,
+        queue_worker,
+        queue_program,
     )
-)
+    end = f"""
+if __name__ == "__main__":
+    run_and_exit(lambda command, folder: consume({kind.source_class}, command, folder))
+"""
+    return _FUTURE + "".join(map(_body, modules)) + end

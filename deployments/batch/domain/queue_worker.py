@@ -1,35 +1,23 @@
-"""The program of a queue worker's pod: start Triton, then answer messages until none is left.
+"""Answering messages until none is left: a part of the program of queue workers (program.py).
 
-It travels as the text of a command (program.py), so it has the standard library only and runs on Python 3.9 and
-newer. A message is acknowledged after its answer is durable: in a part in the object store, or in another stream.
-SLIPWAY_BATCH is the plan, SLIPWAY_CHUNKS_0 the address of the list of addresses (worker_outbox.py),
-SLIPWAY_QUEUE_PASSWORD the queue's. Exit codes as worker_program.py has them.
+A message is acknowledged after its answer is durable: in a part in the object store, or beside the messages.
+What was answered by a worker that died before it acknowledged is found in that worker's part and not asked again.
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
-import os
-import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from deployments.batch.domain.csv_rows import BadRow
-from deployments.batch.domain.queue_messages import body_of
-from deployments.batch.domain.redis_protocol import RedisError
-from deployments.batch.domain.redis_stream import Message, RedisStream
-from deployments.batch.domain.worker_end import run_and_exit
-from deployments.batch.domain.worker_outbox import Outbox
-from deployments.batch.domain.worker_server import Server
+from deployments.batch.domain.sources.message import Message
+from deployments.batch.domain.sources.requests import body_of
 from deployments.batch.domain.worker_store import (
     DETAIL_LENGTH,
     POLL_SECONDS,
-    Ended,
     Json,
     pause,
 )
@@ -40,16 +28,23 @@ PART_ROWS, PART_BYTES, PART_SECONDS = 10_000, 16 << 20, 30
 REPORT_SECONDS = 5
 # Delivered again in small groups, and for the last time alone: one that ends its worker does not take others along.
 SUSPECTS = 32
+# Ids of messages that were answered, by which a further delivery is known.
+REMEMBERED = 500_000
 
 
 class Consumer:
-    """`source` is as RedisStream, `outbox` as Outbox, `server` as Server."""
+    """`source` is as sources/interface.py says, `outbox` as Outbox, `server` as Server."""
 
     def __init__(
         self, plan: Json, source: Any, outbox: Any, server: Any, stopping: threading.Event
     ) -> None:
         self.plan, self.source, self.outbox, self.server = plan, source, outbox, server
         self.stopping, self.lock = stopping, threading.Lock()
+        # A queue that takes messages away after so many deliveries.
+        self.tries = min(plan["tries"], source.max_deliveries or plan["tries"])
+        # Answered, by id; in the order of dict.
+        self.known: dict[str, None] = {}
+        self.recovered = float("-inf")
         # Taken and not settled, by id.
         self.held: dict[str, Message] = {}
         self.answered: list[Any] = []
@@ -90,16 +85,28 @@ class Consumer:
             for group in self.groups(lost):
                 self.try_again(group, pool)
             return True
-        messages = self.source.read(self.plan["requests"] * 4, WAIT_MS)
+        messages = self.new_of(self.source.read(self.plan["requests"] * 4, WAIT_MS))
         self.hold(messages)
-        self.score(messages, pool)
-        if not messages or self.is_part_full():
+        again = [message for message in messages if message.deliveries > 1]
+        self.score([message for message in messages if message.deliveries == 1], pool)
+        if not messages or again or self.source.flushes or self.is_part_full():
             self.flush()
+        for group in self.groups(sorted(again, key=lambda message: message.deliveries)):
+            if not self.stopping.is_set():
+                self.score(self.source.take(group), pool)
+                self.flush()
         return bool(messages) or not self.is_idle()
 
+    def new_of(self, messages: list[Message]) -> list[Message]:
+        """Without those that this worker has in hand: the newest handle of them counts."""
+        for message in messages:
+            if message.id in self.held:
+                self.held[message.id].handle = message.handle
+        return [message for message in messages if message.id not in self.held]
+
     def groups(self, lost: list[Message]) -> list[list[Message]]:
-        alone = [[m] for m in lost if m.deliveries >= self.plan["tries"]]
-        others = [m for m in lost if m.deliveries < self.plan["tries"]]
+        alone = [[m] for m in lost if m.deliveries >= self.tries]
+        others = [m for m in lost if m.deliveries < self.tries]
         return [others, *alone] if others else alone
 
     def try_again(self, group: list[Message], pool: ThreadPoolExecutor) -> None:
@@ -123,7 +130,7 @@ class Consumer:
     def keep_held(self) -> None:
         """While this worker lives, no other one takes what it holds."""
         with self.lock:
-            self.source.keep(list(self.held))
+            self.source.keep(list(self.held.values()))
 
     def is_part_full(self) -> bool:
         if not self.plan["parts"]:
@@ -138,7 +145,35 @@ class Consumer:
         # Pending ones belong to workers that live, or can be claimed soon.
         return not unread and not pending
 
+    def unanswered(self, messages: list[Message]) -> list[Message]:
+        """The others have a durable answer: their worker died before it acknowledged them, or they were delivered again."""
+        if self.plan["parts"] and any(message.deliveries > 1 for message in messages):
+            self.recover()
+        done = [message for message in messages if message.id in self.known]
+        if done:
+            self.source.acknowledge(done)
+            with self.lock:
+                for message in done:
+                    self.held.pop(message.id, None)
+        return [message for message in messages if message.id not in self.known]
+
+    def recover(self) -> None:
+        """Read what workers wrote and did not report, and report it. What dies now is not delivered again before."""
+        if time.monotonic() - self.recovered < self.plan["redelivery"] / 2:
+            return
+        self.recovered = time.monotonic()
+        for number, ids in self.outbox.unreported():
+            self.remember(ids)
+            self.counts["answered"] += len(ids)
+            self.report(number, len(ids))
+
+    def remember(self, ids: list[str]) -> None:
+        self.known.update(dict.fromkeys(ids))
+        while len(self.known) > REMEMBERED:
+            del self.known[next(iter(self.known))]
+
     def score(self, messages: list[Message], pool: ThreadPoolExecutor) -> None:
+        messages = self.unanswered(messages)
         for message, row in zip(messages, pool.map(self.answer, messages)):  # noqa: B905  Python 3.9
             if row is None:
                 continue
@@ -156,7 +191,7 @@ class Consumer:
         """The row of the output, with an `error` if it is a dead letter; None: not tried, because the worker stops."""
         if self.stopping.is_set():
             return None
-        if message.deliveries > self.plan["tries"]:
+        if message.deliveries > self.tries:
             times = message.deliveries - 1
             return {"error": f"it was delivered {times} times and its worker ended each time"}
         try:
@@ -183,6 +218,7 @@ class Consumer:
         if answered and self.plan["parts"]:
             body = b"".join(body + b"\n" for _, body in answered)
             part = self.outbox.create("parts", body)
+            self.remember([message.id for message, _ in answered])
             self.source.acknowledge([message for message, _ in answered])
         elif answered:
             self.source.answer(answered)
@@ -208,52 +244,3 @@ class Consumer:
         self.outbox.create("reports", json.dumps(report).encode())
         self.counts = {"answered": 0, "dead": 0, "retried": 0, "error": ""}
         self.reported = time.monotonic()
-
-
-def keep_held(consumer: Consumer, seconds: float) -> None:
-    while True:
-        pause(seconds)
-        # A queue that is away says so where it is used.
-        with contextlib.suppress(Ended, OSError, RedisError):
-            consumer.keep_held()
-
-
-def consume(command: list[str], folder: Path) -> tuple[int, str]:
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    plan = json.loads(os.environ["SLIPWAY_BATCH"])
-    server = None
-    try:
-        source = RedisStream(
-            plan["source"],
-            os.environ.get("SLIPWAY_QUEUE_PASSWORD", ""),
-            os.environ["SLIPWAY_CONSUMER"],
-        )
-        if time.time() >= plan["until"] or source.depth() == (0, 0):
-            # Another worker was faster: then no model is loaded.
-            return 0, ""
-        source.prepare()
-        outbox = Outbox(os.environ["SLIPWAY_CHUNKS_0"], stopping)
-        server = Server(command, plan, folder)
-        server.wait_until_ready(stopping)
-        consumer = Consumer(plan, source, outbox, server, stopping)
-        keeper = threading.Thread(
-            target=keep_held, args=(consumer, plan["redelivery"] / 3), daemon=True
-        )
-        keeper.start()
-        consumer.run()
-    except Ended as end:
-        # Stopped while the model loaded: nothing was taken.
-        return (0, "") if stopping.is_set() else (end.code, end.detail)
-    except RedisError as error:
-        return 1, f"the queue refuses a command: {error}"[:DETAIL_LENGTH]
-    except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
-        return 1, f"the program of the worker failed: {type(error).__name__}: {error}"
-    finally:
-        if server is not None:
-            server.stop()
-    return 0, ""
-
-
-if __name__ == "__main__":
-    run_and_exit(consume)

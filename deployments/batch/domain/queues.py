@@ -1,95 +1,51 @@
-"""Queues that a job drains: their addresses, and which of them a team may use.
-
-A stream of Redis or Valkey: redis://HOST:PORT/STREAM, with TLS rediss://; a user of the server before an "@".
-"""
+"""Queues that a job drains: which of them a team may use, and what does not fit a job over files or a queue."""
 
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from deployments.batch.domain.settings import MAX_FILE_HOURS, BatchSettings
+from deployments.batch.domain.sources import catalogue
+from deployments.batch.domain.sources.interface import Queue, QueueKind
 from portal.core.definitions import Rejected
 
-REDIS: Final = "redis"
-EXAMPLE: Final = "redis://redis.vision.svc:6379/requests"
 # Without a setting of the platform: Services of the team's own namespace.
 OF_TEAM: Final = ("*.{team}.svc:*", "*.{team}.svc.cluster.local:*")
-_DEFAULT_GROUP: Final = "slipway"
-_DEAD: Final = ":dead"
-_SCHEMES: Final = ("redis://", "rediss://")
-_STREAM: Final = r"[A-Za-z0-9_.:{}-]{1,200}"
-_ADDRESS: Final = re.compile(
-    r"(?P<scheme>rediss?)://((?P<user>[A-Za-z0-9_.-]{1,64})@)?"
-    r"(?P<host>[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?):(?P<port>[0-9]{1,5})/(?P<stream>"
-    + _STREAM
-    + r")"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """`answers` is the stream of the same server that gets the answers; empty: they go to the object store."""
-
-    host: str
-    port: int
-    is_encrypted: bool
-    username: str
-    stream: str
-    group: str
-    dead_letters: str
-    answers: str
-
-    @property
-    def address(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    def to_plan(self) -> dict[str, Any]:
-        """As the program of the workers reads it."""
-        return {
-            "kind": REDIS,
-            "host": self.host,
-            "port": self.port,
-            "tls": self.is_encrypted,
-            "username": self.username,
-            "stream": self.stream,
-            "group": self.group,
-            "answers": self.answers,
-            "dead_letters": self.dead_letters,
-        }
 
 
 def is_queue(address: str) -> bool:
-    return address.strip().startswith(_SCHEMES)
+    return catalogue.kind_of(address) is not None
+
+
+def kind_of(source: str) -> QueueKind:
+    """Of an address that `is_queue`."""
+    kind = catalogue.kind_of(source)
+    if kind is None:
+        raise ValueError(f"{source} is no queue")
+    return kind
 
 
 def parse_input(text: str, *, team: str, patterns: Sequence[str]) -> str:
-    """The address of a stream that the team may read. Raises Rejected."""
-    found = _parse(text, "input")
-    address = f"{found['host']}:{found['port']}"
+    """The address of a queue that the team may read. Raises Rejected."""
     allowed = [pattern.replace("{team}", team) for pattern in (*OF_TEAM, *patterns)]
-    if not any(fnmatch.fnmatchcase(address, pattern) for pattern in allowed):
-        raise _rejected(
-            "input", f"{team} may not read queues at {address}. Allowed: {', '.join(allowed)}."
-        )
+    for place in kind_of(text).places_of(text.strip()):
+        if not any(fnmatch.fnmatchcase(place, pattern) for pattern in allowed):
+            raise _rejected(
+                "input",
+                f"{team} may not read queues at {place}. Allowed: {', '.join(allowed)}. "
+                "A platform admin adds others to SLIPWAY_BATCH_QUEUES.",
+            )
     return text.strip()
 
 
 def parse_output(text: str, *, source: str) -> str:
-    """Another stream of the server of `source`. Raises Rejected."""
-    found, of_source = _parse(text, "output"), _parse(source, "input")
-    server = [found[name] for name in ("scheme", "user", "host", "port")]
-    if server != [of_source[name] for name in ("scheme", "user", "host", "port")]:
-        raise _rejected(
-            "output",
-            "Answers go to a stream of the same server, because they are written and messages acknowledged at once. "
-            "Use another stream of it, or a prefix of S3.",
-        )
-    if found["stream"] == of_source["stream"]:
-        raise _rejected("output", "Messages and answers need different streams.")
+    """Of an output that is a queue: a place beside the messages of `source`. Raises Rejected."""
+    kind = kind_of(source)
+    if catalogue.kind_of(text) is not kind:
+        raise _rejected("output", "Answers go to a prefix of S3, or stay with the queue's server.")
+    kind.check_output(text.strip(), source)
     return text.strip()
 
 
@@ -107,37 +63,12 @@ def check_settings(source: str, output: str, settings: BatchSettings) -> None:
             "queue",
             "KEDA starts the workers of a job that drains a queue, and Kueue does not order them. Leave it empty.",
         )
-    queue = read(source, output, settings)
-    if queue.dead_letters in (queue.stream, queue.answers):
-        raise _rejected(
-            "dead_letters",
-            f"{queue.dead_letters} is the stream of messages or answers. Use another.",
-        )
+    read(source, output, settings)
 
 
 def read(source: str, output: str, settings: BatchSettings) -> Queue:
-    """Of stored addresses."""
-    found = _parse(source, "input")
-    return Queue(
-        host=found["host"],
-        port=int(found["port"]),
-        is_encrypted=found["scheme"] == "rediss",
-        username=found["user"] or "",
-        stream=found["stream"],
-        group=settings.consumer_group or _DEFAULT_GROUP,
-        dead_letters=settings.dead_letters or found["stream"] + _DEAD,
-        answers=_parse(output, "output")["stream"] if is_queue(output) else "",
-    )
-
-
-def _parse(text: str, field: str) -> re.Match[str]:
-    found = _ADDRESS.fullmatch(text.strip())
-    if found is None or not 0 < int(found["port"]) < 65536:
-        raise _rejected(
-            field,
-            f"Enter a stream of Redis or Valkey, for example {EXAMPLE}. The password is in a Secret.",
-        )
-    return found
+    """Raises Rejected for names that do not fit together."""
+    return kind_of(source).read(source, output, settings)
 
 
 def _rejected(field: str, problem: str) -> Rejected:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from deployments.batch.domain import job, program
-from deployments.batch.domain.queues import Queue
 from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.domain.sources.interface import Queue
 from deployments.manifests.domain import network
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
@@ -23,8 +23,10 @@ POLLING_SECONDS: Final = 15
 # After a worker died without giving back what it held, its messages are delivered again.
 REDELIVERY_SECONDS: Final = 60
 FAILURES: Final = 6
-PASSWORD: Final = "SLIPWAY_QUEUE_PASSWORD"  # noqa: S105  the name of a variable
-CONSUMER: Final = "SLIPWAY_CONSUMER"
+_CONSUMER: Final = {
+    "name": "SLIPWAY_CONSUMER",
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
+}
 
 
 def objects_of(
@@ -40,21 +42,36 @@ def objects_of(
     """`columns` are [name, datatype, shape] of the inputs; None: messages must hold whole requests. `until` is the
     deadline in seconds of the epoch.
     """
-    policy = network.queue_of(context, name, host=queue.host, port=queue.port)
-    authentications = [_authentication(context, name, settings.secret)] if settings.secret else []
-    scaled = _scaled_job(context, served, settings, queue, name=name, columns=columns, until=until)
-    return [policy, *authentications, scaled]
+    policy = network.queue_of(context, name, servers=queue.servers)
+    spec = queue.kind.authentication(settings)
+    authentications = [] if spec is None else [_authentication(context, name, spec)]
+    triggers = queue.kind.triggers(queue, settings)
+    if spec is not None:
+        triggers = [{**trigger, "authenticationRef": {"name": name}} for trigger in triggers]
+    plan = _plan(served, settings, queue, columns=columns, until=until)
+    pod = job.pod(
+        context,
+        served,
+        name=name,
+        text=program.queue_text(queue.kind),
+        plan=plan,
+        env=[_CONSUMER, *queue.kind.environment(settings)],
+    )
+    return [
+        policy,
+        *authentications,
+        _scaled_job(context, served, settings, triggers, pod, name=name),
+    ]
 
 
 def _scaled_job(
     context: ManifestContext,
     served: ServedRevision,
     settings: BatchSettings,
-    queue: Queue,
+    triggers: list[dict[str, Any]],
+    pod: dict[str, Any],
     *,
     name: str,
-    columns: Sequence[Any] | None,
-    until: float,
 ) -> Manifest:
     labels = job.labels_of(context, name)
     template = {
@@ -62,14 +79,7 @@ def _scaled_job(
             "labels": labels,
             "annotations": {"slipway.dev/version": served.version_label},
         },
-        "spec": job.pod(
-            context,
-            served,
-            name=name,
-            text=program.QUEUE_TEXT,
-            plan=_plan(served, settings, queue, columns=columns, until=until),
-            env=_environment(settings),
-        ),
+        "spec": pod,
     }
     return {
         "apiVersion": API_VERSION,
@@ -90,7 +100,7 @@ def _scaled_job(
             "successfulJobsHistoryLimit": 1,
             "failedJobsHistoryLimit": FAILURES,
             "scalingStrategy": {"strategy": "default", "multipleScalersCalculation": "max"},
-            "triggers": _triggers(settings, queue, name),
+            "triggers": triggers,
         },
     }
 
@@ -106,7 +116,7 @@ def _plan(
     return {
         "model": served.model_name,
         "requests": settings.requests,
-        "source": queue.to_plan(),
+        "source": dict(queue.plan),
         "parts": not queue.answers,
         "columns": columns,
         "tries": settings.tries,
@@ -116,42 +126,11 @@ def _plan(
     }
 
 
-def _environment(settings: BatchSettings) -> list[dict[str, Any]]:
-    pod_name = {"fieldRef": {"fieldPath": "metadata.name"}}
-    env: list[dict[str, Any]] = [{"name": CONSUMER, "valueFrom": pod_name}]
-    if settings.secret:
-        key = {"secretKeyRef": {"name": settings.secret, "key": "password"}}
-        env.append({"name": PASSWORD, "valueFrom": key})
-    return env
-
-
-def _triggers(settings: BatchSettings, queue: Queue, name: str) -> list[dict[str, Any]]:
-    """What nobody has read, and what was read and not acknowledged: its worker may be gone."""
-    shared = {
-        "address": queue.address,
-        "stream": queue.stream,
-        "consumerGroup": queue.group,
-        "enableTLS": str(queue.is_encrypted).lower(),
-        **({"username": queue.username} if queue.username else {}),
-    }
-    count = str(settings.messages_per_worker)
-    reference = {"authenticationRef": {"name": name}} if settings.secret else {}
-    return [
-        {
-            "type": "redis-streams",
-            "name": kind,
-            "metadata": {**shared, field: count},
-            **reference,
-        }
-        for kind, field in (("unread", "lagCount"), ("pending", "pendingEntriesCount"))
-    ]
-
-
-def _authentication(context: ManifestContext, name: str, secret: str) -> Manifest:
+def _authentication(context: ManifestContext, name: str, spec: dict[str, Any]) -> Manifest:
     labels = {**MANAGED_BY, "slipway.dev/team": context.team}
     return {
         "apiVersion": API_VERSION,
         "kind": AUTHENTICATION,
         "metadata": {"name": name, "namespace": context.namespace, "labels": labels},
-        "spec": {"secretTargetRef": [{"parameter": "password", "name": secret, "key": "password"}]},
+        "spec": spec,
     }

@@ -104,7 +104,7 @@ class BatchSettings(Definition):
         str,
         setting(
             "Consumer group",
-            "Of the stream; made where it is missing. Empty: slipway.",
+            "Of a stream of Redis or a topic of Kafka; made where it is missing. Empty: slipway.",
             pattern=r"[-A-Za-z0-9._]{0,200}",
             max_length=200,
             fix="Use letters, digits, dots, dashes and underscores.",
@@ -114,10 +114,11 @@ class BatchSettings(Definition):
         str,
         setting(
             "Dead letters",
-            "The stream that gets messages without an answer. Empty: the stream's name and :dead.",
+            "Get messages without an answer: a stream (empty: STREAM:dead); a queue of SQS or a topic of Kafka that exists "
+            "(empty: NAME-dead).",
             pattern=r"[A-Za-z0-9_.:{}-]{0,200}",
             max_length=200,
-            fix="Use the name of a stream.",
+            fix="Use the name of a stream, queue or topic.",
         ),
     ] = ""
     tries: Annotated[
@@ -155,7 +156,8 @@ class BatchSettings(Definition):
         str,
         setting(
             "Secret",
-            "In the team's namespace, with the queue's password as key password. Empty: none is needed.",
+            "In the team's namespace. Redis: key password. SQS: keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Kafka: "
+            "keys sasl, username, password and tls. Empty: no password; the role of the team's models.",
             pattern=_OBJECT_NAME,
             max_length=63,
             fix="Use the name of a Secret, for example queue-auth.",

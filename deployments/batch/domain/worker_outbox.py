@@ -6,23 +6,31 @@ All workers of a job share the numbers: an address creates its object or finds i
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import sys
 import threading
+from pathlib import Path
 
-from deployments.batch.domain.worker_store import EXPIRED, Ended, Json, Store, pause
+from deployments.batch.domain.worker_store import EXPIRED, NEVER, Ended, Json, Store, pause
 
 OUTBOX_SECONDS, OUTBOX_FRESH_SECONDS = 5, 120
 OUTBOX_READS = 60
+MOST_WRITERS = 64
 
 
 class Outbox:
-    """Addresses of `parts` (answers as JSON lines) and `reports` (what was done) by number."""
+    """Addresses of `parts` (answers as JSON lines) and `reports` (what was done) by number, one use each."""
 
     def __init__(self, url: str, stopping: threading.Event) -> None:
         self.url, self.stopping = url, stopping
         self.store, self.lock = Store(), threading.Lock()
+        self.library = ""
         self.free: dict[str, dict[int, str]] = {"parts": {}, "reports": {}}
         self.used = {"parts": -1, "reports": -1}
+        # Addresses to read parts that may have no report yet, by number; read ones are left out.
+        self.readable: dict[int, str] = {}
+        self.read: set[int] = set()
         self.read_list()
         threading.Thread(target=self.keep_fresh, daemon=True).start()
 
@@ -32,10 +40,23 @@ class Outbox:
             if status != 200:
                 raise Ended(EXPIRED, f"the list of addresses cannot be read: HTTP {status}")
             work: Json = json.loads(content)
-            self.url = work["self"]
+            self.url, self.library = work["self"], work.get("library", "")
             for kind in self.free:
                 numbered = {item["n"]: item["put"] for item in work[kind]}
                 self.free[kind] = {n: u for n, u in numbered.items() if n > self.used[kind]}
+            parts = (*work["unreported"], *work["parts"])
+            self.readable = {item["n"]: item["get"] for item in parts}
+
+    def load_library(self, digest: str, folder: Path) -> None:
+        """Let the program import it, if it is what the plan says."""
+        status, content = self.store.get(self.library)
+        if status != 200:
+            raise Ended(EXPIRED, f"the library of the worker cannot be read: HTTP {status}")
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise Ended(NEVER, "the library of the worker is not what the job names")
+        file = folder / "library.zip"
+        file.write_bytes(content)
+        sys.path.insert(0, str(file))
 
     def keep_fresh(self) -> None:
         while True:
@@ -50,6 +71,8 @@ class Outbox:
             while (taken := self.take(kind)) is not None:
                 number, url = taken
                 if self.store.put(url, body, len(body)):
+                    if kind == "parts":
+                        self.read.add(number)
                     return number
             pause(OUTBOX_SECONDS)
             self.read_list()
@@ -62,3 +85,20 @@ class Outbox:
             number = min(self.free[kind])
             self.used[kind] = number
             return number, self.free[kind].pop(number)
+
+    def unreported(self) -> list[tuple[int, list[str]]]:
+        """Parts of others that had no report when the list was written, with the ids of their messages. Once each."""
+        with self.lock:
+            addresses = sorted((n, u) for n, u in self.readable.items() if n not in self.read)
+        found, misses = [], 0
+        for number, url in addresses:
+            status, content = self.store.get(url)
+            # As many workers may write one at this moment.
+            misses = 0 if status == 200 else misses + 1
+            if misses > MOST_WRITERS:
+                break
+            if status == 200:
+                self.read.add(number)
+                lines = content.splitlines()
+                found.append((number, [str(json.loads(line)["message"]) for line in lines]))
+        return found

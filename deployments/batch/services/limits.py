@@ -66,6 +66,8 @@ def price_of(
 ) -> Price:
     """Of another capacity type than the requested one where it is given. Raises Invalid for what `shares` lack."""
     size = (settings.instance_type, settings.gpu_resource, 1)
+    # Workers claim no devices.
+    shares = offers.requested_by(shares, is_claimed=False)
     alike = [share for share in shares if share.size == size]
     if not alike:
         offered = sorted(

@@ -53,8 +53,9 @@ def remove(job: BatchJob) -> None:
     workloads.retire(
         cluster_id=job.cluster_id, namespace=job.team.slug, name=cluster_job.name_of(job)
     )
-    settings = BatchSettings.from_json(job.pods)
-    for api_version, kind in _OTHERS if settings.secret else _OTHERS[1:]:
+    pods = BatchSettings.from_json(job.pods)
+    has_authentication = queues.kind_of(job.input).authentication(pods) is not None
+    for api_version, kind in _OTHERS if has_authentication else _OTHERS[1:]:
         _delete(job, api_version, kind)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from deployments.batch.domain import places, reports
+from deployments.batch.domain import places, queues, reports
 from deployments.batch.domain.reports import Drained, Report
 from deployments.batch.gateways.batch_store import BatchStore
 from deployments.batch.services import links
@@ -50,7 +50,15 @@ def collect(job: BatchJob, lease: Lease, store: BatchStore) -> None:
 def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> None:
     at = clock.now()
     chunks = []
-    for report in read:
+    known = _reported_before(job, read)
+    for each in read:
+        report = each
+        if each.part in known:
+            # The worker that wrote it, and one that found it without a report.
+            own = max(0, each.answered - each.rows)
+            report = replace(each, answered=own, part=None)
+        elif each.part is not None:
+            known.add(each.part)
         job.done_rows += report.answered + report.dead
         job.failed_rows += report.dead
         job.first_error = job.first_error or report.error
@@ -75,6 +83,11 @@ def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> N
         ):
             raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
         BatchChunk.objects.bulk_create(chunks, ignore_conflicts=True)
+
+
+def _reported_before(job: BatchJob, read: list[Report]) -> set[int]:
+    numbers = [report.part for report in read if report.part is not None]
+    return set(job.chunks.filter(number__in=numbers).values_list("number", flat=True))
 
 
 def _chunk_of(job: BatchJob, number: int, rows: int, first: int) -> BatchChunk:
@@ -112,12 +125,18 @@ def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
             _entry(store, n, places.report_key(job.pk, n)) for n in range(first, first + LISTED)
         ],
         _ANSWERS: [],
+        "unreported": [],
+        **_library(job, store),
     }
     if job.output.startswith(places.S3):
         part = drained.next_part
         work[_ANSWERS] = [
-            _entry(store, n, places.part_key(job.output, n)) for n in range(part, part + LISTED)
+            {**_entry(store, n, places.part_key(job.output, n)), **_readable(store, job, n)}
+            for n in range(part, part + LISTED)
         ]
+        reported = set(job.chunks.values_list("number", flat=True))
+        missing = [n for n in range(part) if n not in reported]
+        work["unreported"] = [_readable(store, job, n) for n in missing[-LISTED:]]
     store.put(key, json.dumps(work).encode())
     job.drained = replace(drained, signed=first).to_json()
     return {0: address}
@@ -125,3 +144,20 @@ def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
 
 def _entry(store: BatchStore, number: int, key: str) -> dict[str, Any]:
     return {"n": number, "put": store.url_to_create(key, seconds=links.SECONDS)}
+
+
+def _library(job: BatchJob, store: BatchStore) -> dict[str, str]:
+    """Written anew with each list: the portal may have another version of it by now, and the plan names the digest."""
+    content = queues.kind_of(job.input).library()
+    if content is None:
+        return {}
+    key = places.library_key(job.pk, job.attempt)
+    if store.find(store.bucket, key) is None:
+        store.put(key, content)
+    return {"library": store.url_to_read(key, seconds=links.SECONDS)}
+
+
+def _readable(store: BatchStore, job: BatchJob, number: int) -> dict[str, Any]:
+    """A part whose worker may have died before it reported."""
+    key = places.part_key(job.output, number)
+    return {"n": number, "get": store.url_to_read(key, seconds=links.SECONDS)}

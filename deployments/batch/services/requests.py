@@ -42,7 +42,7 @@ _LONGEST: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class BatchDraft:
-    """`input` is a file or a prefix that ends with "/", `output` a prefix of the team's area; either may be a stream
+    """`input` is a file or a prefix that ends with "/", `output` a prefix of the team's area; either may be a queue
     (domain/queues.py). `pods` as BatchSettings.
     """
 

@@ -46,12 +46,12 @@ class BatchForm(ServiceForm):
     model_version = forms.ChoiceField(label="Model version")
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /: each row is one request. Or a stream of "
-        "Redis that is drained: redis://redis.TEAM.svc:6379/STREAM.",
+        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /: each row is one request. Or a queue "
+        "that is drained: a stream of Redis, redis://redis.TEAM.svc:6379/STREAM; the URL of a queue of SQS; kafka://kafka.TEAM.svc:9092/TOPIC.",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="An empty prefix. Parts of the output are written here. Of a stream also another stream of its server.",
+        help_text="An empty prefix. Parts of the output are written here. Of a stream of Redis also another stream of its server.",
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 
@@ -152,7 +152,8 @@ def _field(name: str) -> forms.Field:
 def _share_choices(clusters: Mapping[str, ClusterCapacity]) -> list[tuple[str, str]]:
     choices = []
     for name, nodes in clusters.items():
-        sizes = dict.fromkeys(s.size for s in offers.of_gpus(nodes.shares) if s.gpus == 1)
+        shares = offers.requested_by(offers.of_gpus(nodes.shares), is_claimed=False)
+        sizes = dict.fromkeys(share.size for share in shares if share.gpus == 1)
         for instance_type, resource, _ in sizes:
             text = f"{name}: {instance_type}, {resource}"
             choices.append((f"{name} {instance_type} {resource}", text))

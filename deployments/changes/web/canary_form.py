@@ -46,7 +46,7 @@ class CanaryForm(PlanForm):
             others = [(kind, label) for kind, label in others if kind != KEYS]
         if capabilities.offers("caller-jwt").ok is True:
             others += _with_tokens(deployment)
-        field.choices = [("", f"As now: {_LABELS[current]}"), *others]
+        field.choices = [("", f"As now: {_describe_now(deployment, current)}"), *others]
         field.help_text = (
             "For the whole address, once the candidate is the stable revision."
             if offer.ok is True or current == KEYS
@@ -77,6 +77,12 @@ class CanaryForm(PlanForm):
     @property
     def access_consequence(self) -> str:
         return _DESCRIPTIONS.get(self.access_value.partition(":")[0], "")
+
+
+def _describe_now(deployment: Deployment, access: str) -> str:
+    spec = rendering.stable_spec_of(deployment)
+    issuer = spec.network.token_issuer if spec is not None and access == JWT else ""
+    return f"tokens of {issuer}" if issuer else _LABELS[access]
 
 
 def _with_tokens(deployment: Deployment) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from deployments.changes.web import (
     gpu_choice,
@@ -28,6 +29,9 @@ from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import offers
 from portal.accounts.models import Team, User
+from portal.ui.definition_fields import ON
+
+_CLAIMS: Final = "“Request GPUs by ResourceClaim”"
 
 
 @dataclass(slots=True)
@@ -42,12 +46,28 @@ class Draft:
     shares: list[GpuShare]
     form: DeployForm
     taken_names: frozenset[str] = frozenset()
+    # GPUs by the other of device plugin and claim.
+    is_offered_otherwise: bool = False
     advice: Advice | None = None
     requested: DeployDraft | None = None
 
     @property
     def cluster(self) -> ClusterInfo | None:
         return _cluster_of(self.clusters, self.data)
+
+    @property
+    def shares_reason(self) -> str:
+        """Why there are none."""
+        cluster = self.cluster
+        if cluster is None:
+            return "Choose a cluster first. A platform admin connects clusters under Admin."
+        if cluster.is_reachable is False:
+            return f"{cluster.name} does not answer: {cluster.last_error}"
+        if not self.is_offered_otherwise:
+            return f"{cluster.name} has no known GPU nodes."
+        if self.data["placement_device_claims"] == ON:
+            return f"{cluster.name} has no GPU that can be claimed. Turn {_CLAIMS} off."
+        return f"The GPUs of {cluster.name} are claimed. Turn {_CLAIMS} on."
 
     @property
     def share(self) -> GpuShare | None:
@@ -76,6 +96,8 @@ def build(
     listed = capacity.list_shares(cluster_id=cluster.id) if cluster and has_shares else []
     if data["engine"] not in neuron_rules.ENGINES:
         listed = offers.of_gpus(listed)
+    offered = listed
+    listed = offers.requested_by(listed, is_claimed=data["placement_device_claims"] == ON)
     shares = capacity.for_capacity(listed, data["placement_capacity"])
     taken: frozenset[str] = frozenset()
     if cluster is not None:
@@ -93,6 +115,7 @@ def build(
     )
     form = DeployForm(data, choices=choices)
     draft = Draft(user, team, data, version, known, shares, form, taken)
+    draft.is_offered_otherwise = len(offered) > len(listed)
     _complete(draft)
     draft.requested = new_deployment_cards.draft_of(form)
     return draft

@@ -94,7 +94,11 @@ class DeployForm(SettingsForm, ServiceForm):
     )
     engine = forms.ChoiceField(label="Engine", choices=ENGINES, initial=serving_spec.KSERVE_TRITON)
     share = forms.ChoiceField(
-        label="GPU", error_messages={"required": "Choose a GPU for each replica."}
+        label="GPU",
+        error_messages={
+            "required": "Choose a GPU for each replica.",
+            "invalid_choice": "The chosen GPU is not offered any more, or not in this way. Choose one of the list.",
+        },
     )
     min_replicas = required_field("min_replicas")
     max_replicas = required_field("max_replicas")

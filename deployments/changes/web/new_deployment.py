@@ -238,7 +238,7 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
         "shares": allowed,
         "rejected_shares": rejected,
         "has_neuron": any(share.gpu_resource == neuron.DEVICE for share in draft.shares),
-        "shares_reason": _shares_reason(draft),
+        "shares_reason": draft.shares_reason,
         "cluster_note": _cluster_note(draft.cluster),
         "address": _address(draft),
     }
@@ -275,14 +275,6 @@ def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
         "refusals": review.refusals_of(checked),
         "snippets": draft_yaml.snippets(body=request_body.body_of(draft.data), url=url),
     }
-
-
-def _shares_reason(draft: Draft) -> str:
-    if draft.cluster is None:
-        return "Choose a cluster first. A platform admin connects clusters under Admin."
-    if draft.cluster.is_reachable is False:
-        return f"{draft.cluster.name} does not answer: {draft.cluster.last_error}"
-    return f"{draft.cluster.name} has no known GPU nodes."
 
 
 def _cluster_note(cluster: ClusterInfo | None) -> str:

@@ -23,6 +23,13 @@ ACCESS_POLICY: Final[Kind] = ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"
 # In the namespace of a Gateway of Istio: who may call its routes, and whose tokens it verifies.
 GATEWAY_ACCESS: Final[Kind] = ("security.istio.io/v1", "AuthorizationPolicy")
 GATEWAY_TOKENS: Final[Kind] = ("security.istio.io/v1", "RequestAuthentication")
+# Of the team's address, which several deployments share.
+TEAM_ADDRESS: Final[tuple[Kind, ...]] = (
+    ROUTE,
+    ACCESS_POLICY,
+    ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy"),
+    ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy"),
+)
 # Created with a workload and removed with it.
 DEPENDENT_OBJECTS: Final[tuple[Kind, ...]] = (
     ("v1", "Service"),

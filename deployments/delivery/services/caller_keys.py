@@ -6,11 +6,12 @@ policies in the Gateway's namespace, which is the platform's: a revoked key must
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from deployments.callers.selectors import keys
-from deployments.manifests.domain.access import caller_keys, istio_access
+from deployments.manifests.domain.access import caller_keys, istio_access, team_address
+from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment
 from fleet.kube.domain.errors import ClusterError, NotAllowed
@@ -32,25 +33,39 @@ def push(
     if not closed:
         return {}
     current = keys.of_deployments([item.deployment.pk for item in closed])
-    groups = []
-    for item in closed:
-        deployment_id = item.deployment.pk
-        if item.gateway_policies:
-            groups.append(Group(item.gateway_policies, force=True))
-            continue
-        manifests = []
-        if not item.token_issuer:
-            manifests.append(caller_keys.secret(item.context, current.get(deployment_id, {})))
-        # The policy for tokens lists the callers: one that is taken off must not wait for a commit.
-        if is_direct(deployment_id) or item.token_issuer:
-            manifests += item.caller_policies
-        groups.append(Group(manifests, force=True))
+    groups = [
+        Group(
+            _manifests(
+                item,
+                current.get(item.deployment.pk, {}),
+                is_direct=is_direct(item.deployment.pk),
+            ),
+            force=True,
+        )
+        for item in closed
+    ]
     results = objects.apply_groups(cluster_id=closed[0].deployment.cluster_id, groups=groups)
     return {
         item.deployment.pk: result
         for item, result in zip(closed, results, strict=True)
         if isinstance(result, ClusterError)
     }
+
+
+def _manifests(
+    item: RenderedDeployment, keys_by_client: Mapping[str, str], *, is_direct: bool
+) -> Sequence[Manifest]:
+    if item.gateway_policies:
+        return item.gateway_policies
+    manifests: list[Manifest] = []
+    if not item.token_issuer:
+        manifests.append(caller_keys.secret(item.context, keys_by_client))
+    if item.team_policies:
+        manifests.append(team_address.secret(item.context, keys_by_client))
+    # The policy for tokens lists the callers: one that is taken off must not wait for a commit.
+    if is_direct or item.token_issuer:
+        manifests += item.caller_policies
+    return manifests
 
 
 def delete_gateway_access(item: RenderedDeployment) -> None:
@@ -68,10 +83,14 @@ def delete_gateway_access(item: RenderedDeployment) -> None:
 
 
 def delete(deployment: Deployment) -> None:
-    objects.delete(
-        cluster_id=deployment.cluster_id,
-        api_version="v1",
-        kind="Secret",
-        namespace=deployment.namespace,
-        name=caller_keys.secret_name(deployment.name),
-    )
+    for name in (
+        caller_keys.secret_name(deployment.name),
+        team_address.secret_name(deployment.name),
+    ):
+        objects.delete(
+            cluster_id=deployment.cluster_id,
+            api_version="v1",
+            kind="Secret",
+            namespace=deployment.namespace,
+            name=name,
+        )

@@ -9,7 +9,13 @@ from typing import Any
 from django.conf import settings
 
 from deployments.delivery.domain import owned_kinds
-from deployments.delivery.services import bucket_files, caller_keys, git_backend, observe
+from deployments.delivery.services import (
+    bucket_files,
+    caller_keys,
+    git_backend,
+    observe,
+    team_address,
+)
 from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import Workload
 from deployments.manifests.domain import http_route, network, resource_limits
@@ -149,6 +155,7 @@ def push_routes(rendered: Sequence[RenderedDeployment]) -> list[Result]:
     """
     backends = git_backend.backends_for([item.deployment for item in rendered])
     refused = caller_keys.push(rendered, is_direct=lambda pk: pk not in backends)
+    team_address.push(rendered)
     direct = [
         item
         for item in rendered
@@ -169,6 +176,7 @@ def push_routes(rendered: Sequence[RenderedDeployment]) -> list[Result]:
 
 def delete_route(deployment: Deployment) -> CommitResult | None:
     """None without Git: the next observation shows whether the route is gone."""
+    team_address.leave(deployment)
     backend = git_backend.backend_for(deployment)
     if backend is not None:
         return backend.remove_route()

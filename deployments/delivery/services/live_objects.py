@@ -63,11 +63,15 @@ def compare(*, actor: Actor, deployment_id: int) -> Comparison:
 
 def refused_policies(deployment: Deployment) -> list[Refusal]:
     """Policies of callers that the gateway does not follow. Raises ClusterError."""
+    rendered = RenderedDeployment(deployment)
     refusals = []
-    for manifest in RenderedDeployment(deployment).caller_policies:
+    for manifest in (*rendered.caller_policies, *rendered.team_policies):
         live = _get(deployment.cluster_id, manifest)
+        is_shared = manifest in rendered.team_policies
         if live is not None:
-            refusals.append(caller_keys.refusal_of(live))
+            refusals.append(caller_keys.refusal_of(live, is_shared=is_shared))
+        elif is_shared:
+            refusals.append(caller_keys.missing(manifest["kind"]))
     return [refusal for refusal in refusals if refusal is not None]
 
 
@@ -118,7 +122,11 @@ def _desired(deployment: Deployment) -> list[Manifest]:
     manifests = list(by_name.values())
     if deployment.stable_revision is None:
         return manifests
-    policies = [*rendered.caller_policies, *rendered.gateway_policies]
+    policies = [
+        *rendered.caller_policies,
+        *rendered.gateway_policies,
+        *rendered.team_policies,
+    ]
     return [*manifests, *policies, rendered.route]
 
 

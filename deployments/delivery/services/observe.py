@@ -13,7 +13,8 @@ from deployments.delivery.domain.owned_kinds import Kind
 from deployments.delivery.domain.progress import Progress
 from deployments.manifests.domain import http_route, route_paths
 from deployments.manifests.domain import metadata as manifest_metadata
-from deployments.manifests.domain.access import caller_keys
+from deployments.manifests.domain.access import caller_keys, team_address
+from deployments.manifests.selectors import team_members
 from deployments.models import Deployment, Revision
 from deployments.serving.domain.queue_state import QueueState
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -152,7 +153,23 @@ def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json
     shared = _beside_gateway(
         deployments, owned_kinds.GATEWAY_TOKENS, dict(manifest_metadata.MANAGED_BY)
     )
+    for deployment in deployments:
+        by_deployment[deployment.pk] += _of_team_address(deployment)
     return {pk: [*items, *shared] for pk, items in by_deployment.items()}
+
+
+def _of_team_address(deployment: Deployment) -> list[Json]:
+    """What it shares with other deployments of the team; empty where it does not serve there."""
+    if not team_members.serves_there(deployment):
+        return []
+    listed = objects.list_several(
+        cluster_id=deployment.cluster_id,
+        kinds=owned_kinds.TEAM_ADDRESS,
+        namespaces=[deployment.namespace],
+        labels={team_address.LABEL: "true"},
+        skip_refused=True,
+    )
+    return list(itertools.chain(*listed))
 
 
 def _beside_gateway(deployments: Sequence[Deployment], kind: Kind, labels: Labels) -> list[Json]:

@@ -185,7 +185,7 @@ class ReconcileState:
         is_pending = self._drift.outcome == Outcome.PENDING
         edited = {number for number, of_revision in by_revision.items() if of_revision}
         self.drifted = set() if is_pending else edited
-        self.is_route_drifted = bool(route_edits) or self._is_policy_refused()
+        self.is_route_drifted = bool(route_edits) or self._is_policy_wrong()
         self._reverted = [] if is_pending or not new_edits else list(self._drift.edits)
 
     def _edits_of(self, revision: Revision) -> list[Edit]:
@@ -215,10 +215,16 @@ class ReconcileState:
                 route_edits += edits.find_edits(policy, self._objects.get(_key(policy)))
         return route_edits
 
-    def _is_policy_refused(self) -> bool:
-        """Its Secret, which the portal may not read, was deleted: both are written again."""
-        live = [(self._objects or {}).get(_key(policy)) for policy in self._desired_policies()]
-        return any(caller_keys.refusal_of(item) for item in live if item is not None)
+    def _is_policy_wrong(self) -> bool:
+        """Refused: its Secret, which the portal may not read, was deleted, so both are written again. Or of the
+        team's address, which changes with other deployments: no edit of anybody.
+        """
+        live = self._objects or {}
+        shared = self.rendered.team_policies if live and self._desired_revisions() else ()
+        refused = [live.get(_key(policy)) for policy in [*self._desired_policies(), *shared]]
+        return any(caller_keys.refusal_of(item) for item in refused if item is not None) or any(
+            edits.find_edits(policy, live.get(_key(policy))) for policy in shared
+        )
 
     def _desired_policies(self) -> Sequence[Manifest]:
         if not self._desired_revisions():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -81,14 +82,13 @@ def batch(context: ManifestContext) -> Manifest:
     return _of_jobs(context, "slipway-batch", BATCH_LABEL, ingress=[{"ports": [metrics]}])
 
 
-def queue_of(context: ManifestContext, name: str, *, host: str, port: int) -> Manifest:
-    """The workers of one job reach the queue that it drains, beside what all jobs reach."""
-    ports = [{"port": port, "protocol": "TCP"}]
-    inside = _namespace_of(host)
-    # Policies match the port of the pod, not of its Service.
-    reached = [{"to": [_namespace(inside)]}] if inside else _outside(context, (port,))
-    if inside and inside != context.namespace:
-        reached = [{"to": [_namespace(inside)], "ports": ports}]
+def queue_of(
+    context: ManifestContext, name: str, *, servers: Sequence[tuple[str, int]]
+) -> Manifest:
+    """The workers of one job reach the hosts and ports of the queue that it drains, beside what all jobs reach."""
+    reached: list[dict[str, Any]] = []
+    for host, port in servers:
+        reached += [rule for rule in _to_server(context, host, port) if rule not in reached]
     return _policy(
         context,
         name,
@@ -98,6 +98,16 @@ def queue_of(context: ManifestContext, name: str, *, host: str, port: int) -> Ma
             "egress": reached,
         },
     )
+
+
+def _to_server(context: ManifestContext, host: str, port: int) -> list[dict[str, Any]]:
+    inside = _namespace_of(host)
+    if not inside:
+        return _outside(context, (port,))
+    # Policies match the port of the pod, not of its Service.
+    if inside == context.namespace:
+        return [{"to": [_namespace(inside)]}]
+    return [{"to": [_namespace(inside)], "ports": [{"port": port, "protocol": "TCP"}]}]
 
 
 def _of_jobs(

@@ -55,7 +55,7 @@ _OPENAI_OF_KSERVE: Final = (
 
 
 # What the body of a request at the team's address names as its model, as the body-based router of the Gateway
-# API Inference Extension calls it.
+# API Inference Extension calls it. Whoever sends it himself gets the route of that model, whose keys are checked.
 MODEL_HEADER: Final = "X-Gateway-Model-Name"
 _TEAM: Final = "/v1"
 # The pool that KServe makes of the pods of an LLMInferenceService; its endpoint picker chooses the pod.
@@ -114,6 +114,12 @@ def _sorted(values: Iterable[str]) -> list[ServerPath]:
 def team_prefix(namespace: str) -> str:
     """The address of a team's language models, for clients of OpenAI's API."""
     return f"/{namespace}{_TEAM}"
+
+
+def team_paths(namespace: str) -> list[str]:
+    """Every path of the team's address, whatever the model."""
+    below = sorted(path.removeprefix(_TEAM) for path in _OPENAI if path.startswith(f"{_TEAM}/"))
+    return [f"{team_prefix(namespace)}{path}" for path in below]
 
 
 def team_matches(namespace: str, path: ServerPath, models: Sequence[str]) -> list[dict[str, Any]]:

@@ -11,7 +11,12 @@ from typing import Any
 
 from deployments.manifests.domain import http_route, metadata, route_paths
 from deployments.manifests.domain import revision as revision_manifests
-from deployments.manifests.domain.access import caller_keys, istio_access, provider_tokens
+from deployments.manifests.domain.access import (
+    caller_keys,
+    istio_access,
+    provider_tokens,
+    team_address,
+)
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -21,7 +26,7 @@ from deployments.manifests.domain.metadata import (
     to_yaml,
 )
 from deployments.manifests.domain.model_files.bucket_files import ServingFiles
-from deployments.manifests.selectors import caller_access, rendering
+from deployments.manifests.selectors import caller_access, rendering, team_members
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
 from deployments.spec.domain.pod_settings import OPEN
@@ -182,6 +187,18 @@ class RenderedDeployment:
             istio_access.tokens(self.context, caller_access.issuers()),
             istio_access.access(self.context, caller_access.principals(self.deployment)),
         )
+
+    @cached_property
+    def team_policies(self) -> Sequence[Manifest]:
+        """Of the team's address, with its route: shared with other deployments. Empty where this one does not
+        serve there.
+        """
+        is_there = self._is_closed and bool(self.backends[0].team_models)
+        if not is_there or self.token_issuer or self.context.verifies_tokens:
+            return ()
+        deployment = self.deployment
+        members = team_members.of(team_id=deployment.team_id, cluster_id=deployment.cluster_id)
+        return team_address.manifests(self.context, members.all)
 
     @property
     def _is_closed(self) -> bool:

@@ -16,6 +16,7 @@ from deployments.preflight.selectors import batch_jobs
 from deployments.spec.domain import replicas, serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeState
+from fleet.gpus.domain import shares
 from portal.accounts.models import Team
 from portal.core import clock
 
@@ -50,15 +51,39 @@ def list_running(team: Team) -> list[RunningRevision]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """GPUs and Neuron devices together, and the resources that they are requested by."""
+
+    gpus: int
+    resources: frozenset[str]
+
+
 def committed_gpus(
+    team: Team,
+    running: Sequence[RunningRevision],
+    *,
+    without_deployment_id: int | None = None,
+    without_job_id: int | None = None,
+) -> int:
+    """The number of `committed` alone."""
+    return committed(
+        team,
+        running,
+        without_deployment_id=without_deployment_id,
+        without_job_id=without_job_id,
+    ).gpus
+
+
+def committed(
     team: Team,
     running: Sequence[RunningRevision],
     *,
     without_change_id: int | None = None,
     without_deployment_id: int | None = None,
     without_job_id: int | None = None,
-) -> int:
-    """GPUs at full scale-out: what the team runs, batch jobs, and revisions of approved changes.
+) -> Committed:
+    """At full scale-out: what the team runs, batch jobs, and revisions of approved changes.
 
     A revision that an approved change scales counts at the larger of both sizes.
     """
@@ -68,11 +93,17 @@ def committed_gpus(
         if revision.deployment_id != without_deployment_id
     ]
     gpus_by_revision: dict[int, int] = {}
+    resources = set()
     for revision_id, spec in (*counted, *_approved(team, without_change_id)):
         gpus_by_revision[revision_id] = max(gpus_by_revision.get(revision_id, 0), spec.most_gpus)
-    baselines = sum(spec.most_gpus for spec in _approved_baselines(team, without_change_id))
+        resources.add(spec.gpu_resource)
+    baselines = list(_approved_baselines(team, without_change_id))
+    resources |= {spec.gpu_resource for spec in baselines}
     of_jobs = batch_jobs.held(team, at=clock.now(), without_job_id=without_job_id).gpus
-    return sum(gpus_by_revision.values()) + baselines + of_jobs
+    # Batch jobs take no Neuron devices.
+    resources |= {shares.WHOLE} if of_jobs else set()
+    of_baselines = sum(spec.most_gpus for spec in baselines)
+    return Committed(sum(gpus_by_revision.values()) + of_baselines + of_jobs, frozenset(resources))
 
 
 def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, ServingSpec]]:

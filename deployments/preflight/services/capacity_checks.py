@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from deployments.preflight.domain.checks import Check
@@ -16,10 +17,15 @@ from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.selectors import instance_types as cluster_instance_types
-from fleet.gpus.domain import instance_types
+from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.gpus.domain import devices, instance_types
 
 CAPACITY: Final = "Capacity now"
-_CLAIMED: Final = "Which GPUs are free for claims is not read. Where none is, pods wait, and their page says what the scheduler says."
+_NOT_READ: Final = (
+    "Which GPUs are free for claims is not known: the portal may not list ResourceSlices and ResourceClaims of this "
+    "cluster. Where none is free, pods wait, and their page has the scheduler's reason."
+)
+_READ_THEM: Final = "Ask a platform admin to apply the permissions of manage.py cluster_rbac again."
 BASELINE: Final = "Capacity for the baseline"
 INSTANCE_TYPE: Final = "Instance type"
 OTHER_TYPES: Final = "Other instance types"
@@ -50,13 +56,17 @@ def check_instance_type(
 
 
 def check_capacity(
-    spec: ServingSpec, capabilities: Capabilities, spaces: Sequence[NodeSpace]
+    spec: ServingSpec,
+    capabilities: Capabilities,
+    spaces: Sequence[NodeSpace],
+    *,
+    are_devices_read: bool = True,
 ) -> Check:
     """Lack of free capacity does not block: nodes start and other pods end. A replica larger than
     the largest node of its type never starts, so that does.
     """
-    if spec.placement.device_claims:
-        return Check(CAPACITY, ok=None, detail=_CLAIMED, is_blocking=False)
+    if spec.placement.device_claims and not are_devices_read:
+        return Check(CAPACITY, ok=None, detail=_NOT_READ, fix=_READ_THEM, is_blocking=False)
     size, count = replica_size(spec), spec.min_replicas * spec.nodes
     for name in spec.instance_types:
         alone = fit.fits_now(spaces, size=replace(size, instance_types=(name,)), replicas=count)
@@ -91,20 +101,23 @@ def _check_too_small(name: str, spec: ServingSpec, verdict: Fit) -> Check:
 def check_all(
     spec: ServingSpec,
     baseline: ServingSpec | None,
-    capabilities: Capabilities,
+    cluster: ClusterInfo,
     spaces: Sequence[NodeSpace],
 ) -> list[Check]:
-    checks = [check_capacity(spec, capabilities, spaces)]
+    check = partial(
+        check_capacity,
+        capabilities=cluster.capabilities,
+        spaces=spaces,
+        are_devices_read=cluster.devices_read_at is not None,
+    )
+    checks = [check(spec)]
     if baseline is not None:
-        checks.append(check_baseline(baseline, spec, capabilities, spaces))
+        checks.append(check_baseline(baseline, spec, check))
     return checks
 
 
 def check_baseline(
-    baseline: ServingSpec,
-    candidate: ServingSpec,
-    capabilities: Capabilities,
-    spaces: Sequence[NodeSpace],
+    baseline: ServingSpec, candidate: ServingSpec, check_spec: Callable[[ServingSpec], Check]
 ) -> Check:
     """Together with the candidate where both need nodes of one kind: without it the two would never be
     compared.
@@ -112,21 +125,28 @@ def check_baseline(
     is_alike = replica_size(baseline) == replica_size(candidate)
     count = baseline.min_replicas + (candidate.min_replicas if is_alike else 0)
     both = replicas.reduced(baseline, count)
-    check = check_capacity(both, capabilities, spaces)
+    check = check_spec(both)
     what = "candidate and baseline" if is_alike else "baseline"
     pods = "1 replica" if count == 1 else f"{count} replicas"
     return replace(check, name=BASELINE, detail=f"{pods} of {what}: {check.detail}")
 
 
 def replica_size(spec: ServingSpec) -> ReplicaSize:
+    placement = spec.placement
+    claim = devices.request_of(
+        spec.gpu_resource,
+        product=placement.claim_product,
+        memory_gib=placement.claim_memory_gib,
+    )
     return ReplicaSize(
         instance_types=spec.instance_types,
         gpu_resource=spec.gpu_resource,
         gpus=spec.gpus,
         cpu=spec.cpu,
         memory=spec.memory,
-        capacity_type=spec.placement.capacity,
-        labels=tuple(node_selection.read_labels(spec.placement.node_labels).items()),
+        capacity_type=placement.capacity,
+        labels=tuple(node_selection.read_labels(placement.node_labels).items()),
+        claim=claim if placement.device_claims else None,
     )
 
 

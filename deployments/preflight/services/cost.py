@@ -15,7 +15,7 @@ from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.costs.domain.forecast import hours_in_month_of, month_end_amount
 from fleet.costs.selectors import costs
-from fleet.gpus.domain import capacity_types
+from fleet.gpus.domain import capacity_types, offers
 from portal.accounts.models import Team
 from portal.core import clock
 from portal.core.money import HOURS_PER_MONTH
@@ -110,6 +110,7 @@ def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuSh
     type; None where the cluster does not offer it.
     """
     found: list[GpuShare | None] = []
+    shares = offers.requested_by(shares, is_claimed=spec.placement.device_claims)
     for name in spec.instance_types:
         size = (name, spec.gpu_resource, spec.gpus)
         alike = [share for share in shares if share.size == size]

@@ -81,7 +81,8 @@ def advise_version(
     if need is None:
         return None
     if shares is None:
-        listed = capacity.list_shares(cluster_id=cluster.id)
+        # Who asks for a size alone requests it of the device plugin.
+        listed = offers.requested_by(capacity.list_shares(cluster_id=cluster.id), is_claimed=False)
         shares = capacity.for_capacity(listed, Placement().capacity)
     is_language = load.language is not None or _language_model_of(version) is not None
     if not is_language:

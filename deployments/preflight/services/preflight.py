@@ -154,7 +154,7 @@ def _evaluate(
     without_change_id: int | None = None,
 ) -> Preflight:
     nodes, running = capacity.read(cluster_id=subject.cluster.id), quotas.list_running(subject.team)
-    spec, baseline, capabilities = subject.spec, subject.baseline, subject.cluster.capabilities
+    spec, baseline = subject.spec, subject.baseline
     shares = preflight_cost.find_gpu_shares(nodes.shares, spec)
     cost = preflight_cost.estimate_cost(
         team=subject.team,
@@ -181,7 +181,7 @@ def _evaluate(
             baseline=baseline,
         ),
         preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
-        *capacity_checks.check_all(spec, baseline, capabilities, nodes.spaces),
+        *capacity_checks.check_all(spec, baseline, subject.cluster, nodes.spaces),
     ]
     if is_name_valid and version_check.ok:
         checks += _check_dry_run(subject)

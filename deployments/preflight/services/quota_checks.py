@@ -1,4 +1,4 @@
-"""Check a request against the GPU quota of its team."""
+"""Check a request against its team's quota of GPUs and Neuron devices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from deployments.preflight.domain.checks import Check
 from deployments.preflight.selectors import quotas
 from deployments.preflight.selectors.quotas import RunningRevision
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.gpus.domain import shares
 from portal.accounts.models import Team
 
 
@@ -21,25 +22,32 @@ def check_quota(
     baseline: ServingSpec | None = None,
 ) -> Check:
     """Count what the team runs at full scale-out and what is approved but not running yet."""
-    committed = quotas.committed_gpus(
+    known = quotas.committed(
         team,
         running,
         without_change_id=without_change_id,
         without_deployment_id=without_deployment_id,
     )
-    of_baseline = baseline.most_gpus if baseline else 0
+    committed, of_baseline = known.gpus, baseline.most_gpus if baseline else 0
+    counted = shares.kinds_of({*known.resources, spec.gpu_resource})
     total = committed + spec.most_gpus + of_baseline
-    detail = f"{total} of {team.quota_gpus} GPUs of {team.slug} after this."
+    detail = f"{total} of {team.quota_gpus} {counted} of {team.slug} after this."
     if of_baseline:
         detail = f"{detail.rstrip('.')}, {of_baseline} of them for the baseline."
     if total <= team.quota_gpus:
         return Check("Quota", ok=True, detail=detail)
     left = max(0, team.quota_gpus - committed)
     fitting = left // spec.gpus
-    gpus = "1 GPU is" if left == 1 else f"{left or 'No'} GPUs are"
+    gpus = _describe_left(left, spec.gpu_resource)
     if of_baseline and committed + spec.most_gpus <= team.quota_gpus:
         fix = f"{gpus} left: leave out the baseline, or ask a platform admin for more."
         return Check("Quota", ok=False, detail=detail, fix=fix)
     lower = f"lower max replicas to {fitting}, " if fitting >= spec.min_replicas else ""
     fix = f"{gpus} left: {lower}retire something, or ask a platform admin for more."
     return Check("Quota", ok=False, detail=detail, fix=fix)
+
+
+def _describe_left(left: int, resource: str) -> str:
+    """ "1 GPU is", "No Neuron devices are": of the kind that is requested."""
+    kinds = shares.kinds_of([resource])
+    return f"1 {kinds.removesuffix('s')} is" if left == 1 else f"{left or 'No'} {kinds} are"

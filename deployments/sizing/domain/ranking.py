@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from deployments.sizing.domain.memory import Need
-from fleet.gpus.domain import neuron
+from fleet.gpus.domain import neuron, shares
 
 HOURS_PER_MONTH: Final = 730
 # Requests queue above this GPU utilisation.
@@ -209,8 +209,8 @@ def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal
     gpus = choice.offer.gpus * max(choice.replicas, demand.max_replicas)
     quota_left = limits.quota_left_gpus
     if quota_left is not None and gpus > quota_left:
-        plural = "s" if gpus != 1 else ""
-        message = f"needs {gpus} GPU{plural}, {max(0, quota_left)} left in the team's quota"
+        needed = shares.count_of(gpus, neuron.DEVICE if choice.offer.is_neuron else shares.WHOLE)
+        message = f"needs {needed}, {max(0, quota_left)} left in the team's quota"
         refusals.append(Refusal(RejectionReason.QUOTA, message))
     budget_left = limits.budget_left_amount
     if (

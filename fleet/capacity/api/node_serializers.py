@@ -32,6 +32,33 @@ class GpuErrorSerializer(Serializer):
     since = serializers.DateTimeField(help_text="when it was first read")
 
 
+class DeviceHolderSerializer(Serializer):
+    name = serializers.CharField(source="label")
+    is_visible = serializers.BooleanField()
+    team_slug = serializers.CharField()
+    namespace = serializers.CharField()
+    claim = serializers.CharField(help_text="name of the ResourceClaim")
+    pod_name = serializers.CharField(help_text="empty: no pod uses the claim")
+    deployment = serializers.CharField()
+
+
+class DeviceSerializer(Serializer):
+    name = serializers.CharField(source="device.name")
+    pool = serializers.CharField(source="device.pool")
+    kind = serializers.CharField(source="device.kind", help_text="gpu, or mig for a slice")
+    profile = serializers.CharField(source="device.profile", help_text="of a slice")
+    gpu = serializers.CharField(
+        source="device.gpu", help_text="the physical GPU: the same for all its slices"
+    )
+    product = serializers.CharField(source="device.product")
+    memory_mib = serializers.IntegerField(source="device.memory_mib")
+    is_healthy = serializers.BooleanField(
+        source="device.is_healthy", help_text="false: the driver tainted it or withdrew its slice"
+    )
+    is_free = serializers.BooleanField(allow_null=True, help_text="null: claims are not readable")
+    holders = DeviceHolderSerializer(many=True, help_text="several share one by capacity only")
+
+
 class NodeDetailsSerializer(Serializer):
     id = serializers.IntegerField(source="node.pk")
     cluster_id = serializers.IntegerField(source="node.cluster_id")
@@ -46,7 +73,8 @@ class NodeDetailsSerializer(Serializer):
     gpu_count = serializers.IntegerField(source="node.gpu_count")
     gpu_memory_mib = serializers.IntegerField(source="node.gpu_memory_mib")
     sharing = serializers.CharField(
-        source="sharing.mode", help_text="whole, mig, mps or shared (time-sliced)"
+        source="sharing.mode",
+        help_text="whole, mig, mps, shared (time-sliced), or claimed: a DRA driver offers them",
     )
     replicas = serializers.IntegerField(source="sharing.replicas", help_text="of each shared GPU")
     mig_slices = serializers.DictField(
@@ -82,6 +110,14 @@ class NodeDetailsSerializer(Serializer):
         help_text="null: neuron-monitor was never read",
     )
     gpus = GpuSerializer(many=True, source="tiles")
+    devices = DeviceSerializer(
+        many=True, source="devices.rows", help_text="those of NVIDIA's DRA driver, which pods claim"
+    )
+    devices_read_at = serializers.DateTimeField(
+        source="devices.read_at",
+        allow_null=True,
+        help_text="null: ResourceSlices and ResourceClaims are not readable",
+    )
     first_seen_at = serializers.DateTimeField(source="node.first_seen_at")
     last_seen_at = serializers.DateTimeField(source="node.last_seen_at")
     gone_at = serializers.DateTimeField(source="node.gone_at", allow_null=True)

@@ -22,6 +22,9 @@ class ShareSerializer(Serializer):
     nodes = serializers.IntegerField()
     is_startable = serializers.BooleanField(help_text="a node pool would start a node for it")
     is_simulated = serializers.BooleanField()
+    is_claimed = serializers.BooleanField(
+        help_text="devices of a DRA driver: request it with placement.device_claims"
+    )
 
 
 class HolderSerializer(Serializer):

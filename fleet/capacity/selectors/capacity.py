@@ -10,7 +10,8 @@ from decimal import Decimal
 
 from fleet.capacity.selectors import node_spaces, startable
 from fleet.capacity.selectors.node_spaces import NodeSpace
-from fleet.gpus.domain import capacity_types, neuron, shares
+from fleet.gpus.domain import capacity_types, devices, neuron, shares
+from fleet.gpus.domain.devices import DeviceRequest
 from fleet.gpus.domain.offers import GpuShare, for_capacity
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceBook
@@ -68,6 +69,12 @@ def _shares_of(
         for resource in _requestable(spaces)
         for units in _sizes(resource, spaces)
     ]
+    gpu_shares += [
+        _share_of(spaces, request, units, book)
+        for spaces in by_kind.values()
+        for request in _claimable(spaces)
+        for units in _claim_sizes(request, spaces)
+    ]
     gpu_shares += startable.list_startable(cluster_id=cluster_id, existing=existing, on=today)
     gpu_shares += _other_capacity_types(gpu_shares, list(by_kind.values()), book, today)
     return sorted(gpu_shares, key=_price_order)
@@ -87,6 +94,44 @@ def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
     if resource != shares.WHOLE or gpus.replicas > 1 or gpus.single_profile:
         return [1] if largest else []
     return [size for size in (1, 2, 4, 8, 16) if size <= largest]
+
+
+def _claimable(spaces: Sequence[NodeSpace]) -> list[DeviceRequest]:
+    return list(dict.fromkeys(r for space in spaces for r in space.claimable.requests()))
+
+
+def _claim_sizes(request: DeviceRequest, spaces: Sequence[NodeSpace]) -> list[int]:
+    """Slices one at a time, as those of the device plugin."""
+    largest = max(space.claimable.units(request) for space in spaces)
+    if request.kind == devices.MIG:
+        return [1] if largest else []
+    return [size for size in (1, 2, 4, 8, 16) if size <= largest]
+
+
+def _share_of(
+    spaces: list[NodeSpace], request: DeviceRequest, units: int, book: PriceBook
+) -> GpuShare:
+    """Of devices that are claimed."""
+    offering = [space for space in spaces if space.claimable.units(request)]
+    first = offering[0]
+    device = next(device for device in first.claimable.all if request.matches(device))
+    share = GpuShare(
+        instance_type=first.node.instance_type,
+        gpu_name=first.node.gpu_product,
+        gpu_resource=devices.resource_of(device),
+        gpus=units,
+        vram_mib=device.memory_mib * units,
+        usd_per_hour_amount=None,
+        price_source="",
+        price_date=None,
+        free_now=sum(space.free_devices(request) // units for space in offering),
+        nodes=len(offering),
+        is_simulated=first.node.is_simulated,
+        sharing="mig" if request.kind == devices.MIG else "whole",
+        capacity_type=first.node.capacity_type,
+        is_claimed=True,
+    )
+    return _priced(share, first, book, clock.now().date())
 
 
 def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) -> GpuShare:
@@ -118,7 +163,8 @@ def _priced(share: GpuShare, space: NodeSpace, book: PriceBook, today: date) -> 
         return share
     amount = None
     if node.gpu_count:
-        ppm = shares.share_ppm(share.gpu_resource, share.gpus, space.gpus)
+        gpus = shares.undivided(space.gpus) if share.is_claimed else space.gpus
+        ppm = shares.share_ppm(share.gpu_resource, share.gpus, gpus)
         whole = node.gpu_count * shares.GPU_PPM
         amount = (price.usd_per_hour_amount * ppm / whole).quantize(_MICRO)
     return replace(
@@ -137,13 +183,13 @@ def _other_capacity_types(
     today: date,
 ) -> list[GpuShare]:
     """The same shares in other capacity types with a known price, of which no nodes exist now."""
-    known = {(share.size, share.capacity_type) for share in gpu_shares}
+    known = {(share.size, share.is_claimed, share.capacity_type) for share in gpu_shares}
     space_of = {spaces[0].node.instance_type: spaces[0] for spaces in kinds}
     others = []
     for share in gpu_shares:
         for kind in (capacity_types.ON_DEMAND, capacity_types.SPOT):
-            if share.nodes and (share.size, kind) not in known:
-                known.add((share.size, kind))
+            if share.nodes and (share.size, share.is_claimed, kind) not in known:
+                known.add((share.size, share.is_claimed, kind))
                 absent = replace(
                     share,
                     capacity_type=kind,

@@ -9,6 +9,7 @@ from fleet.capacity.domain import node_space
 from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, NODE_LABELS, Amounts, NodeRoom
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types, neuron
+from fleet.gpus.domain.devices import DeviceRequest
 from fleet.gpus.domain.shares import whole_resource
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
@@ -39,6 +40,8 @@ class ReplicaSize:
     capacity_type: str = capacity_types.ANY
     # Names and values that a node must have.
     labels: tuple[tuple[str, str], ...] = ()
+    # The devices that it claims instead of requesting the resource.
+    claim: DeviceRequest | None = None
 
     @property
     def types(self) -> str:
@@ -71,15 +74,21 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
     labeled = [s for s in suiting if dict(size.labels).items() <= s.node.labels.items()]
     if not labeled:
         return _without_labels(size, suiting)
-    offering = [space for space in labeled if size.gpu_resource in space.node.allocatable]
+    offering = [space for space in labeled if _offers(space, size)]
     if not offering:
-        reason = f"No {size.types} node offers {size.gpu_resource}."
-        return Fit(ok=False, reason=reason, short_of=(GPU,))
-    rooms = [space.room(size.gpu_resource) for space in offering]
+        what = f"a {size.claim} for claims" if size.claim else size.gpu_resource
+        return Fit(ok=False, reason=f"No {size.types} node offers {what}.", short_of=(GPU,))
+    rooms = [space.room(size.gpu_resource, size.claim) for space in offering]
     too_large = node_space.too_large(rooms, size.amounts)
     if too_large:
         return _impossible(size, rooms, too_large)
     return _fit_of(size, offering, replicas)
+
+
+def _offers(space: NodeSpace, size: ReplicaSize) -> bool:
+    if size.claim is None:
+        return size.gpu_resource in space.node.allocatable
+    return space.claimable.units(size.claim) > 0
 
 
 def _without_nodes(size: ReplicaSize) -> Fit:
@@ -128,11 +137,11 @@ def _impossible(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[st
 
 
 def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> Fit:
-    rooms = [space.room(size.gpu_resource) for space in offering]
+    rooms = [space.room(size.gpu_resource, size.claim) for space in offering]
     count = node_space.fitting(rooms, size.amounts)
     if count >= replicas:
         return Fit(ok=True, reason=f"{count} of this size fit now.")
-    usable = [space.room(size.gpu_resource) for space in offering if space.free]
+    usable = [space.room(size.gpu_resource, size.claim) for space in offering if space.is_usable]
     short = node_space.short_of(usable, size.amounts)
     free = [node_space.describe_free(rooms, name, size.gpu_resource) for name in short]
     nodes = f"{len(offering)} node{'' if len(offering) == 1 else 's'}"

@@ -9,7 +9,8 @@ from typing import Final
 from django.db.models import QuerySet
 
 from fleet.capacity.domain.overview import GpuTile
-from fleet.capacity.selectors import notices, overview
+from fleet.capacity.selectors import node_devices, notices, overview
+from fleet.capacity.selectors.node_devices import NodeDevices
 from fleet.gpus.domain import shares
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
@@ -28,7 +29,7 @@ _MIG_STATE: Final = "nvidia.com/mig.config.state"
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the GPUs are divided. `slices` are MIG profiles with their number, for example 1g.10gb."""
+    """How the GPUs are divided: whole, mig, mps, shared (time-sliced), or claimed by device. `slices` are MIG profiles with their number, for example 1g.10gb."""
 
     mode: str
     replicas: int
@@ -50,11 +51,13 @@ class NodeDetails:
     tiles: tuple[GpuTile, ...]
     notices: tuple[Notice, ...]
     gpu_errors: tuple[GpuError, ...]
+    # Those that pods claim; without rows the node has none.
+    devices: NodeDevices
 
     @property
     def neuron_cores(self) -> int:
         """NeuronCores of each device; 0: the node has GPUs."""
-        return shares.gpus_of(self.node.labels, self.node.allocatable).neuron_cores
+        return shares.of_node(self.node).neuron_cores
 
     @property
     def all_neuron_cores(self) -> int:
@@ -99,11 +102,12 @@ def details(*, actor: Actor, node_id: int) -> NodeDetails:
         tiles=() if node.gone_at else views[0].tiles,
         notices=notices.of_node(node),
         gpu_errors=() if node.gone_at else notices.errors_of(node),
+        devices=node_devices.of_node(node, actor=actor),
     )
 
 
 def sharing_of(node: Node) -> Sharing:
-    gpus = shares.gpus_of(node.labels, node.allocatable)
+    gpus = shares.of_node(node)
     slices = tuple(
         (name.removeprefix(shares.MIG_PREFIX), int(amount))
         for name, amount in sorted(node.allocatable.items())
@@ -113,6 +117,8 @@ def sharing_of(node: Node) -> Sharing:
         whole = str(node.allocatable.get(shares.WHOLE, "0"))
         slices = ((gpus.single_profile, int(whole) if whole.isdigit() else 0),)
     mode = "mig" if slices else shares.sharing(shares.WHOLE, gpus)
+    if not slices and shares.WHOLE not in node.allocatable and node.claimable:
+        mode = "claimed"
     return Sharing(
         mode=mode,
         replicas=gpus.replicas,

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from django.db.models import QuerySet, Sum
 
 from fleet.capacity.domain.node_space import Amounts, NodeRoom
-from fleet.gpus.domain import neuron, shares
+from fleet.capacity.selectors import node_devices
+from fleet.gpus.domain import devices, neuron, shares
+from fleet.gpus.domain.devices import NONE, DeviceRequest, Devices
 from fleet.kube.domain import quantities
 from fleet.models import Cluster, Node, Pod
 
@@ -21,18 +23,31 @@ class NodeSpace:
     free: dict[str, int]
     free_cpu_millicores: int | None
     free_memory_bytes: int | None
+    claimable: Devices = NONE
+    # Pool and name of devices that a claim holds.
+    taken_devices: frozenset[tuple[str, str]] = frozenset()
 
-    def room(self, resource: str) -> NodeRoom:
+    @property
+    def is_usable(self) -> bool:
+        """A node that is cordoned or not ready has nothing free."""
+        return self.node.is_ready and self.node.is_schedulable
+
+    def free_devices(self, request: DeviceRequest) -> int:
+        return self.claimable.units(request, self.taken_devices) if self.is_usable else 0
+
+    def room(self, resource: str, claim: DeviceRequest | None = None) -> NodeRoom:
+        """`claim`: of the devices that it selects, instead of the resource."""
         allocatable = self.node.allocatable
+        whole, free = units_of(self.node, resource), self.free.get(resource, 0)
+        if claim is not None:
+            whole, free = self.claimable.units(claim), self.free_devices(claim)
         return NodeRoom(
             whole=Amounts(
-                units_of(self.node, resource),
+                whole,
                 quantities.millicores(allocatable.get("cpu")),
                 quantities.whole_bytes(allocatable.get("memory")),
             ),
-            free=Amounts(
-                self.free.get(resource, 0), self.free_cpu_millicores, self.free_memory_bytes
-            ),
+            free=Amounts(free, self.free_cpu_millicores, self.free_memory_bytes),
         )
 
 
@@ -68,7 +83,9 @@ def list_spaces(
     used: dict[int | None, dict[str, Amounts]] = defaultdict(dict)
     for node_id, resource, units, cpu, memory in taken:
         used[node_id][resource] = Amounts(units, cpu, memory)
-    return [_space(node, used.get(node.pk, {})) for node in _in(cluster, nodes)]
+    present = list(_in(cluster, nodes))
+    held = node_devices.taken(cluster_id) if any(node.claimable for node in present) else {}
+    return [_space(node, used.get(node.pk, {}), frozenset(held)) for node in present]
 
 
 def _gpu_nodes(cluster_id: int) -> QuerySet[Node]:
@@ -83,11 +100,13 @@ def _in(cluster: Cluster | None, nodes: QuerySet[Node]) -> Iterator[Node]:
         yield node
 
 
-def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:
+def _space(
+    node: Node, used: dict[str, Amounts], taken_devices: frozenset[tuple[str, str]]
+) -> NodeSpace:
     """A node that is cordoned or not ready has nothing free."""
+    gpus, claimable = shares.of_node(node), devices.from_json(node.claimable)
     if not (node.is_ready and node.is_schedulable):
-        return NodeSpace(node, shares.gpus_of(node.labels, node.allocatable), {}, 0, 0)
-    gpus = shares.gpus_of(node.labels, node.allocatable)
+        return NodeSpace(node, gpus, {}, 0, 0, claimable, taken_devices)
     offered = {name: units_of(node, name) for name in node.allocatable if shares.is_gpu(name)}
     taken = {name: amounts.gpus for name, amounts in used.items()}
     return NodeSpace(
@@ -102,6 +121,8 @@ def _space(node: Node, used: dict[str, Amounts]) -> NodeSpace:
             quantities.whole_bytes(node.allocatable.get("memory")),
             sum(amounts.memory_bytes or 0 for amounts in used.values()),
         ),
+        claimable,
+        taken_devices,
     )
 
 

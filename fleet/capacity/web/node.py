@@ -16,9 +16,11 @@ from django.views.decorators.http import require_GET
 
 from fleet.capacity.domain.node_history import Line
 from fleet.capacity.selectors import node_details, node_history
+from fleet.capacity.selectors.node_devices import DeviceHolder, NodeDevice, NodeDevices
 from fleet.capacity.selectors.node_history import NodePeriod
 from fleet.capacity.web import board, node_starts
 from fleet.costs.domain.results import Step
+from fleet.gpus.domain.devices import Device
 from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts import roles
 from portal.accounts.models import User
@@ -40,6 +42,7 @@ _DEFAULT: Final = 3
 _MOST_NAMED: Final = 6
 _MOST_BARS: Final = 360
 _TOTALS: Final = 25
+_DEVICES: Final = 100
 _GONE_PER_PAGE: Final = 50
 _HOUR_FORMAT: Final = "%Y-%m-%dT%H"
 
@@ -48,6 +51,16 @@ _HOUR_FORMAT: Final = "%Y-%m-%dT%H"
 class LineRow:
     line: Line
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """`holders` are labels with addresses, which may be empty. `state` and its tone say whether it is free."""
+
+    device: Device
+    holders: Sequence[tuple[DeviceHolder, str]]
+    state: str
+    tone: str
 
 
 @require_GET
@@ -69,6 +82,8 @@ def node_page(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
         "node": details.node,
         "may_request": roles.is_lead(user),
         "tiles": board.parts_of(details.tiles),
+        "devices": _device_rows(details.devices),
+        "more_devices": max(0, len(details.devices.rows) - _DEVICES),
         "period": period,
         "days": days,
         "periods": [
@@ -92,6 +107,27 @@ def node_page(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
 def gone_nodes_page(request: HttpRequest, user: User) -> HttpResponse:
     page = Paginator(node_details.list_gone(), _GONE_PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "capacity/gone_nodes.html", {"page": page})
+
+
+def _device_rows(devices: NodeDevices) -> list[DeviceRow]:
+    return [
+        DeviceRow(
+            row.device,
+            [(held, board.deployment_url(held.team_slug, held.deployment)) for held in row.holders],
+            *_state_of(row),
+        )
+        for row in devices.rows[:_DEVICES]
+    ]
+
+
+def _state_of(row: NodeDevice) -> tuple[str, str]:
+    if row.holders:
+        return "held", ""
+    if not row.device.is_healthy:
+        return "not offered", "warn"
+    if row.is_free is None:
+        return "not known", ""
+    return ("free", "ok") if row.is_free else ("overlaps a held slice", "")
 
 
 def _rows(lines_of_node: Sequence[Line]) -> list[LineRow]:

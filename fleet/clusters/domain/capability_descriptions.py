@@ -93,8 +93,10 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "model-routing": FeatureDescription(
         "Routing by model",
         "one address for a team's language models",
-        "Use the address of each deployment: of the gateways known, only the embedded cluster's reads the "
-        "model before it checks keys.",
+        "Use Envoy Gateway 1.5 or newer, from 1.9 on with extensionApis.enableLua in its configuration. The "
+        "address of each deployment serves all the same.",
+        "Allow the portal to read ConfigMap envoy-gateway-config and Deployment envoy-gateway of "
+        "envoy-gateway-system (manage.py cluster_rbac). Then test again.",
     ),
     "keda": FeatureDescription(
         "KEDA",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fleet.clusters.domain import envoy_gateway
+from fleet.clusters.domain.controllers import CONTROLLERS
 from fleet.clusters.domain.permission import Permission
 
 _READ = ("list", "watch")
@@ -23,17 +25,6 @@ def _cluster(group: str, resource: str, verbs: tuple[str, ...], why: str) -> Per
 _KSERVE, _APPS, _DRA = "serving.kserve.io", "apps", "resource.k8s.io"
 _GATEWAY, _KUEUE = "gateway.networking.k8s.io", "kueue.x-k8s.io"
 
-# Namespace and name of the controllers of features, by default: their image tags give the versions.
-CONTROLLERS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "kserve": (("kserve", "kserve-controller-manager"),),
-    "kserve-knative": (("knative-serving", "controller"),),
-    "keda": (("keda", "keda-operator"),),
-    "karpenter": (("kube-system", "karpenter"), ("karpenter", "karpenter")),
-    "istio": (("istio-system", "istiod"),),
-    "leader-worker-set": (("lws-system", "lws-controller-manager"),),
-    "kueue": (("kueue-system", "kueue-controller-manager"),),
-    "hpa-metrics": (("kube-system", "metrics-server"),),
-}
 _CONTROLLER_NAMES = tuple(sorted({name for all_ in CONTROLLERS.values() for _, name in all_}))
 
 _EVERYWHERE: tuple[Permission, ...] = (
@@ -54,6 +45,8 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster("scheduling.k8s.io", "priorityclasses", ("get",), "checking priority classes"),
     _cluster("monitoring.coreos.com", "prometheuses", ("list",), "labelling ServiceMonitors"),
     _cluster(_DRA, "deviceclasses", ("get",), "checking that GPUs can be claimed"),
+    _cluster(_DRA, "resourceslices", _READ, "reading GPUs that can be claimed"),
+    _cluster(_DRA, "resourceclaims", _READ, "reading which pods hold claimed GPUs"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
     _cluster(_KUEUE, "localqueues", ("get", "list"), "offering the queues of teams"),
     Permission(
@@ -71,6 +64,14 @@ _EVERYWHERE: tuple[Permission, ...] = (
         "reading what Knative allows in pods",
         is_per_team=False,
         names=("config-features",),
+    ),
+    Permission(
+        "",
+        "configmaps",
+        ("get",),
+        "reading whether Envoy Gateway runs scripts",
+        is_per_team=False,
+        names=(envoy_gateway.CONFIG_MAP[1],),
     ),
     Permission(
         "discovery.k8s.io",
@@ -112,6 +113,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     ("security.istio.io", "peerauthentications"),
     ("gateway.envoyproxy.io", "securitypolicies"),
     ("gateway.envoyproxy.io", "backendtrafficpolicies"),
+    ("gateway.envoyproxy.io", "envoyextensionpolicies"),
 )
 _IN_TEAMS: tuple[Permission, ...] = (
     *(Permission(group, plural, _WRITE, "serving a revision") for group, plural in _WRITTEN),

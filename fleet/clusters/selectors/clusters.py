@@ -41,6 +41,8 @@ class ClusterInfo:
     serving: ServingPolicy = field(default_factory=ServingPolicy)
     # Trusted for its Prometheus instead of the public ones; empty: the public ones.
     prometheus_certificates: tuple[Certificate, ...] = ()
+    # When ResourceSlices and ResourceClaims were last listed; None: they are not readable.
+    devices_read_at: datetime | None = None
 
 
 _REACHABILITY = CompiledQuery(
@@ -96,4 +98,5 @@ def _info(cluster: Any) -> ClusterInfo:
         has_prometheus=bool(cluster.prometheus_url),
         serving=ServingPolicy.from_json(cluster.serving),
         prometheus_certificates=_certificates(cluster.prometheus_ca_pem),
+        devices_read_at=cluster.devices_read_at,
     )

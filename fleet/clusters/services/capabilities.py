@@ -21,6 +21,7 @@ from fleet.clusters.services import (
     gateway_probe,
     key_check_probe,
     kserve_probe,
+    model_routing_probe,
     prometheus,
     queue_probe,
 )
@@ -119,7 +120,9 @@ def read_capabilities(
     flags = kserve_probe.read_knative_flags(client, groups)
     features |= kserve_probe.read_features(client, features["kserve"], groups, flags)
     features |= _too_old(features, kserve=features["kserve"].version)
-    of_gateway, key_check = _gateway_features(client, gateway, policy, groups, caller_tokens)
+    of_gateway, key_check = _gateway_features(
+        client, gateway, policy, groups, caller_tokens, is_local=is_local
+    )
     features |= of_gateway
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["promql"] = promql
@@ -168,6 +171,8 @@ def _gateway_features(
     policy: ServingPolicy,
     groups: Mapping[str, list[str]],
     caller_tokens: Feature,
+    *,
+    is_local: bool,
 ) -> tuple[dict[str, Feature], str]:
     """What the cluster's Gateway does, and how it checks keys (Capabilities.key_check)."""
     api = gateway_probe.read_gateway(client, gateway, groups)
@@ -178,7 +183,7 @@ def _gateway_features(
         "request-mirror": gateway_probe.read_mirror(client, gateway, api),
         "caller-keys": key_check.feature,
         "caller-jwt": key_check_probe.jwt_of(key_check),
-        "model-routing": gateway_probe.read_model_routing(client, gateway, api),
+        model_routing_probe.FEATURE: model_routing_probe.read(client, key_check, is_local=is_local),
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
     }
     return features, key_check.kind

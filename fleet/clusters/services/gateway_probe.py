@@ -17,19 +17,7 @@ GATEWAY = ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways")
 GATEWAY_CLASS = ResourceType("gateway.networking.k8s.io/v1", "GatewayClass", "gatewayclasses")
 # The feature's name in the Gateway API's conformance tests.
 _PERCENTAGE_MIRROR = "HTTPRouteRequestPercentageMirror"
-# No features of the Gateway API: the embedded cluster's gateway reports them.
-_MODEL_ROUTING = "slipway.dev/ModelRouting"
-_NOT_BEFORE_KEYS: Mapping[str, str] = {
-    "": "does not route by the model in a body before it checks keys",
-    # Its chain of filters has `api_key_auth` before `ext_proc`, in which a body-based router runs.
-    "gateway.envoyproxy.io/gatewayclass-controller": (
-        "is Envoy Gateway's: it checks keys before a body-based router runs, so one key would open every model"
-    ),
-    # An EnvoyFilter puts such a router anywhere in the chain, and no object says where it ended up.
-    "istio.io/gateway-controller": (
-        "is Istio's: nothing there reports whether a body-based router runs before keys are checked"
-    ),
-}
+# No feature of the Gateway API: the embedded cluster's gateway reports it.
 _COUNTS_TOKENS = "slipway.dev/TokenCounts"
 # Set on the proxies' pods by Istio and others after the Gateway API's proposal 1762, and by Envoy Gateway.
 _PROXY_LABELS = (
@@ -87,13 +75,6 @@ def read_mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> F
     return _read_supported(client, gateway, api, _PERCENTAGE_MIRROR, why_not)
 
 
-def read_model_routing(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
-    """Whether the gateway routes by the model that a body names, *before* it checks keys. A router behind
-    the check of keys would serve every model to every key, so nothing but the gateway's own report counts.
-    """
-    return _read_supported(client, gateway, api, _MODEL_ROUTING, _NOT_BEFORE_KEYS)
-
-
 def read_token_counts(
     client: KubeClient, gateway: tuple[str, str], api: Feature, metric: Feature
 ) -> Feature:
@@ -109,9 +90,9 @@ def _read_supported(
     gateway: tuple[str, str],
     api: Feature,
     feature: str,
-    why_not: str | Mapping[str, str],
+    why_not: str,
 ) -> Feature:
-    """`why_not` follows the name of the class; it may differ by controller, with "" for all others."""
+    """`why_not` follows the name of the class."""
     if not api.is_there:
         return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
 
@@ -128,9 +109,7 @@ def _read_supported(
             return Feature(None, why=f"GatewayClass {name} does not report what it supports.")
         if feature in supported:
             return Feature(is_there=True)
-        controller = str(gateway_class.get("spec", {}).get("controllerName", ""))
-        reason = why_not if isinstance(why_not, str) else why_not.get(controller, why_not[""])
-        return Feature(is_there=False, why=f"{name} {reason}")
+        return Feature(is_there=False, why=f"{name} {why_not}")
 
     return or_unknown(check, "get gatewayclasses.gateway.networking.k8s.io")
 

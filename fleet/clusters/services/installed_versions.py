@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fleet.clusters.domain.rbac import CONTROLLERS
+from fleet.clusters.domain.controllers import CONTROLLERS
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
 from fleet.kube.gateways.kube_client import KubeClient

@@ -1,11 +1,27 @@
-"""The label by which pods with a ResourceClaim say which GPUs they hold: a claim's name says nothing of them."""
+"""Which GPUs a pod holds by ResourceClaim: the devices that were allocated and, until those are known, what a label
+of the portal's own pods says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
 
 CLAIMED_LABEL: Final = "slipway.dev/claimed-gpus"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A device that a pod holds, in millionths of a GPU. `since` is set when the pod took it over from another."""
+
+    pool: str
+    device: str
+    resource: str
+    ppm: int
+    since: str = ""
 
 
 def label_of(resource: str, units: int) -> str:
@@ -19,3 +35,40 @@ def read(labels: Mapping[str, str]) -> tuple[str, int]:
     if not units.isdecimal() or len(units) > 3 or not int(units):
         return "", 0
     return resource.replace("_", "/"), int(units)
+
+
+def held_by(rows: Iterable[Mapping[str, Any]]) -> list[Held]:
+    return [Held(**row) for row in rows]
+
+
+def joined(before: Sequence[Held], known: Sequence[Held]) -> list[Held]:
+    """A pod keeps what it held: a claim is gone before the pod is."""
+    keys = {(one.pool, one.device) for one in before}
+    return [*before, *(one for one in known if (one.pool, one.device) not in keys)]
+
+
+def with_devices(
+    of_plugin: tuple[str, int], otherwise: tuple[str, int], held: Sequence[Held]
+) -> tuple[str, int]:
+    """Resource and units of a pod: what it requests of a device plugin and what it holds by claim. `otherwise`
+    while no device is known.
+    """
+    if not held:
+        return otherwise
+    counts = Counter(one.resource for one in held)
+    resource, units = of_plugin
+    if not units:
+        resource = max(held, key=lambda one: one.ppm).resource
+    return resource, units + counts[resource]
+
+
+def units_of_plugin(resource: str, units: int, held: Sequence[Held]) -> int:
+    """Those of `with_devices` that are no claimed devices."""
+    return units - sum(one.resource == resource for one in held)
+
+
+def began_at(scheduled_at: datetime, held: Sequence[Held], plugin_units: int) -> datetime:
+    """When a scheduled pod began to hold GPUs: later, where it took all of them over from another pod."""
+    if plugin_units or not held or not all(one.since for one in held):
+        return scheduled_at
+    return max(scheduled_at, min(datetime.fromisoformat(one.since) for one in held))

@@ -34,10 +34,19 @@ class GpuShare:
     sharing: str = "whole"
     capacity_type: str = ON_DEMAND
     is_startable: bool = False
+    # Devices of a DRA driver: pods claim them instead of requesting the resource.
+    is_claimed: bool = False
 
     @property
     def size(self) -> tuple[str, str, int]:
         return (self.instance_type, self.gpu_resource, self.gpus)
+
+
+def requested_by(shares: Iterable[GpuShare], *, is_claimed: bool) -> list[GpuShare]:
+    """Those of the device plugins, or those that are claimed. A node pool says nothing of its nodes' driver:
+    what it starts is among both.
+    """
+    return [s for s in shares if s.is_claimed is is_claimed or (is_claimed and not s.nodes)]
 
 
 def of_gpus(shares: Iterable[GpuShare]) -> list[GpuShare]:

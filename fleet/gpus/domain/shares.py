@@ -7,10 +7,11 @@ shares of one GPU never exceed it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from fleet.gpus.domain import neuron
+from fleet.gpus.domain import devices, neuron
 
 GPU_PPM = 1_000_000
 WHOLE = "nvidia.com/gpu"
@@ -80,15 +81,63 @@ def count_of(units: int, resource: str) -> str:
     return f"{units} {resource}" if name is None else f"{units} {name}{'' if units == 1 else 's'}"
 
 
-def gpus_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGpus:
-    """Parse the labels of the device plugins, GPU feature discovery and Karpenter."""
-    if devices := neuron.devices_of(labels, allocatable):
+def kinds_of(resources: Iterable[str]) -> str:
+    """What a number of these counts, in the plural: "GPUs", "Neuron devices" or "GPUs and Neuron devices"."""
+    are_neuron = {name in neuron.RESOURCES for name in resources}
+    if are_neuron == {True}:
+        return "Neuron devices"
+    return "GPUs and Neuron devices" if True in are_neuron else "GPUs"
+
+
+class HasGpus(Protocol):
+    """A node, as it is stored."""
+
+    labels: Any
+    allocatable: Any
+    claimable: Any
+
+
+def of_node(node: HasGpus) -> NodeGpus:
+    return gpus_of(node.labels, node.allocatable, devices.from_json(node.claimable))
+
+
+def gpus_of(
+    labels: Mapping[str, str],
+    allocatable: Mapping[str, str],
+    claimable: devices.Devices = devices.NONE,
+) -> NodeGpus:
+    """From the labels of the device plugins, GPU feature discovery and Karpenter; what only a DRA driver
+    knows from its devices. A GPU that both offer is one GPU.
+    """
+    gpus = _labelled(labels, allocatable)
+    if not claimable.all or gpus.neuron_cores:
+        return gpus
+    return replace(
+        gpus,
+        count=max(gpus.count, claimable.gpu_count),
+        memory_mib=gpus.memory_mib or claimable.memory_mib,
+        product=gpus.product or claimable.product,
+    )
+
+
+def device_ppm(device: devices.Device, gpus: NodeGpus) -> int:
+    """The GPU share of a claimed device."""
+    return share_ppm(devices.resource_of(device), 1, undivided(gpus))
+
+
+def undivided(gpus: NodeGpus) -> NodeGpus:
+    """A driver's devices are not divided by the device plugin."""
+    return replace(gpus, replicas=1, single_profile="", is_mps=False)
+
+
+def _labelled(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGpus:
+    if of_neuron := neuron.devices_of(labels, allocatable):
         return NodeGpus(
-            count=devices.count,
-            memory_mib=devices.memory_mib,
-            product=devices.title,
+            count=of_neuron.count,
+            memory_mib=of_neuron.memory_mib,
+            product=of_neuron.title,
             replicas=1,
-            neuron_cores=devices.cores_each,
+            neuron_cores=of_neuron.cores_each,
         )
     product = _first(labels, _PRODUCT_LABELS)
     replicas = max(1, _number(labels.get("nvidia.com/gpu.replicas")))

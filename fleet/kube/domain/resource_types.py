@@ -46,6 +46,10 @@ EC2_NODE_CLASS = ResourceType(
 DEVICE_CLASS = ResourceType(
     "resource.k8s.io/v1", "DeviceClass", "deviceclasses", is_namespaced=False
 )
+RESOURCE_SLICE = ResourceType(
+    "resource.k8s.io/v1", "ResourceSlice", "resourceslices", is_namespaced=False
+)
+RESOURCE_CLAIM = ResourceType("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 
 KNOWN: tuple[ResourceType, ...] = (
     POD,
@@ -86,6 +90,8 @@ KNOWN: tuple[ResourceType, ...] = (
     NODE_POOL,
     EC2_NODE_CLASS,
     DEVICE_CLASS,
+    RESOURCE_SLICE,
+    RESOURCE_CLAIM,
     ResourceType("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),
@@ -97,6 +103,9 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType("security.istio.io/v1", "RequestAuthentication", "requestauthentications"),
     ResourceType(
         "gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", "backendtrafficpolicies"
+    ),
+    ResourceType(
+        "gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy", "envoyextensionpolicies"
     ),
 )
 _BY_KIND = {(known.api_version, known.kind): known for known in KNOWN}

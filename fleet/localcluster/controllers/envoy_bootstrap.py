@@ -8,7 +8,7 @@ from fleet.localcluster.controllers import (
     istio_policies,
     provider_tokens,
     rate_limits,
-    team_routes,
+    scripts,
     token_counts,
 )
 from fleet.localcluster.controllers.envoy_config import ROUTES_NAME, address, watch
@@ -79,13 +79,12 @@ def _http_manager(name: str, routes: JsonObject, discovered: Sequence[JsonObject
             **routes,
             "access_log": [token_counts.counter()],
             "http_filters": [
-                # Before the keys: those of the route that the model chose are checked.
-                team_routes.model_filter(),
+                # In the order of Envoy Gateway.
                 api_keys.disabled_filter(),
                 *discovered,
+                *scripts.disabled_filters(),
                 provider_tokens.claims_filter(),
                 token_counts.disabled_filter(),
-                team_routes.answer_filter(),
                 # After the keys: it counts by the caller that they name.
                 rate_limits.empty_filter(),
                 {"name": "envoy.filters.http.router", "typed_config": {"@type": router}},

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fleet.localcluster.controllers import (
     caller_counts,
     rate_limits,
-    team_routes,
     token_counts,
 )
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import CountedClients
 from fleet.localcluster.controllers.provider_tokens import ProviderTokens
 from fleet.localcluster.controllers.rate_limits import RateLimits
+from fleet.localcluster.controllers.scripts import Script
 from fleet.localcluster.errors import JsonObject
 
 ROUTES_NAME = "slipway"
@@ -47,14 +47,17 @@ class Policies:
     access: ApiKeys | ProviderTokens | None = None
     limits: RateLimits | None = None
     counted: CountedClients | None = None
+    script: Script | None = None
 
     @property
     def has_problem(self) -> bool:
-        return any(item is not None and item.problem for item in (self.access, self.limits))
+        policies = (self.access, self.limits, self.script)
+        return any(item is not None and item.problem for item in policies)
 
     def filters(self) -> JsonObject:
         access = self.access.route_filter() if self.access else {}
-        return access | (rate_limits.route_filter(self.limits) if self.limits else {})
+        script = self.script.route_filter() if self.script else {}
+        return access | script | (rate_limits.route_filter(self.limits) if self.limits else {})
 
 
 OPEN = Policies()
@@ -73,8 +76,6 @@ class Route:
     mirrors: tuple[Mirror, ...] = ()
     replaces_path: bool = False
     policies: Policies = OPEN
-    # What the body names as its model; empty: not read.
-    model: str = ""
     removed_headers: tuple[str, ...] = ()
 
 
@@ -150,7 +151,7 @@ def endpoints(cluster: str, listed: Sequence[Endpoint]) -> JsonObject:
 def routes(listed: Sequence[Route]) -> JsonObject:
     """The most specific match first, as the Gateway API requires."""
     ordered = sorted(
-        filter(team_routes.is_served, listed),
+        listed,
         key=lambda item: (not item.is_exact, -len(item.path), -len(item.headers), item.path),
     )
     return {
@@ -162,11 +163,7 @@ def routes(listed: Sequence[Route]) -> JsonObject:
                     {
                         "name": "all",
                         "domains": ["*"],
-                        "routes": [
-                            *(_route(item) for item in ordered if item.model),
-                            *team_routes.added(ordered),
-                            *(_route(item) for item in ordered if not item.model),
-                        ],
+                        "routes": [_route(item) for item in ordered],
                         "virtual_clusters": [
                             cluster
                             for item in ordered
@@ -190,21 +187,26 @@ def _match(route: Route) -> JsonObject:
         match["path_separated_prefix"] = route.path
     if route.headers:
         match["headers"] = caller_counts.exact_headers(route.headers)
-    if route.model:
-        match["dynamic_metadata"] = [team_routes.match_of(route.model)]
     return match
 
 
 def _route(route: Route) -> JsonObject:
     match = _match(route)
-    if not any(item.weight for item in route.backends):
-        body = {"inline_string": "the route has no backend with a weight\n"}
-        return {"match": match, "direct_response": {"status": 500, "body": body}}
     if route.policies.has_problem:
         # Envoy Gateway does the same: a policy that it cannot follow must not open the route.
         return {"match": match, "direct_response": {"status": 500}}
     filters = route.policies.filters()
     configured: JsonObject = {}
+    if not any(item.weight for item in route.backends):
+        body = {"inline_string": "the route has no backend with a weight\n"}
+        if route.policies.script:
+            # Envoy adds this filter only where the first route that matches has it.
+            filters |= token_counts.route_filter(route)
+        return {
+            "match": match,
+            "direct_response": {"status": 500, "body": body},
+            **({"typed_per_filter_config": filters} if filters else {}),
+        }
     if route.removed_headers:
         configured["request_headers_to_remove"] = list(route.removed_headers)
     if counted := route.policies.counted:

@@ -11,6 +11,7 @@ from fleet.localcluster.controllers import (
     provider_tokens,
     rate_limits,
     route_policies,
+    scripts,
 )
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import ClientMemory
@@ -19,10 +20,12 @@ from fleet.localcluster.controllers.istio_policies import GatewayAccess
 from fleet.localcluster.controllers.provider_tokens import ProviderTokens
 from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.controllers.route_policies import Key
+from fleet.localcluster.controllers.scripts import Script
 from fleet.localcluster.errors import JsonObject, NotFound
 from fleet.localcluster.kinds import (
     AUTHORIZATION_POLICY,
     BACKEND_TRAFFIC_POLICY,
+    ENVOY_EXTENSION_POLICY,
     REQUEST_AUTHENTICATION,
     SECRET,
     SECURITY_POLICY,
@@ -30,7 +33,7 @@ from fleet.localcluster.kinds import (
 )
 
 Access = ApiKeys | ProviderTokens
-T = TypeVar("T", Access, RateLimits)
+T = TypeVar("T", Access, RateLimits, Script)
 
 
 class GatewayPolicies:
@@ -55,10 +58,12 @@ class GatewayPolicies:
             SECURITY_POLICY, routes, lambda policy: _access_of(policy, secrets)
         )
         limits = self._attach(BACKEND_TRAFFIC_POLICY, routes, rate_limits.of_policy)
-        counted = self._memory.counted(access)
+        scripted = self._attach(ENVOY_EXTENSION_POLICY, routes, scripts.of_policy)
+        # Who calls is counted where a script leads, under the name that it leaves.
+        counted = self._memory.counted({key: access[key] for key in access.keys() - scripted})
         return {
-            key: Policies(access.get(key), limits.get(key), counted.get(key))
-            for key in {*access, *limits}
+            key: Policies(access.get(key), limits.get(key), counted.get(key), scripted.get(key))
+            for key in {*access, *limits, *scripted}
         }
 
     def of_gateway(self) -> GatewayAccess:

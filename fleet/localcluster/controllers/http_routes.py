@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from fleet.localcluster.controllers import conditions, team_routes
+from fleet.localcluster.controllers import conditions
 from fleet.localcluster.controllers.envoy_config import (
     HTTP2_SUFFIX,
     OPEN,
@@ -38,9 +38,7 @@ FEATURES = (
     "HTTPRouteRequestMultipleMirrors",
     "HTTPRouteRequestPercentageMirror",
     "HTTPRouteRequestTimeout",
-    # Not of the Gateway API: a match on X-Gateway-Model-Name is what the body names, before keys are checked.
-    "slipway.dev/ModelRouting",
-    # Nor this: its metrics have the tokens of each caller.
+    # Not of the Gateway API: its metrics have the tokens of each caller.
     "slipway.dev/TokenCounts",
 )
 
@@ -133,16 +131,11 @@ def _rule_routes(
         kind = path.get("type", "PathPrefix")
         if kind not in ("PathPrefix", "Exact") or set(match) - {"path", "headers"}:
             raise UnsupportedRoute("only PathPrefix, Exact and exact header matches are supported")
-        headers = _headers(match.get("headers") or ())
-        models = [value for name, value in headers if name.lower() == team_routes.HEADER]
-        if models and kind != "Exact":
-            raise UnsupportedRoute("a match on the model of a body needs an Exact path")
         routes.append(
             Route(
                 path=str(path["value"]).rstrip("/") or "/",
                 is_exact=kind == "Exact",
-                headers=tuple(one for one in headers if one[0].lower() != team_routes.HEADER),
-                model=models[0] if models else "",
+                headers=_headers(match.get("headers") or ()),
                 rewrite=rewrite,
                 replaces_path=replaces_path,
                 timeout=timeout,

@@ -1,10 +1,14 @@
-"""Reads local rate limits of BackendTrafficPolicies, for Envoy's own filter: pure.
+"""Reads BackendTrafficPolicies, for Envoy's own filters: local rate limits, and the size of bodies that are read
+as a whole. Pure.
 
 Tokens are counted in each process of Envoy and for each of its routes, as Envoy Gateway's proxies do.
 """
 
 from dataclasses import dataclass
 
+from kubernetes.utils import parse_quantity
+
+from fleet.localcluster.controllers import scripts
 from fleet.localcluster.errors import JsonObject
 
 FILTER = "envoy.filters.http.local_ratelimit"
@@ -25,18 +29,22 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """With a `problem` nobody is served."""
+    """With a `problem` nobody is served. `buffer_bytes` 0: bodies are passed on as they come."""
 
     rules: tuple[Rule, ...] = ()
+    buffer_bytes: int = 0
     problem: str = ""
 
 
 def of_policy(policy: JsonObject) -> RateLimits:
-    local = (policy["spec"].get("rateLimit") or {}).get("local")
-    if local is None:
-        return RateLimits(problem="only local rate limits are supported")
+    spec = policy["spec"]
+    local = (spec.get("rateLimit") or {}).get("local")
+    buffer = int(parse_quantity((spec.get("requestBuffer") or {}).get("limit", 0)))
+    if local is None and not buffer:
+        return RateLimits(problem="only local rate limits and requestBuffer are supported")
     try:
-        return RateLimits(tuple(_rule(item) for item in local.get("rules") or ()))
+        rules = tuple(_rule(item) for item in (local or {}).get("rules") or ())
+        return RateLimits(rules, buffer)
     except KeyError:
         return RateLimits(problem="only rules for exact headers are supported")
 
@@ -58,7 +66,10 @@ def empty_filter() -> JsonObject:
 
 def route_filter(limits: RateLimits) -> JsonObject:
     """Requests that no rule names are not limited."""
-    return {
+    buffer = scripts.buffer_of(limits.buffer_bytes) if limits.buffer_bytes else {}
+    if not limits.rules:
+        return buffer
+    return buffer | {
         FILTER: {
             "@type": _TYPE,
             "stat_prefix": "limits",

@@ -1,18 +1,17 @@
-"""ScaledJobs: what KEDA does for the trigger redis-streams with its strategy `default`.
+"""ScaledJobs: what KEDA does with its strategy `default`, for the triggers of scaled_job_triggers.py.
 
-Left out: other triggers and strategies, minReplicaCount, rollouts and pausing.
+Left out: other strategies, minReplicaCount, rollouts and pausing.
 """
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from time import monotonic
 
-import redis
-
 from fleet.localcluster.controllers import container_env
+from fleet.localcluster.controllers import scaled_job_triggers as triggers
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.controllers.ownership import (
     controller_reference,
@@ -26,16 +25,10 @@ from fleet.localcluster.kinds import JOB, SCALED_JOB, SECRET, TRIGGER_AUTHENTICA
 from fleet.localcluster.objects import timestamp
 from fleet.localcluster.store import Store
 
-_TRIGGER = "redis-streams"
 _NAME_LABEL = "scaledjob.keda.sh/name"
 _SECONDS, _MOST = 30, 100
-_TIMEOUT = 2.0
 # As KEDA defaults them.
 _HISTORY = 100
-
-
-class UnknownTrigger(Exception):
-    """KEDA would refuse it."""
 
 
 class ScaledJobs:
@@ -67,7 +60,7 @@ class ScaledJobs:
         for trigger in scaled["spec"]["triggers"]:
             try:
                 demands.append(self._demand(scaled, trigger))
-            except (redis.RedisError, UnknownTrigger, NotFound, OSError) as error:
+            except (triggers.TriggerError, NotFound, OSError) as error:
                 problem = str(error)
         is_active = any(demands)
         most = scaled["spec"].get("maxReplicaCount", _MOST)
@@ -86,27 +79,20 @@ class ScaledJobs:
 
     def _demand(self, scaled: JsonObject, trigger: JsonObject) -> int:
         """Workers for what the trigger counts."""
-        if trigger["type"] != _TRIGGER:
-            raise UnknownTrigger(f"no scaler found for type: {trigger['type']}")
-        values = trigger["metadata"]
-        with _client(values, self._password(scaled, trigger)) as client:
-            if "lagCount" in values:
-                count = _lag(client, values["stream"], values["consumerGroup"])
-                return math.ceil(count / int(values["lagCount"]))
-            pending = int(client.xpending(values["stream"], values["consumerGroup"])["pending"])
-            return math.ceil(pending / int(values["pendingEntriesCount"]))
+        return triggers.demand(trigger, self._parameters(scaled, trigger))
 
-    def _password(self, scaled: JsonObject, trigger: JsonObject) -> str:
+    def _parameters(self, scaled: JsonObject, trigger: JsonObject) -> dict[str, str]:
+        """Of the trigger's TriggerAuthentication."""
         reference = trigger.get("authenticationRef")
         if not reference:
-            return ""
+            return {}
         namespace = scaled["metadata"]["namespace"]
         found = self._store.get(TRIGGER_AUTHENTICATION, namespace, reference["name"])
+        parameters = {}
         for item in found["spec"].get("secretTargetRef") or ():
-            if item["parameter"] == "password":
-                secret = self._store.get(SECRET, namespace, item["name"])
-                return container_env.secret_values(secret).get(item["key"], "")
-        return ""
+            secret = self._store.get(SECRET, namespace, item["name"])
+            parameters[item["parameter"]] = container_env.secret_values(secret).get(item["key"], "")
+        return parameters
 
     def _create(self, scaled: JsonObject) -> None:
         owner = scaled["metadata"]
@@ -144,33 +130,6 @@ class ScaledJobs:
                 metadata = job["metadata"]
                 with suppress(NotFound):
                     self._store.delete(JOB, metadata["namespace"], metadata["name"])
-
-
-def _client(values: Mapping[str, str], password: str) -> redis.Redis:
-    host, _, port = values["address"].rpartition(":")
-    return redis.Redis(
-        host=host,
-        port=int(port),
-        username=values.get("username") or None,
-        password=password or None,
-        ssl=values.get("enableTLS") == "true",
-        socket_timeout=_TIMEOUT,
-        socket_connect_timeout=_TIMEOUT,
-    )
-
-
-def _lag(client: redis.Redis, stream: str, group: str) -> int:
-    """All that is in the stream until the group is there, as KEDA counts it."""
-    try:
-        groups = client.xinfo_groups(stream)
-    except redis.ResponseError as error:
-        if "no such key" in str(error):
-            return 0
-        raise
-    for item in groups:
-        if item["name"].decode() == group:
-            return int(item["lag"] or 0)
-    return int(client.xlen(stream))
 
 
 def _ended_as(job: JsonObject) -> str:

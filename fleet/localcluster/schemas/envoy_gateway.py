@@ -1,11 +1,13 @@
 """Schemas of Envoy Gateway's policies, as far as this cluster enforces them: API keys and JWTs of an HTTPRoute,
-and local rate limits by headers.
+local rate limits by headers, bodies that are read as a whole, and scripts in Lua.
 
 From the reference of Envoy Gateway 1.9. With SLIPWAY_CRD_DIR the published one is used.
 """
 
 from fleet.localcluster.schemas.schema import (
     BOOLEAN,
+    NUMBER_OR_TEXT,
+    QUANTITY,
     TEXT,
     Rule,
     Schema,
@@ -118,5 +120,10 @@ BACKEND_TRAFFIC_POLICY_SPEC = closed(
             {"type": choice("Local"), "local": closed({"rules": list_of(_RATE_LIMIT_RULE)})},
             "type",
         ),
+        "requestBuffer": closed({"limit": Schema(NUMBER_OR_TEXT, form=QUANTITY)}, "limit"),
     }
+)
+_LUA = closed({"type": choice("Inline"), "inline": TEXT}, "type", "inline")
+ENVOY_EXTENSION_POLICY_SPEC = closed(
+    {"targetRefs": list_of(_TARGET), "lua": list_of(_LUA, most=16)}
 )

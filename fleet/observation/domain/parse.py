@@ -25,7 +25,6 @@ class ObservedNode:
     capacity_type: str
     region: str
     zone: str
-    gpus: shares.NodeGpus
     allocatable: dict[str, str]
     labels: dict[str, str]
     conditions: list[dict[str, str]]
@@ -53,6 +52,9 @@ class ObservedPod:
     restart_count: int
     gpu_resource: str
     gpu_units: int
+    # Of these, what is requested of a device plugin and not by a claim.
+    plugin_units: int
+    has_claims: bool
     cpu_millicores: int
     memory_bytes: int
     created_at: datetime
@@ -77,19 +79,16 @@ def node(item: Json) -> ObservedNode:
     metadata, status = item["metadata"], item.get("status") or {}
     labels = dict(metadata.get("labels") or {})
     allocatable = {key: str(value) for key, value in (status.get("allocatable") or {}).items()}
-    gpus = shares.gpus_of(labels, allocatable)
     ready = _condition(status, "Ready")
     return ObservedNode(
         uid=metadata["uid"],
         name=metadata["name"],
         resource_version=resource_version(item),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
-        # A machine of one's own often has none; its GPUs are what it is priced by.
-        instance_type=labels.get("node.kubernetes.io/instance-type") or gpus.product[:40],
+        instance_type=labels.get("node.kubernetes.io/instance-type", ""),
         capacity_type=capacity_types.of_labels(labels),
         region=labels.get("topology.kubernetes.io/region", ""),
         zone=labels.get("topology.kubernetes.io/zone", ""),
-        gpus=gpus,
         allocatable=allocatable,
         labels=labels,
         conditions=node_health.conditions_of(status),
@@ -102,9 +101,7 @@ def node(item: Json) -> ObservedNode:
 
 def pod(item: Json) -> ObservedPod:
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
-    resource, units = gpu_request(spec)
-    if not resource and spec.get("resourceClaims"):
-        resource, units = claimed_gpus.read(metadata.get("labels") or {})
+    gpus = _gpus(item)
     cpu, memory = pod_requests.cpu_and_memory(spec)
     scheduled, ready = _condition(status, "PodScheduled"), _condition(status, "Ready")
     reason, message = _reason_not_ready(item)
@@ -127,8 +124,10 @@ def pod(item: Json) -> ObservedPod:
         message=message,
         is_ready=is_ready,
         restart_count=sum(int(c.get("restartCount", 0)) for c in _statuses(status)),
-        gpu_resource=resource,
-        gpu_units=units,
+        gpu_resource=gpus.resource,
+        gpu_units=gpus.units,
+        plugin_units=gpus.plugin_units,
+        has_claims=gpus.has_claims,
         cpu_millicores=cpu,
         memory_bytes=memory,
         created_at=created_at,
@@ -144,6 +143,28 @@ def pod(item: Json) -> ObservedPod:
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
         instance_types=pod_nodes.instance_types_of(spec),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpus:
+    """See ObservedPod."""
+
+    resource: str
+    units: int
+    plugin_units: int
+    has_claims: bool
+
+
+def _gpus(item: Json) -> _Gpus:
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    resource, units = gpu_request(spec)
+    # The scheduler may make a claim of a device plugin's resource (DRAExtendedResource).
+    is_extended = bool(status.get("extendedResourceClaimStatus"))
+    has_claims = is_extended or bool(spec.get("resourceClaims"))
+    if has_claims and not resource:
+        resource, units = claimed_gpus.read(item["metadata"].get("labels") or {})
+        return _Gpus(resource, units, 0, has_claims)
+    return _Gpus(resource, units, 0 if is_extended else units, has_claims)
 
 
 def gpu_request(spec: Json) -> tuple[str, int]:

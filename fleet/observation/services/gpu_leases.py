@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from fleet.gpus.domain import shares
+from fleet.gpus.domain import claimed_gpus, shares
 from fleet.models import GpuLease, Node, Pod
 
 
@@ -20,13 +20,17 @@ def sync(*, cluster_id: int, pod_ids: Collection[int], at: datetime) -> None:
         for lease in GpuLease.objects.filter(cluster_id=cluster_id, pod_uid__in=desired)
     }
     GpuLease.objects.bulk_create([new for uid, new in desired.items() if uid not in known])
-    changed = [
-        _update(known[uid], new)
-        for uid, new in desired.items()
-        if uid in known and _changing_values(known[uid]) != _changing_values(new)
-    ]
+    growing = {pod.uid for pod in pods if pod.devices}
+    changed = []
+    for uid in desired.keys() & known.keys():
+        old, new = known[uid], desired[uid]
+        if uid not in growing:
+            # The share stays what it was when the pod was scheduled; only devices come one after the other.
+            new.share_ppm = old.share_ppm
+        if _changing_values(old) != _changing_values(new):
+            changed.append(_update(old, new))
     GpuLease.objects.bulk_update(
-        changed, ["workload", "team_slug", "started_at", "ended_at", "changed_at"]
+        changed, ["workload", "team_slug", "share_ppm", "started_at", "ended_at", "changed_at"]
     )
 
 
@@ -44,7 +48,9 @@ def lease_of(pod: Pod, at: datetime) -> GpuLease:
     if pod.node is None or pod.scheduled_at is None:
         raise ValueError(f"pod {pod} is not scheduled, so it has no GPU")
     ended = pod.ended_at or pod.gone_at
-    gpus = shares.gpus_of(pod.node.labels, pod.node.allocatable)
+    gpus, held = shares.of_node(pod.node), claimed_gpus.held_by(pod.devices)
+    of_plugin = claimed_gpus.units_of_plugin(pod.gpu_resource, pod.gpu_units, held)
+    began_at = claimed_gpus.began_at(pod.scheduled_at, held, of_plugin)
     return GpuLease(
         cluster_id=pod.cluster_id,
         node=pod.node,
@@ -53,20 +59,20 @@ def lease_of(pod: Pod, at: datetime) -> GpuLease:
         pod_name=pod.name,
         namespace=pod.namespace,
         team_slug=pod.workload.team.slug if pod.workload else "",
-        share_ppm=shares.share_ppm(pod.gpu_resource, pod.gpu_units, gpus),
-        started_at=pod.scheduled_at,
+        share_ppm=shares.share_ppm(pod.gpu_resource, of_plugin, gpus)
+        + sum(one.ppm for one in held),
+        started_at=began_at,
         # The clocks of nodes and of the API server differ slightly.
-        ended_at=None if ended is None else max(ended, pod.scheduled_at),
+        ended_at=None if ended is None else max(ended, began_at),
         changed_at=at,
     )
 
 
 def _changing_values(lease: GpuLease) -> tuple[object, ...]:
-    return lease.workload_id, lease.team_slug, lease.started_at, lease.ended_at
+    return lease.workload_id, lease.team_slug, lease.share_ppm, lease.started_at, lease.ended_at
 
 
 def _update(old: GpuLease, new: GpuLease) -> GpuLease:
-    """Update an existing lease. Its GPU share stays what it was when the pod was scheduled."""
-    old.workload_id, old.team_slug = new.workload_id, new.team_slug
+    old.workload_id, old.team_slug, old.share_ppm = new.workload_id, new.team_slug, new.share_ppm
     old.started_at, old.ended_at, old.changed_at = new.started_at, new.ended_at, new.changed_at
     return old

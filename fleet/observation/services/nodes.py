@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from fleet.gpus.domain import devices, shares
 from fleet.models import Cluster, Node
 from fleet.observation.domain.parse import ObservedNode
+from fleet.observation.services import claimable
 
 _FIELDS = (
     "name",
@@ -31,7 +34,9 @@ def write(cluster: Cluster, observed: Sequence[ObservedNode], *, at: datetime) -
     """Create and update rows; return the created ones."""
     rows = {row.uid: row for row in Node.objects.filter(cluster=cluster, uid__in=_uids(observed))}
     newest = {node.uid: node for node in sorted(observed, key=lambda node: node.resource_version)}
-    new = [_row(cluster, node, at) for node in newest.values() if node.uid not in rows]
+    unknown = [node for node in newest.values() if node.uid not in rows]
+    offered = claimable.of_nodes(cluster, [node.name for node in unknown])
+    new = [_row(cluster, node, offered.get(node.name, {}), at) for node in unknown]
     changed = []
     for row in rows.values():
         node = newest[row.uid]
@@ -72,10 +77,11 @@ def _uids(observed: Collection[ObservedNode]) -> list[str]:
     return [node.uid for node in observed]
 
 
-def _row(cluster: Cluster, node: ObservedNode, at: datetime) -> Node:
+def _row(cluster: Cluster, node: ObservedNode, offered: Mapping[str, Any], at: datetime) -> Node:
     row = Node(
         cluster=cluster,
         uid=node.uid,
+        claimable=offered,
         # Time before the cluster was registered is not metered.
         first_seen_at=max(node.created_at, cluster.created_at),
         last_seen_at=at,
@@ -84,16 +90,19 @@ def _row(cluster: Cluster, node: ObservedNode, at: datetime) -> Node:
     return row
 
 
-def _values(node: ObservedNode) -> dict[str, object]:
+def _values(node: ObservedNode, row: Node) -> dict[str, object]:
+    """What it has by claim is in its row."""
+    gpus = shares.gpus_of(node.labels, node.allocatable, devices.from_json(row.claimable))
     return {
         "name": node.name,
-        "instance_type": node.instance_type,
+        # A machine of one's own often has none; its GPUs are what it is priced by.
+        "instance_type": node.instance_type or gpus.product[:40],
         "capacity_type": node.capacity_type,
         "region": node.region,
         "zone": node.zone,
-        "gpu_product": node.gpus.product,
-        "gpu_count": node.gpus.count,
-        "gpu_memory_mib": node.gpus.memory_mib,
+        "gpu_product": gpus.product,
+        "gpu_count": gpus.count,
+        "gpu_memory_mib": gpus.memory_mib,
         "allocatable": node.allocatable,
         "labels": node.labels,
         "conditions": node.conditions,
@@ -105,10 +114,10 @@ def _values(node: ObservedNode) -> dict[str, object]:
 
 
 def _differs(row: Node, node: ObservedNode) -> bool:
-    return any(getattr(row, name) != value for name, value in _values(node).items())
+    return any(getattr(row, name) != value for name, value in _values(node, row).items())
 
 
 def _fill(row: Node, node: ObservedNode) -> None:
-    for name, value in _values(node).items():
+    for name, value in _values(node, row).items():
         setattr(row, name, value)
     row.resource_version = node.resource_version

@@ -1,15 +1,19 @@
-"""Pod rows: pods of registered workloads, and any other pod that holds a GPU."""
+"""Pod rows: pods of registered workloads, and any other pod that holds a GPU or may hold one by claim."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 
 from django.db.models import Q
 
+from fleet.gpus.domain import claimed_gpus
+from fleet.gpus.domain.claimed_gpus import Held
 from fleet.models import Cluster, Node, Pod, Workload
 from fleet.observation.domain.parse import ObservedPod
+from fleet.observation.services import claims
 
 WORKLOAD_LABEL = "slipway.dev/workload"
 _COLUMNS = (
@@ -26,6 +30,8 @@ _COLUMNS = (
     "restart_count",
     "gpu_resource",
     "gpu_units",
+    "plugin_units",
+    "devices",
     "cpu_millicores",
     "memory_bytes",
     "scheduled_at",
@@ -41,14 +47,17 @@ _Lives = Mapping[str, Sequence[Node]]
 
 def write(cluster: Cluster, observed: Sequence[ObservedPod], *, at: datetime) -> set[int]:
     """Create and update rows; return the ids of new and changed ones."""
-    kept = [pod for pod in observed if WORKLOAD_LABEL in pod.labels or pod.gpu_units]
+    kept = [
+        pod for pod in observed if WORKLOAD_LABEL in pod.labels or pod.gpu_units or pod.has_claims
+    ]
     newest = {pod.uid: pod for pod in sorted(kept, key=lambda pod: pod.resource_version)}
     rows = {row.uid: row for row in Pod.objects.filter(cluster=cluster, uid__in=newest)}
     workloads, nodes = _workloads(cluster, kept), _nodes(cluster, kept)
+    claimed = claims.held_by_pods(cluster, [pod.uid for pod in newest.values() if pod.has_claims])
     new, changed = [], []
     for uid, pod in newest.items():
         row = rows.get(uid)
-        values = _values(pod, workloads, nodes, row, at)
+        values = _values(pod, workloads, nodes, row, at) | _gpus(pod, row, claimed.get(uid, []))
         if row is None:
             row = Pod(cluster=cluster, uid=uid, created_at=pod.created_at)
             new.append(row)
@@ -62,6 +71,24 @@ def write(cluster: Cluster, observed: Sequence[ObservedPod], *, at: datetime) ->
     Pod.objects.bulk_create(new)
     Pod.objects.bulk_update(changed, [*_COLUMNS, "resource_version"])
     return {row.pk for row in [*new, *changed]}
+
+
+def hold(cluster: Cluster, pod_uids: Collection[str]) -> set[int]:
+    """Give pods the devices of their claims; return the ids of those that hold more than before."""
+    known = claims.held_by_pods(cluster, pod_uids)
+    changed = []
+    for row in Pod.objects.filter(cluster=cluster, uid__in=known):
+        before = claimed_gpus.held_by(row.devices)
+        held = claimed_gpus.joined(before, known[row.uid])
+        if held != before:
+            row.devices = [asdict(one) for one in held]
+            requested = (row.gpu_resource, row.plugin_units)
+            row.gpu_resource, row.gpu_units = claimed_gpus.with_devices(
+                requested, (row.gpu_resource, row.gpu_units), held
+            )
+            changed.append(row)
+    Pod.objects.bulk_update(changed, ["devices", "gpu_resource", "gpu_units"])
+    return {row.pk for row in changed}
 
 
 def attach(cluster: Cluster, new_nodes: Collection[Node]) -> set[int]:
@@ -162,8 +189,7 @@ def _values(
         "message": pod.message,
         "is_ready": pod.is_ready,
         "restart_count": pod.restart_count,
-        "gpu_resource": pod.gpu_resource,
-        "gpu_units": pod.gpu_units,
+        "plugin_units": pod.plugin_units,
         "cpu_millicores": pod.cpu_millicores,
         "memory_bytes": pod.memory_bytes,
         "scheduled_at": pod.scheduled_at,
@@ -172,4 +198,17 @@ def _values(
         "start_seconds": row.start_seconds if row and row.ready_at else pod.start_seconds,
         "ended_at": ended,
         "instance_types": pod.instance_types,
+    }
+
+
+def _gpus(pod: ObservedPod, row: Pod | None, known: Sequence[Held]) -> dict[str, object]:
+    before = claimed_gpus.held_by(row.devices) if row else []
+    held = claimed_gpus.joined(before, known)
+    resource, units = claimed_gpus.with_devices(
+        (pod.gpu_resource, pod.plugin_units), (pod.gpu_resource, pod.gpu_units), held
+    )
+    return {
+        "gpu_resource": resource,
+        "gpu_units": units,
+        "devices": [asdict(one) for one in held],
     }

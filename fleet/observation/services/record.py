@@ -6,18 +6,22 @@ version, and a gone object stays gone. One transaction per call, one writer per 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from django.db import transaction
 
 from fleet.kube.domain.resource_types import Manifest
 from fleet.models import Cluster
-from fleet.observation.domain import parse
-from fleet.observation.services import gpu_leases, subscribers
+from fleet.observation.domain import dra, parse
+from fleet.observation.services import claimable, gpu_leases, subscribers
+from fleet.observation.services import claims as observation_claims
 from fleet.observation.services import nodes as observation_nodes
 from fleet.observation.services import pods as observation_pods
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,16 @@ class ObservedChanges:
     pods: Sequence[Manifest] = ()
     deleted_nodes: Sequence[Manifest] = ()
     deleted_pods: Sequence[Manifest] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceChanges:
+    """Changed ResourceSlices and ResourceClaims; deleted ones in their last state."""
+
+    slices: Sequence[Manifest] = ()
+    deleted_slices: Sequence[Manifest] = ()
+    claims: Sequence[Manifest] = ()
+    deleted_claims: Sequence[Manifest] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,60 @@ def replace_all(
                 last_seen_at=max(at, last_listing_at), is_reachable=True, last_error=""
             )
     subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+
+
+def record_devices(*, cluster_id: int, changes: DeviceChanges, at: datetime) -> None:
+    """Write changed slices and claims, and what nodes and pods have by them."""
+    slices = _parsed(dra.resource_slice, changes.slices)
+    claims = _parsed(dra.claim, changes.claims)
+    gone = _uids(changes.deleted_claims) | _uids(changes.claims) - {one.uid for one in claims}
+    with transaction.atomic():
+        cluster = _lock(cluster_id)
+        names = claimable.write(cluster, slices, _uids(changes.deleted_slices))
+        claimable.update_nodes(cluster, names)
+        holders = observation_claims.write(cluster, claims, gone, at=at)
+        if names:
+            holders |= observation_claims.holders(cluster)
+        changed = observation_pods.hold(cluster, holders)
+        gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
+    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+
+
+def replace_devices(
+    *, cluster_id: int, slices: FullListing | None, claims: FullListing | None, at: datetime
+) -> None:
+    """Write complete listings of one kind or both."""
+    observed_slices = _parsed(dra.resource_slice, slices.items) if slices else []
+    observed_claims = _parsed(dra.claim, claims.items) if claims else []
+    with transaction.atomic():
+        cluster = _lock(cluster_id)
+        if slices:
+            names = claimable.write(cluster, observed_slices, ())
+            names |= claimable.delete_missing(cluster, slices.resource_version, observed_slices)
+            claimable.update_nodes(cluster, names)
+        if claims:
+            observation_claims.write(cluster, observed_claims, (), at=at)
+            observation_claims.delete_missing(cluster, claims.resource_version, observed_claims)
+        # All of them: a node or a pod may have been observed after its slice or claim.
+        changed = observation_pods.hold(cluster, observation_claims.holders(cluster))
+        gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
+        if slices and claims:
+            Cluster.objects.filter(pk=cluster_id).update(devices_read_at=at)
+    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+
+
+def forget_devices(*, cluster_id: int) -> None:
+    """They cannot be read any more: what is free is not known. What was observed stays."""
+    rows = Cluster.objects.filter(pk=cluster_id).exclude(devices_read_at=None)
+    rows.update(devices_read_at=None)
+
+
+def _parsed(parse_one: Callable[[Manifest], T | None], items: Iterable[Manifest]) -> list[T]:
+    return [one for one in map(parse_one, items) if one is not None]
+
+
+def _uids(items: Iterable[Manifest]) -> set[str]:
+    return {str(item["metadata"]["uid"]) for item in items}
 
 
 def _lock(cluster_id: int) -> Cluster:

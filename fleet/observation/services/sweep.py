@@ -10,7 +10,8 @@ from django.db import connection
 
 from fleet.clusters.services import capabilities
 from fleet.kube.domain import resource_types
-from fleet.kube.domain.errors import ClusterError
+from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
+from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from fleet.observation.services import record
@@ -67,7 +68,12 @@ def observe(*, cluster_id: int) -> None:
     leases.release(Cluster, lease, next_check_at=at + wait)
 
 
-def _list_and_record(cluster_id: int, at: datetime) -> None:
+def observe_now(*, cluster_id: int) -> None:
+    """List, record and probe, whoever else does: recording twice changes nothing. Raises ClusterError."""
+    _list_and_record(cluster_id, clock.now(), is_probed=True)
+
+
+def _list_and_record(cluster_id: int, at: datetime, *, is_probed: bool = False) -> None:
     client = clients.client_for(cluster_id)
     # Pods first, so that the nodes of all listed pods are in the later listing of nodes.
     pods = client.list_all(resource_types.POD)
@@ -78,8 +84,25 @@ def _list_and_record(cluster_id: int, at: datetime) -> None:
         pods=FullListing(pods.items, _number(pods.resource_version)),
         at=at,
     )
-    if capabilities.is_due(Cluster.objects.get(pk=cluster_id), at):
+    _list_devices(client, cluster_id, at)
+    if is_probed or capabilities.is_due(Cluster.objects.get(pk=cluster_id), at):
         capabilities.probe(cluster_id=cluster_id)
+
+
+def _list_devices(client: KubeClient, cluster_id: int, at: datetime) -> None:
+    """What cannot be read is not known, and nothing else fails by it."""
+    try:
+        slices = client.list_all(resource_types.RESOURCE_SLICE)
+        claims = client.list_all(resource_types.RESOURCE_CLAIM)
+    except (NotAllowed, ObjectNotFound):
+        record.forget_devices(cluster_id=cluster_id)
+        return
+    record.replace_devices(
+        cluster_id=cluster_id,
+        slices=FullListing(slices.items, _number(slices.resource_version)),
+        claims=FullListing(claims.items, _number(claims.resource_version)),
+        at=at,
+    )
 
 
 def _note_failure(cluster_id: int, error: ClusterError) -> None:

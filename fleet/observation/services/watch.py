@@ -23,7 +23,7 @@ from fleet.kube.gateways.kube_client import KubeClient, Listing, WatchEvent
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from fleet.observation.services import record, subscribers
-from fleet.observation.services.record import FullListing, ObservedChanges
+from fleet.observation.services.record import DeviceChanges, FullListing, ObservedChanges
 from portal.core import clock
 from portal.core.errors import NotFound
 
@@ -38,7 +38,9 @@ _DEPENDENTS = (
     resource_types.DISRUPTION_BUDGET,
     resource_types.SERVICE_MONITOR,
 )
-WATCHED = (*_ESSENTIAL, *_HINTS, *_DEPENDENTS)
+# Where the cluster serves them: what pods can claim, and what they hold.
+_DEVICES = (resource_types.RESOURCE_SLICE, resource_types.RESOURCE_CLAIM)
+WATCHED = (*_ESSENTIAL, *_HINTS, *_DEPENDENTS, *_DEVICES)
 _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_WAIT_SECONDS = 30.0
 _NOT_SERVED_WAIT_SECONDS = 60.0
@@ -62,6 +64,9 @@ class _Changed:
 
 
 _Item = _Listed | _Changed
+# By kind, and whether they were deleted.
+_Objects = Mapping[tuple[ResourceType, bool], Sequence[Manifest]]
+_NO_DEVICES = DeviceChanges([], [], [], [])
 
 
 class ClusterWatch:
@@ -116,7 +121,7 @@ class ClusterWatch:
 
     def _stream(self, client: KubeClient, kind: ResourceType) -> Iterable[None]:
         """List once, then follow; yields after each listing, change and bookmark."""
-        labels = None if kind in _ESSENTIAL else MANAGED
+        labels = None if kind in (*_ESSENTIAL, *_DEVICES) else MANAGED
         at = clock.now()
         listing = client.list_all(kind, labels=labels)
         self._items.put(_Listed(kind, listing, at))
@@ -182,12 +187,20 @@ class ClusterWatch:
         self._record(pending)
 
     def _replace(self, item: _Listed) -> None:
-        if item.kind not in _ESSENTIAL:
-            if item.kind in _HINTS:
-                subscribers.notify(self.cluster_id, _labels_of(item.listing.items))
+        if item.kind in _HINTS:
+            subscribers.notify(self.cluster_id, _labels_of(item.listing.items))
+        if item.kind not in (*_ESSENTIAL, *_DEVICES):
             return
         text = item.listing.resource_version
         complete = FullListing(item.listing.items, int(text) if text.isdigit() else 0)
+        if item.kind in _DEVICES:
+            record.replace_devices(
+                cluster_id=self.cluster_id,
+                slices=complete if item.kind is resource_types.RESOURCE_SLICE else None,
+                claims=complete if item.kind is resource_types.RESOURCE_CLAIM else None,
+                at=item.at,
+            )
+            return
         record.replace_all(
             cluster_id=self.cluster_id,
             nodes=complete if item.kind is resource_types.NODE else None,
@@ -205,10 +218,11 @@ class ClusterWatch:
                 for change in last.values()
                 if change.kind is kind and (change.event.type == "DELETED") is is_deleted
             ]
-            for kind in _ESSENTIAL
+            for kind in (*_ESSENTIAL, *_DEVICES)
             for is_deleted in (False, True)
         }
-        if any(objects.values()):
+        pods_and_nodes = (items for (kind, _), items in objects.items() if kind in _ESSENTIAL)
+        if any(pods_and_nodes):
             record.record(
                 cluster_id=self.cluster_id,
                 changes=ObservedChanges(
@@ -219,7 +233,18 @@ class ClusterWatch:
                 ),
                 at=clock.now(),
             )
+        self._record_devices(objects)
         self._hint(list(last.values()))
+
+    def _record_devices(self, objects: _Objects) -> None:
+        changes = DeviceChanges(
+            slices=objects[resource_types.RESOURCE_SLICE, False],
+            deleted_slices=objects[resource_types.RESOURCE_SLICE, True],
+            claims=objects[resource_types.RESOURCE_CLAIM, False],
+            deleted_claims=objects[resource_types.RESOURCE_CLAIM, True],
+        )
+        if changes != _NO_DEVICES:
+            record.record_devices(cluster_id=self.cluster_id, changes=changes, at=clock.now())
 
     def _hint(self, changes: Sequence[_Changed]) -> None:
         changed = [change.event.object for change in changes if change.kind in _HINTS]

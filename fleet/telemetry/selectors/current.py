@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.db.models import CharField, Count, DateTimeField, Min, QuerySet, Sum
 
+from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.domain.rates import EndingRate
 from fleet.gpus.selectors import prices
@@ -65,6 +66,8 @@ class AllocatedGpus:
     gpus: Decimal
     usd_per_hour_amount: Decimal | None
     ending: tuple[EndingRate, ...] = ()
+    # Of which some are held: the whole resources, nvidia.com/gpu and aws.amazon.com/neuron.
+    resources: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +182,10 @@ def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ..
             amount = whole * share_ppm / (gpu_count * GPU_PPM)
         gpus = Decimal(share_ppm) / GPU_PPM
         ending = (EndingRate(ends_at, amount),) if ends_at and amount is not None else ()
-        allocated[group] = _plus(allocated.get(group), AllocatedGpus(gpus, amount, ending))
+        is_neuron = neuron.product_of_type(instance_type) is not None
+        resources = frozenset({neuron.DEVICE if is_neuron else shares.WHOLE})
+        held = AllocatedGpus(gpus, amount, ending, resources)
+        allocated[group] = _plus(allocated.get(group), held)
     return allocated
 
 
@@ -189,4 +195,9 @@ def _plus(before: AllocatedGpus | None, more: AllocatedGpus) -> AllocatedGpus:
     usd_per_hour = None
     if before.usd_per_hour_amount is not None and more.usd_per_hour_amount is not None:
         usd_per_hour = before.usd_per_hour_amount + more.usd_per_hour_amount
-    return AllocatedGpus(before.gpus + more.gpus, usd_per_hour, before.ending + more.ending)
+    return AllocatedGpus(
+        before.gpus + more.gpus,
+        usd_per_hour,
+        before.ending + more.ending,
+        before.resources | more.resources,
+    )

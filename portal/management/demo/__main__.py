@@ -89,6 +89,7 @@ def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports, *, has_samples
                 "  The sample models could not be created; see the error above.",
                 flush=True,
             )
+        _observe_cluster()
         web_url = f"http://127.0.0.1:{chosen.web}"
         print(launcher.greeting(folder, secrets.passwords, web_url), flush=True)
         if has_samples:
@@ -126,6 +127,16 @@ def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
         s3_url=f"http://127.0.0.1:{chosen.s3}",
         origins=[f"http://{host}:{chosen.web}" for host in ("127.0.0.1", "localhost")],
     )
+
+
+def _observe_cluster() -> None:
+    from fleet.kube.domain.errors import ClusterError  # noqa: PLC0415  after the environment is set
+    from portal.management.demo import seed  # noqa: PLC0415  as above
+
+    try:
+        seed.observe_cluster()
+    except ClusterError as problem:
+        print(f"  The cluster is not known yet: {problem.message}", flush=True)
 
 
 def _options() -> argparse.Namespace:

@@ -18,8 +18,11 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
+from fleet.clusters.selectors import clusters as registered
 from fleet.clusters.services import clusters
 from fleet.costs.services import demo_history
+from fleet.kube.domain.errors import ClusterError
+from fleet.observation.services import sweep
 from fleet.prices.services import catalogue as prices
 from portal.accounts import teams
 from portal.accounts.models import Membership, Team, User
@@ -28,6 +31,8 @@ from portal.core import clock
 from portal.management.demo import people, probes
 
 _LONGEST_WAIT_SECONDS = 60
+_PAUSE_SECONDS = 0.2
+_pause = time.sleep
 
 
 def migrate(record: Path) -> None:
@@ -66,9 +71,27 @@ def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
     """Wait for the S3 server, then set up the bucket."""
     deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
     while not probes.answers(f"{s3_url}/_health") and time.monotonic() < deadline:
-        time.sleep(0.1)
+        _pause(_PAUSE_SECONDS)
     named = [f"--origin={origin}" for origin in origins]
     call_command("bucket_setup", *named, stdout=io.StringIO())
+
+
+def observe_cluster() -> None:
+    """Once all parts are up: nobody is refused a request because what the cluster has is not known yet.
+
+    Raises ClusterError when it does not answer within a minute.
+    """
+    (cluster_id,) = [one.id for one in registered.list_clusters() if one.kind == "local"]
+    deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+    while True:
+        try:
+            sweep.observe_now(cluster_id=cluster_id)
+        except ClusterError:
+            if time.monotonic() > deadline:
+                raise
+            _pause(_PAUSE_SECONDS)
+            continue
+        return
 
 
 def _ensure_user(name: str, password: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
 import redis
 
@@ -10,8 +11,10 @@ from deployments.batch.domain import queue_worker, worker_outbox, worker_program
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
 from tests.deployments.batch.bench import Bench
-from tests.deployments.batch.queue_bench import QueueBench
+from tests.deployments.batch.queue_bench import STREAM, QueueBench
+from tests.deployments.batch.sqs_bench import ACCOUNT, NAME, SqsBench
 from tests.deployments.world import World
+from tests.fixtures.aws_server import serving_aws
 from tests.fixtures.valkey_server import serving_valkey
 
 
@@ -34,6 +37,36 @@ def valkey() -> Iterator[tuple[int, redis.Redis]]:
         yield port, client
 
 
+def in_one_thread(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_outbox.Outbox, "keep_fresh", lambda _: None)
+    monkeypatch.setattr(queue_worker, "WAIT_MS", 1)
+    monkeypatch.setattr(queue_worker, "pause", lambda _: None)
+    settings.SLIPWAY_BATCH_QUEUES = ["127.0.0.1:*"]
+
+
+@pytest.fixture(scope="session")
+def sqs_server() -> Iterator[str]:
+    with serving_aws("sqs") as address:
+        yield address
+
+
+@pytest.fixture
+def sqs_bench(
+    bench: Bench, sqs_server: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> SqsBench:
+    in_one_thread(settings, monkeypatch)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    client = boto3.client("sqs", endpoint_url=sqs_server, region_name="us-east-1")
+    urls = [f"{sqs_server}/{ACCOUNT}/{name}" for name in (NAME, f"{NAME}-dead")]
+    for url in urls:
+        name = url.rpartition("/")[2]
+        if any(found.endswith(f"/{name}") for found in client.list_queues().get("QueueUrls", [])):
+            client.delete_queue(QueueUrl=url)
+        client.create_queue(QueueName=name)
+    return SqsBench(bench, urls[0], client, *urls)
+
+
 @pytest.fixture
 def queue_bench(
     bench: Bench,
@@ -41,10 +74,7 @@ def queue_bench(
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> QueueBench:
-    monkeypatch.setattr(worker_outbox.Outbox, "keep_fresh", lambda _: None)
-    monkeypatch.setattr(queue_worker, "WAIT_MS", 1)
-    monkeypatch.setattr(queue_worker, "pause", lambda _: None)
-    settings.SLIPWAY_BATCH_QUEUES = ["127.0.0.1:*"]
+    in_one_thread(settings, monkeypatch)
     port, client = valkey
     client.flushall()
-    return QueueBench(bench, client, port)
+    return QueueBench(bench, f"redis://127.0.0.1:{port}/{STREAM}", client, port)

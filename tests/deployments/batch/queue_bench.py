@@ -12,7 +12,7 @@ import redis
 
 from deployments.batch.domain import worker_store
 from deployments.batch.domain.queue_worker import Consumer
-from deployments.batch.domain.redis_stream import RedisStream
+from deployments.batch.domain.sources import catalogue
 from deployments.batch.domain.worker_outbox import Outbox
 from deployments.models import BatchJob
 from tests.deployments.batch.bench import Bench
@@ -45,28 +45,19 @@ class Triton:
 
 
 @dataclass
-class QueueBench:
+class Drain:
+    """A job and its workers, whatever it drains."""
+
     bench: Bench
-    client: redis.Redis
-    port: int
-    workers: int = 0
+    address: str
+    workers: int = field(default=0, kw_only=True)
+    made: list[Consumer] = field(default_factory=list, kw_only=True)
 
-    @property
-    def address(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/{STREAM}"
-
-    def running(self, *, answers: str = "", **changed: Any) -> BatchJob:
-        output = f"redis://127.0.0.1:{self.port}/{answers}" if answers else ""
-        places = {"input": self.address, **({"output": output} if output else {})}
-        job = self.bench.request(**places, **changed)
+    def running(self, **changed: Any) -> BatchJob:
+        job = self.bench.request(**{"input": self.address, **changed})
         self.bench.tick(job)
         assert job.state == "running", job.state_reason
         return self.bench.tick(job)
-
-    def send(self, *values: int) -> list[str]:
-        return [
-            self.client.xadd(STREAM, {"request": request_of(value)}).decode() for value in values
-        ]
 
     def consumer(self, triton: Triton | None = None, **plan: Any) -> Consumer:
         """What the next pod of the job runs."""
@@ -75,17 +66,47 @@ class QueueBench:
         pod = made["spec"]["jobTargetRef"]["template"]["spec"]
         env = {item["name"]: item.get("value") for item in pod["containers"][0]["env"]}
         found = {**json.loads(env["SLIPWAY_BATCH"]), "idle": 0, "redelivery": 0, **plan}
-        source = RedisStream(found["source"], "", f"pod-{self.workers}")
+        kind = catalogue.kind_of(self.address)
+        assert kind is not None
+        source = getattr(kind.modules[-1], kind.source_class)(
+            found["source"], f"pod-{self.workers}"
+        )
         source.prepare()
         stopping = threading.Event()
         outbox = Outbox(self.bench.link(), stopping)
-        return Consumer(found, source, outbox, triton or Triton(), stopping)
+        consumer = Consumer(found, source, outbox, triton or Triton(), stopping)
+        self.made.append(consumer)
+        return consumer
 
     def work(self, triton: Triton | None = None, **plan: Any) -> Triton:
         """Until nothing is left."""
         triton = triton or Triton()
         self.consumer(triton, **plan).run()
         return triton
+
+    def answered(self) -> dict[str, Any]:
+        """What the parts hold, by the id of the message; each has one answer."""
+        rows = self.bench.rows()
+        answers = {row["message"]: row["outputs"] for row in rows}
+        assert len(answers) == len(rows), "an answer is there twice"
+        return answers
+
+
+@dataclass
+class QueueBench(Drain):
+    """A stream of a real Valkey."""
+
+    client: redis.Redis
+    port: int
+
+    def running(self, *, answers: str = "", **changed: Any) -> BatchJob:
+        output = f"redis://127.0.0.1:{self.port}/{answers}" if answers else ""
+        return super().running(**({"output": output} if output else {}), **changed)
+
+    def send(self, *values: int) -> list[str]:
+        return [
+            self.client.xadd(STREAM, {"request": request_of(value)}).decode() for value in values
+        ]
 
     def entries(self, stream: str) -> list[dict[str, str]]:
         return [

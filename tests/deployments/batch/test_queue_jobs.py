@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from deployments.batch.domain import redis_stream, worker_outbox, worker_store
 from deployments.batch.domain import reports as domain_reports
+from deployments.batch.domain import worker_outbox, worker_store
 from deployments.batch.domain.reports import Drained
+from deployments.batch.domain.sources.redis.stream import RedisStream
 from deployments.batch.services import reports, requests
 from deployments.models import BatchChunk, BatchJob
 from tests.deployments.batch.queue_bench import (
@@ -78,12 +79,12 @@ def test_answers_of_another_stream_are_there_once(queue_bench: QueueBench) -> No
 
 
 EFFECTS = [
-    (redis_stream.RedisStream, "read"),
-    (redis_stream.RedisStream, "acknowledge"),
-    (redis_stream.RedisStream, "answer"),
-    (redis_stream.RedisStream, "bury"),
-    (redis_stream.RedisStream, "release"),
-    (redis_stream.RedisStream, "leave"),
+    (RedisStream, "read"),
+    (RedisStream, "acknowledge"),
+    (RedisStream, "answer"),
+    (RedisStream, "bury"),
+    (RedisStream, "release"),
+    (RedisStream, "leave"),
     (worker_outbox.Outbox, "create"),
 ]
 
@@ -132,7 +133,7 @@ def test_a_worker_killed_at_any_effect_loses_no_message(
     if place == "stream":
         assert queue_bench.answers() == expected, "each is there once"
     else:
-        assert {line["message"]: line["outputs"] for line in lines_of(queue_bench)} == expected
+        assert queue_bench.answered() == expected
     (dead,) = queue_bench.entries(DEAD)
     assert (dead["slipway.id"], dead["slipway.reason"]) == (ids[2], "the model refuses 13")
     assert dead["request"] == request_of(13), "it can be sent again as it was"
@@ -214,9 +215,9 @@ def test_a_message_may_hold_the_columns_of_one_row(queue_bench: QueueBench) -> N
     assert queue_bench.answers() == {good: [14]}
     assert [entry["slipway.reason"].split(":")[0] for entry in queue_bench.entries(DEAD)] == [
         "field x",
-        "the message has neither the field request nor the input x",
-        "the field request is no JSON",
-        'the field request has no "inputs" of the inference protocol',
+        "the message has neither a request nor the input x",
+        "the request is no JSON",
+        'the request has no "inputs" of the inference protocol',
     ]
 
 

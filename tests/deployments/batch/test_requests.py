@@ -34,7 +34,7 @@ OTHERS = "batch/nlp/"
         ("input", f"s3://BUCKET/{OTHERS}rows.jsonl", "may not read"),
         ("input", "s3://BUCKET/repositories/nlp/m/1/", "may not read"),
         ("input", "s3://BUCKET/batch/vision-lab/rows.jsonl", "may not read"),
-        ("input", "https://example.org/rows.jsonl", "Enter an address such as"),
+        ("input", "https://example.org/rows.jsonl", "files have s3:// addresses"),
         ("name", "Upper", "lower-case"),
         ("name", "", "lower-case"),
         ("cluster", "nowhere", "There is no cluster 'nowhere'"),

@@ -42,8 +42,8 @@ def offer(**features: bool | None) -> None:
     )
 
 
-def serving(world: World, name: str) -> Deployment:
-    version = register(world)
+def serving(world: World, name: str, model: str = "chat") -> Deployment:
+    version = register(world, model=model)
     asked = draft(world, version, network=_ON)
     change = requests.request_deploy(
         actor=world.member, draft=type(asked)(asked.version_id, asked.cluster_id, name, asked.spec)

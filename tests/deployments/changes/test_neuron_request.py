@@ -76,6 +76,26 @@ def test_fit_and_price_are_those_of_the_devices(world: World, version: ModelVers
     )
 
 
+def test_quota_names_what_it_counts(world: World, version: ModelVersion) -> None:
+    def quota(**settings: Any) -> Any:
+        return named(checked(world, version, **settings), "Quota")
+
+    world.team.quota_gpus = 2
+    world.team.save()
+    version.model.team.refresh_from_db()
+
+    assert (
+        quota(**ON_NEURON, max_replicas=2).detail == "2 of 2 Neuron devices of vision after this."
+    )
+    over = quota(**ON_NEURON, max_replicas=3)
+    assert (over.ok, over.detail) == (False, "3 of 2 Neuron devices of vision after this.")
+    assert over.fix.startswith("2 Neuron devices are left: lower max replicas to 2,")
+    world.serving()
+    both = quota(**ON_NEURON, max_replicas=2)
+    assert (both.ok, both.detail) == (False, "3 of 2 GPUs and Neuron devices of vision after this.")
+    assert both.fix.startswith("1 Neuron device is left: lower max replicas to 1,")
+
+
 def test_a_request_is_approved_and_applied_with_devices(
     world: World, version: ModelVersion
 ) -> None:

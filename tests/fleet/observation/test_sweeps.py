@@ -53,6 +53,26 @@ def test_sweep_writes_rows_and_comes_again_in_five_seconds(
     assert Cluster.objects.get().last_seen_at == START + timedelta(seconds=5)
 
 
+def test_observing_now_needs_no_lease_and_probes_a_cluster_that_was_just_probed(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    kube.put(node())
+    sweep_at(0)
+    before = selected.get_cluster(cluster.pk).capabilities
+    kube.put(node("gpu-2", uid="n-2"))
+    Cluster.objects.update(lease_until=START + timedelta(minutes=1), lease_token="another worker")
+
+    with time_machine.travel(START + timedelta(seconds=3), tick=False):
+        sweep.observe_now(cluster_id=cluster.pk)
+
+    after = selected.get_cluster(cluster.pk).capabilities
+    assert before.gpu_offers
+    assert after.gpu_offers
+    assert [before.gpu_offers[0].nodes, after.gpu_offers[0].nodes] == [1, 2]
+    assert Node.objects.count() == 2
+    assert Cluster.objects.get().lease_token == "another worker"
+
+
 def test_sweep_runs_less_often_beside_a_watcher(kube: FakeKube, cluster: Cluster) -> None:
     Cluster.objects.update(watch_seen_at=START)
 

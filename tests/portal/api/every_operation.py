@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from tests.deployments.attestations import signing
 from tests.portal import api_document
-from tests.portal.api.conftest import STEPS
+from tests.portal.api.full_world import STEPS
 
 _PEM = signing.public_pem(signing.new_key())
 METHODS = ("get", "post", "put", "patch", "delete")

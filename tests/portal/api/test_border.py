@@ -13,7 +13,7 @@ from portal.api import border, views
 from portal.api.problems import CONTENT_TYPE
 from tests.accounts import make_team, make_user
 from tests.portal import api_document
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 
 pytestmark = pytest.mark.django_db
 

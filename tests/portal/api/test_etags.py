@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from deployments.models import Alias, Model, ModelVersion
 from portal.accounts.models import Team
 from portal.audit.models import AuditEvent
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 
 EDITS = [
     ("patch", "teams/vision", {"quota_gpus": 3, "monthly_budget_amount": "7.00"}),

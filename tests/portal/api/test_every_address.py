@@ -13,7 +13,6 @@ from django.apps import apps
 from rest_framework.test import APIClient
 
 from portal.api.problems import CONTENT_TYPE
-from tests.portal.api.conftest import FullWorld
 from tests.portal.api.every_operation import (
     ADMINS,
     ANONYMOUS,
@@ -27,6 +26,7 @@ from tests.portal.api.every_operation import (
     send,
     signed_in,
 )
+from tests.portal.api.full_world import FullWorld
 
 pytestmark = pytest.mark.django_db
 

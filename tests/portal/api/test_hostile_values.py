@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 from rest_framework.test import APIClient
 
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 
 pytestmark = pytest.mark.django_db
 NUL, SURROGATE, HUGE = b"\\u0000", b"\\ud800", b"9" * 40

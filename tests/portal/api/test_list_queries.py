@@ -14,7 +14,7 @@ from fleet.models import Cluster, GpuLease, InstancePrice, Node, Pod, Workload
 from portal.accounts import tokens
 from portal.core import clock
 from tests.accounts import make_membership, make_team, make_user
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 
 pytestmark = pytest.mark.django_db
 LISTS = (

@@ -21,7 +21,7 @@ from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from tests.portal import api_document
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 
 pytestmark = pytest.mark.django_db
 EXAMPLES = 2

@@ -34,7 +34,7 @@ def test_many_teams_need_no_more_queries_and_each_has_its_gpus(
     with django_assert_num_queries(QUERIES):
         shown = page(client.get("/admin"))
 
-    held = [row["GPUs in use"] for row in shown.rows]
+    held = [row["In use"] for row in shown.rows]
     assert len(held) == 22
     assert sorted(set(held)) == ["0", "1.5"]
 

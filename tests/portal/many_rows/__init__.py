@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from django.apps import apps
 
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.many_rows import accounts, changes, fleet, registry, serving
 
 # Tables with one row for the platform, a cluster or a team, with rows of sealing and of workers alone, or that

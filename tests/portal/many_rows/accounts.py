@@ -10,7 +10,7 @@ from portal.accounts.models import ApiToken, Delegation, Membership, Role, ScimT
 from portal.audit.models import AuditEvent, ChainLink
 from portal.core import clock
 from portal.notifications.models import Channel, Delivery, Notice
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.many_rows.copies import copies, digest
 
 

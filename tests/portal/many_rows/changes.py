@@ -25,7 +25,7 @@ from deployments.models import (
 from fleet.models import Node
 from portal.accounts.models import Team, User
 from portal.core import clock
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.many_rows.copies import copies
 
 

@@ -1,4 +1,4 @@
-"""Actions, office hours, pools, groups and node classes of a cluster; nodes that are gone, pods, prices."""
+"""Actions, office hours, pools, groups and node classes of a cluster; nodes that are gone, pods, claimed devices, prices."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from datetime import timedelta
 from typing import Any
 
 from fleet.actions.domain.states import ActionState
-from fleet.models import FleetAction, InstancePrice, Node, Pod, PoolOfficeHours, Workload
+from fleet.gpus.domain import devices
+from fleet.gpus.domain.devices import Device, Devices
+from fleet.models import (
+    Cluster,
+    DeviceClaim,
+    DeviceSlice,
+    FleetAction,
+    InstancePrice,
+    Node,
+    Pod,
+    PoolOfficeHours,
+    Workload,
+)
 from fleet.office_hours.domain.hours import DAYS
 from portal.core import clock
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.many_rows.copies import copies
 
 _HOURS = {
@@ -52,6 +64,7 @@ def fill(full: FullWorld, scale: float) -> None:
     )
     _pools(full, scale)
     _pods(full, scale, node)
+    _devices(full, scale, node)
     price = InstancePrice.objects.filter(instance_type="g5.xlarge", region="us-east-1").order_by(
         "pk"
     )[0]
@@ -74,6 +87,33 @@ def _pools(full: FullWorld, scale: float) -> None:
             made = copy.deepcopy(_OBJECTS[kind])
             made["metadata"]["name"] = f"gpu-{number}" if number else "gpu"
             cluster.objects[kind, "", made["metadata"]["name"]] = made
+
+
+def _devices(full: FullWorld, scale: float, node: Node) -> None:
+    """The node offers this many, and each is claimed by a pod of nobody."""
+    cluster = {"cluster_id": full.world.cluster_id}
+    offered = [
+        Device(f"gpu-{n}", node.name, devices.GPU, f"gpu-{n}") for n in range(round(60 * scale))
+    ]
+    node.claimable = Devices(tuple(offered)).to_json()
+    node.save(update_fields=["claimable"])
+    DeviceSlice.objects.bulk_create(
+        DeviceSlice(uid=f"slice-{one.name}", node_name="elsewhere", pool="elsewhere", **cluster)
+        for one in offered
+    )
+    DeviceClaim.objects.bulk_create(
+        DeviceClaim(
+            uid=f"claim-{one.name}",
+            namespace="lab",
+            name=f"claim-{one.name}",
+            pod_uid=f"pod-{one.name}",
+            pod_name=f"pod-{one.name}",
+            allocated=[{"pool": one.pool, "device": one.name}],
+            **cluster,
+        )
+        for one in offered
+    )
+    Cluster.objects.filter(pk=full.world.cluster_id).update(devices_read_at=clock.now())
 
 
 def _pods(full: FullWorld, scale: float, node: Node) -> None:

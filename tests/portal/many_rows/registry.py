@@ -21,7 +21,7 @@ from deployments.models import (
 )
 from deployments.registry.services import search_index
 from portal.core import clock
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.many_rows.copies import copies, digest
 
 _README = "# Detector\n\nFinds defects on photos of a line. Trained by the vision team. " * 20

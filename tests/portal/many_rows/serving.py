@@ -24,7 +24,7 @@ from deployments.models import (
 from fleet.models import CallerHour
 from portal.accounts.models import Team
 from portal.core import clock
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.many_rows.copies import copies, digest
 
 

@@ -28,7 +28,7 @@ from rest_framework.test import APIClient
 from portal.accounts.models import User
 from portal.api.problems import CONTENT_TYPE as PROBLEM
 from tests.portal import addresses, api_document
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 
 ROLES = ("anonymous", "stranger", "viewer", "member", "delegate", "lead", "admin")
 EVERYONE = "stranger viewer member delegate lead admin"

@@ -15,7 +15,7 @@ from portal.accounts import delegations
 from portal.accounts.models import Role, User
 from portal.core import clock
 from tests.accounts import make_membership, make_user
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.permissions import matrix, operations, pages
 from tests.portal.permissions.matrix import ROLES
 
@@ -49,7 +49,7 @@ def test_every_address_has_exactly_one_row(full_world: FullWorld) -> None:
 
     there = matrix.pages(client) | matrix.operations()
 
-    assert sorted(there - counted.keys()) == [], "write a row in pages.py or operations.py"
+    assert sorted(there - counted.keys()) == [], "write a row in pages/ or operations/"
     assert sorted(counted.keys() - there) == [], "these addresses are gone"
     assert [key for key, count in counted.items() if count > 1] == []
 

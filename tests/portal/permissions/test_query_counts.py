@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.benchmarks import every_page
 from tests.portal import many_rows
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 
 pytestmark = [pytest.mark.django_db]
 # More than a form lists in both: beyond that it counts once how many there are.

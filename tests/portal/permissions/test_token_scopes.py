@@ -10,7 +10,7 @@ from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.accounts.operations import BROWSER, OPERATIONS, scope_of
 from portal.accounts.scopes import Scope
-from tests.portal.api.conftest import FullWorld
+from tests.portal.api.full_world import FullWorld
 from tests.portal.permissions import matrix, operations
 from tests.portal.permissions.matrix import Answer
 

@@ -14,7 +14,8 @@ from django.db import transaction
 from django.test import Client
 
 from tests.portal import addresses
-from tests.portal.api.conftest import FullWorld, full_world, module_world
+from tests.portal.api.conftest import full_world, module_world
+from tests.portal.api.full_world import FullWorld
 
 pytestmark = pytest.mark.django_db
 __all__ = ["full_world", "module_world"]

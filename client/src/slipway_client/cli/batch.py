@@ -17,7 +17,7 @@ _TEXTS = (
     *("gpu-resource", "capacity", "cpu", "memory", "queue"),
     *("consumer-group", "dead-letters", "secret"),
 )
-_ADDRESSES = ("s3://", "redis://", "rediss://")
+_ADDRESSES = ("s3://", "redis://", "rediss://", "https://", "http://", "kafka://")
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,12 +29,12 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("version", help="team/model:number")
     command.add_argument(
         "input",
-        help="a .jsonl or .csv file of yours, s3://bucket/rows.jsonl, or a prefix that ends with /; or a stream that is "
-        "drained: redis://host:port/STREAM",
+        help="a .jsonl or .csv file of yours, s3://bucket/rows.jsonl, or a prefix that ends with /; or a queue that is "
+        "drained: redis://host:port/STREAM, the URL of a queue of SQS, or kafka://host:port/TOPIC",
     )
     command.add_argument(
         "output",
-        help="an empty prefix: s3://bucket/batch/TEAM/NAME/; of a stream also another one of its server",
+        help="an empty prefix: s3://bucket/batch/TEAM/NAME/; of a stream of Redis also another one of its server",
     )
     command.add_argument("--name", required=True, help="of the job, unique in the team")
     command.add_argument("--cluster", required=True)

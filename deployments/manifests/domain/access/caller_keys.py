@@ -52,9 +52,17 @@ class Refusal:
     message: str
     # Another policy of the kind names the same route, and holds instead.
     is_conflict: bool
+    # Of the team's address: the deployment's own is as it should be.
+    is_shared: bool = False
 
 
-def refusal_of(policy: Mapping[str, Any]) -> Refusal | None:
+def missing(kind: str) -> Refusal:
+    """Of the team's address."""
+    message = "The cluster does not have it. The portal's role may lack permission to create it."
+    return Refusal(kind, message, is_conflict=False, is_shared=True)
+
+
+def refusal_of(policy: Mapping[str, Any], *, is_shared: bool = False) -> Refusal | None:
     """None where the gateway follows the policy, or has not reported."""
     conditions = [
         condition
@@ -65,7 +73,8 @@ def refusal_of(policy: Mapping[str, Any]) -> Refusal | None:
         if condition["type"] == "Accepted" and condition["status"] == "False":
             reason = condition.get("reason", "")
             message = condition.get("message") or reason
-            return Refusal(policy["kind"], message, is_conflict=reason == "Conflicted")
+            is_conflict = reason == "Conflicted"
+            return Refusal(policy["kind"], message, is_conflict=is_conflict, is_shared=is_shared)
     return None
 
 

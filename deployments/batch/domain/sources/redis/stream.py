@@ -5,9 +5,11 @@ A message that was read is pending until it is acknowledged. Ids are text, field
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from deployments.batch.domain.redis_protocol import Redis, RedisError
+from deployments.batch.domain.sources.message import Message
+from deployments.batch.domain.sources.redis.resp import Redis, RedisError
 from deployments.batch.domain.worker_store import Json
 
 # A pending message that its worker gave back: idle for a day, so that the next one takes it at once.
@@ -20,16 +22,14 @@ return 1
 """
 
 
-class Message:
-    def __init__(self, number: str, fields: dict[str, bytes], deliveries: int) -> None:
-        self.id, self.fields, self.deliveries = number, fields, deliveries
-
-
 class RedisStream:
     """`consumer` is the name of this worker in the group."""
 
-    def __init__(self, source: Json, password: str, consumer: str) -> None:
-        self.redis = Redis(source, password)
+    max_deliveries: int | None = None
+    flushes = False
+
+    def __init__(self, source: Json, consumer: str) -> None:
+        self.redis = Redis(source, os.environ.get("SLIPWAY_QUEUE_PASSWORD", ""))
         self.stream, self.group, self.consumer = source["stream"], source["group"], consumer
         self.answers, self.dead_letters = source["answers"], source["dead_letters"]
         # Where the search among pending messages goes on: most of them belong to workers that live.
@@ -76,9 +76,9 @@ class RedisStream:
         fields = {m.id: m.fields for m in (message_of(entry, 0) for entry in entries if entry)}
         return [Message(m.id, fields[m.id], m.deliveries) for m in messages if m.id in fields]
 
-    def keep(self, ids: list[str]) -> None:
+    def keep(self, messages: list[Message]) -> None:
         """They are worked on: no other worker takes them, and it is no further delivery."""
-        if ids:
+        if ids := [message.id for message in messages]:
             self.redis.call("XCLAIM", self.stream, self.group, self.consumer, 0, *ids, "JUSTID")
 
     def release(self, messages: list[Message]) -> None:

@@ -6,29 +6,27 @@ import json
 from typing import Any
 
 from deployments.batch.domain.csv_rows import ID, BadRow, filled, values_of
-from deployments.batch.domain.redis_stream import Message
+from deployments.batch.domain.sources.message import REQUEST, Message, fields_of
 from deployments.batch.domain.worker_store import Json
 
-# The field that has the whole request; without it each input is a field.
-REQUEST = "request"
 MAX_MESSAGE_BYTES = 1 << 20
 
 
 def body_of(message: Message, columns: Any) -> bytes:
     """The request of the inference protocol. Raises BadRow."""
-    fields = message.fields
-    if sum(map(len, fields.values())) > MAX_MESSAGE_BYTES:
+    if sum(map(len, message.fields.values())) > MAX_MESSAGE_BYTES:
         raise BadRow(f"the message is larger than {MAX_MESSAGE_BYTES:,} bytes")
+    fields = fields_of(message)
     if REQUEST in fields:
         try:
             request = json.loads(fields[REQUEST])
         except (ValueError, RecursionError) as error:
-            raise BadRow(f"the field {REQUEST} is no JSON: {error}") from None
+            raise BadRow(f"the request is no JSON: {error}") from None
         if not isinstance(request, dict) or not isinstance(request.get("inputs"), list):
-            raise BadRow(f'the field {REQUEST} has no "inputs" of the inference protocol')
+            raise BadRow('the request has no "inputs" of the inference protocol')
         return fields[REQUEST]
     if columns is None:
-        raise BadRow(f"the message has no field {REQUEST}")
+        raise BadRow("the message holds no request of the inference protocol")
     return json.dumps(request_of_fields(fields, columns)).encode()
 
 
@@ -38,7 +36,7 @@ def request_of_fields(fields: dict[str, bytes], columns: Any) -> Json:
         request["id"] = fields[ID].decode(errors="replace")
     for name, datatype, shape in columns:
         if name not in fields:
-            raise BadRow(f"the message has neither the field {REQUEST} nor the input {name}")
+            raise BadRow(f"the message has neither a request nor the input {name}")
         try:
             data = values_of(fields[name].decode(), datatype, shape)
         except UnicodeDecodeError:

@@ -8,6 +8,7 @@ import ssl
 import threading
 from typing import Any
 
+from deployments.batch.domain.sources.message import SourceError
 from deployments.batch.domain.worker_store import ATTEMPTS, POLL_SECONDS, Ended, Json, pause
 
 REDIS_SECONDS = 30
@@ -16,7 +17,7 @@ PASSING = ("LOADING", "MASTERDOWN", "READONLY", "TRYAGAIN", "CLUSTERDOWN")
 REFUSED = ("NOAUTH", "WRONGPASS", "NOPERM")
 
 
-class RedisError(Exception):
+class RedisError(SourceError):
     """What the server answers instead of a value. Its first word is the kind."""
 
 

@@ -1,0 +1,161 @@
+"""Parse ResourceSlices and ResourceClaims (`resource.k8s.io/v1`) into what is kept of NVIDIA's DRA driver."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fleet.gpus.domain import devices
+from fleet.gpus.domain.devices import Counters, Device, Devices
+from fleet.kube.domain import quantities
+from fleet.observation.domain import parse
+
+Json = Mapping[str, Any]
+_KINDS: Final = (devices.GPU, devices.MIG)
+_UNUSABLE: Final = ("NoSchedule", "NoExecute")
+_MIB: Final = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedSlice:
+    """A part of a pool. Of a pool only the slices of its highest generation count."""
+
+    uid: str
+    resource_version: int
+    node_name: str
+    pool: str
+    generation: int
+    counters: Counters
+    devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """`memory_mib` is the part of a device that several claims share; None: all of it."""
+
+    pool: str
+    device: str
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedClaim:
+    """An allocated claim. Of several pods that share it the first one holds it; none: `pod_uid` is empty."""
+
+    uid: str
+    resource_version: int
+    namespace: str
+    name: str
+    pod_uid: str
+    pod_name: str
+    allocated: tuple[Allocated, ...]
+
+
+def resource_slice(item: Json) -> ObservedSlice | None:
+    """None for a slice of another driver, and for one that is not of one node."""
+    spec = item["spec"]
+    node_name = spec.get("nodeName") or ""
+    if spec.get("driver") != devices.DRIVER or not node_name:
+        return None
+    pool = spec["pool"]
+    parsed = (_device(pool["name"], device) for device in spec.get("devices") or ())
+    return ObservedSlice(
+        uid=item["metadata"]["uid"],
+        resource_version=parse.resource_version(item),
+        node_name=node_name,
+        pool=pool["name"],
+        generation=int(pool.get("generation", 0)),
+        counters=_counters((row["name"], row) for row in spec.get("sharedCounters") or ()),
+        devices=tuple(device for device in parsed if device.kind in _KINDS),
+    )
+
+
+def claim(item: Json) -> ObservedClaim | None:
+    """None where it holds no GPU: it is not allocated, of another driver, or only monitors (adminAccess)."""
+    status = item.get("status") or {}
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    allocated = tuple(
+        Allocated(result["pool"], result["device"], _memory_of(result.get("consumedCapacity")))
+        for result in results
+        if result.get("driver") == devices.DRIVER and not result.get("adminAccess")
+    )
+    if not allocated:
+        return None
+    pods = [row for row in status.get("reservedFor") or () if row.get("resource") == "pods"]
+    holder = pods[0] if pods else {}
+    metadata = item["metadata"]
+    return ObservedClaim(
+        uid=metadata["uid"],
+        resource_version=parse.resource_version(item),
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        pod_uid=str(holder.get("uid", "")),
+        pod_name=str(holder.get("name", "")),
+        allocated=allocated,
+    )
+
+
+def of_node(slices: Iterable[ObservedSlice]) -> Devices:
+    """The devices of a node from all its slices: of each pool those of the highest generation."""
+    by_pool: dict[str, list[ObservedSlice]] = defaultdict(list)
+    for one in slices:
+        by_pool[one.pool].append(one)
+    newest = [
+        one
+        for pool in sorted(by_pool)
+        for one in by_pool[pool]
+        if one.generation == max(other.generation for other in by_pool[pool])
+    ]
+    counters = {name: amounts for one in newest for name, amounts in one.counters.items()}
+    found = {device.key: device for one in newest for device in one.devices}
+    return Devices(tuple(sorted(found.values(), key=_order)), counters)
+
+
+def _order(device: Device) -> tuple[str, int, str]:
+    """gpu-2 before gpu-10."""
+    return device.pool, len(device.name), device.name
+
+
+def _device(pool: str, item: Json) -> Device:
+    attributes = {
+        name.rpartition("/")[2]: next(iter(value.values()), "")
+        for name, value in (item.get("attributes") or {}).items()
+    }
+    consumes = _counters((row["counterSet"], row) for row in item.get("consumesCounters") or ())
+    return Device(
+        name=item["name"],
+        pool=pool,
+        kind=str(attributes.get("type", "")),
+        gpu=_gpu_of(item["name"], attributes, consumes),
+        product=str(attributes.get("productName", "")),
+        memory_mib=_memory_of(item.get("capacity")) or 0,
+        profile=str(attributes.get("profile", "")),
+        is_healthy=not any(t.get("effect") in _UNUSABLE for t in item.get("taints") or ()),
+        consumes=consumes,
+    )
+
+
+def _gpu_of(name: str, attributes: Json, consumes: Counters) -> str:
+    """The same for a GPU and its slices: by UUID where the driver publishes it, else by name."""
+    if attributes.get("type") == devices.MIG:
+        return str(attributes.get("parentUUID") or next(iter(consumes), name.partition("-mig-")[0]))
+    return str(attributes.get("uuid") or next(iter(consumes), name))
+
+
+def _memory_of(capacity: Json | None) -> int | None:
+    """In MiB. A quantity, or an object with one."""
+    value = (capacity or {}).get("memory")
+    amount = quantities.whole_bytes(value.get("value") if isinstance(value, dict) else value)
+    return None if value is None or amount is None else amount // _MIB
+
+
+def _counters(rows: Iterable[tuple[str, Json]]) -> dict[str, dict[str, int]]:
+    return {
+        name: {
+            counter: quantities.whole_bytes(amount.get("value")) or 0
+            for counter, amount in (row.get("counters") or {}).items()
+        }
+        for name, row in rows
+    }

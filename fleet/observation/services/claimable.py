@@ -1,0 +1,106 @@
+"""Rows of ResourceSlices, and what each node offers by claim."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from fleet.gpus.domain import devices, shares
+from fleet.gpus.domain.devices import Device
+from fleet.models import Cluster, DeviceSlice, Node
+from fleet.observation.domain import dra
+from fleet.observation.domain.dra import ObservedSlice
+
+_COLUMNS: Final = ("node_name", "pool", "generation", "counters", "devices", "resource_version")
+
+
+def write(cluster: Cluster, observed: Sequence[ObservedSlice], gone: Collection[str]) -> set[str]:
+    """`gone` are uids. Returns the names of nodes whose slices changed."""
+    uids = [one.uid for one in observed]
+    rows = {row.uid: row for row in DeviceSlice.objects.filter(cluster=cluster, uid__in=uids)}
+    new: list[DeviceSlice] = []
+    changed: list[DeviceSlice] = []
+    names: set[str] = set()
+    for one in {item.uid: item for item in observed}.values():
+        row = rows.get(one.uid) or DeviceSlice(cluster=cluster, uid=one.uid)
+        if row.pk and one.resource_version <= row.resource_version:
+            continue
+        names |= {name for name in (row.node_name, one.node_name) if name}
+        for column in _COLUMNS:
+            setattr(row, column, getattr(one, column))
+        row.devices = [asdict(device) for device in one.devices]
+        (changed if row.pk else new).append(row)
+    DeviceSlice.objects.bulk_create(new)
+    DeviceSlice.objects.bulk_update(changed, _COLUMNS)
+    return names | _delete(DeviceSlice.objects.filter(cluster=cluster, uid__in=gone))
+
+
+def delete_missing(cluster: Cluster, version: int, observed: Iterable[ObservedSlice]) -> set[str]:
+    """Delete rows that are missing from a listing, unless they are newer than it."""
+    rows = DeviceSlice.objects.filter(cluster=cluster)
+    if version:
+        rows = rows.filter(resource_version__lte=version)
+    return _delete(rows.exclude(uid__in=[one.uid for one in observed]))
+
+
+def of_nodes(cluster: Cluster, names: Collection[str]) -> dict[str, dict[str, Any]]:
+    """`Node.claimable` of each of these that has slices."""
+    if not names:
+        return {}
+    by_name: dict[str, list[ObservedSlice]] = defaultdict(list)
+    for row in DeviceSlice.objects.filter(cluster=cluster, node_name__in=names):
+        by_name[row.node_name].append(_stored(row))
+    return {name: dra.of_node(slices).to_json() for name, slices in by_name.items()}
+
+
+def update_nodes(cluster: Cluster, names: Collection[str]) -> None:
+    """Write what these nodes offer now, and what follows from it."""
+    offered = of_nodes(cluster, names)
+    nodes = list(Node.objects.filter(cluster=cluster, gone_at=None, name__in=names))
+    for node in nodes:
+        had_name_of_product = node.instance_type == node.gpu_product[:40]
+        withdrawn = devices.from_json(node.claimable).withdrawn().to_json()
+        node.claimable = offered.get(node.name) or withdrawn
+        gpus = shares.of_node(node)
+        node.gpu_count, node.gpu_memory_mib = gpus.count, gpus.memory_mib
+        node.gpu_product = gpus.product
+        if had_name_of_product:
+            node.instance_type = gpus.product[:40]
+    Node.objects.bulk_update(
+        nodes, ["claimable", "gpu_count", "gpu_memory_mib", "gpu_product", "instance_type"]
+    )
+
+
+def _delete(rows: Any) -> set[str]:
+    names = set(rows.values_list("node_name", flat=True))
+    if names:
+        rows.delete()
+    return names
+
+
+def _stored(row: DeviceSlice) -> ObservedSlice:
+    return ObservedSlice(
+        uid=row.uid,
+        resource_version=row.resource_version,
+        node_name=row.node_name,
+        pool=row.pool,
+        generation=row.generation,
+        counters=row.counters,
+        devices=tuple(Device(**device) for device in row.devices),
+    )
+
+
+def devices_in(
+    cluster: Cluster, pools: Collection[str]
+) -> dict[tuple[str, str], tuple[Device, Node]]:
+    """The devices of these pools with their node, by pool and name."""
+    slices = DeviceSlice.objects.filter(cluster=cluster, pool__in=pools)
+    names = set(slices.values_list("node_name", flat=True))
+    nodes = Node.objects.filter(cluster=cluster, gone_at=None, name__in=names)
+    return {
+        device.key: (device, node)
+        for node in nodes
+        for device in devices.from_json(node.claimable).all
+    }
