@@ -89,9 +89,10 @@ def _watched(connection: Connection) -> tuple[Kind, ...]:
     """Policies, and the Secrets that they name, where the cluster has the kind."""
     watched: tuple[Kind, ...] = _WATCHED
     for first, others in _POLICIES.items():
-        with suppress(NotFound):
-            HttpClusterApi(connection, ()).list(first)
-            watched = (*watched, first, *others)
+        for kind in (first, *others):
+            with suppress(NotFound):
+                HttpClusterApi(connection, ()).list(kind)
+                watched = (*watched, kind)
     return watched
 
 
