@@ -7,6 +7,7 @@ import json
 import secrets
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from tests.cluster.kafka.broker import USER, Broker
 from tests.deployments.batch.bench import Bench
 from tests.deployments.batch.conftest import bench, in_one_thread
 from tests.deployments.batch.kafka_bench import KafkaBench
-from tests.deployments.batch.queue_bench import Killed, Triton, request_of
+from tests.deployments.batch.queue_bench import Triton, request_of, run_until_killed
 from tests.deployments.world import cluster_calls, moving_clock, world
+from tests.waiting import wait_for
 
 __all__ = ["bench", "cluster_calls", "moving_clock", "world"]
 pytestmark = pytest.mark.django_db
@@ -63,13 +65,25 @@ def kafka_bench(
     admin.close()
     made = KafkaBench(bench, f"kafka://{kafka.address}/{name}", name, client)
     yield made
-    for consumer in made.made:
-        consumer.source.consumer.close(autocommit=False)
+    for source in made.sources:
+        _close(source)
+    # Those of a client that is left open would go on in the tests after these.
+    wait_for("end of Kafka's threads", lambda: not _threads_of_kafka())
 
 
 def kill(consumer: Any) -> None:
     """For the group it is gone, with nothing committed. (By its silence alone that would take a session's time-out.)"""
-    consumer.source.consumer.close(autocommit=False)
+    _close(consumer.source)
+
+
+def _close(source: KafkaTopic) -> None:
+    if source.producer is not None:
+        source.producer.close(timeout=0)
+    source.consumer.close(autocommit=False)
+
+
+def _threads_of_kafka() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "kafka" in thread.name.lower()]
 
 
 EFFECTS = [
@@ -94,22 +108,8 @@ def test_a_worker_killed_at_any_effect_loses_no_message_and_answers_each_once(
 ) -> None:
     ids = kafka_bench.send(1, 2, 13, 4) + kafka_bench.send(5, 6, partition=1)
     job = kafka_bench.running()
-    whole = getattr(owner, effect)
-    killed = []
-
-    def dying(self: Any, *args: Any, **more: Any) -> Any:
-        if moment == "after":
-            whole(self, *args, **more)
-        killed.append(effect)
-        raise Killed
-
     first = kafka_bench.consumer(Triton(refuses=frozenset({13})))
-    monkeypatch.setattr(owner, effect, dying)
-    # A process that is killed runs no clean-up.
-    monkeypatch.setattr(first, "end", lambda: None if killed else type(first).end(first))
-    with pytest.raises(Killed):
-        first.run()
-    monkeypatch.setattr(owner, effect, whole)
+    assert run_until_killed(first, monkeypatch, owner, effect, moment)
     kill(first)
     kafka_bench.work(Triton(refuses=frozenset({13})))
     kafka_bench.bench.tick(job)

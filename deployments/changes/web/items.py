@@ -87,8 +87,8 @@ def lines_from(diff: Iterable[Mapping[str, str]]) -> list[FieldLine]:
     return [
         FieldLine(
             field_values.describe_field(line["field"]),
-            line["before"],
-            line["after"],
+            field_values.describe_value(line["field"], line["before"]),
+            field_values.describe_value(line["field"], line["after"]),
             metric_direction.tone(line["field"], line["before"], line["after"]),
         )
         for line in diff

@@ -30,6 +30,12 @@ def describe_field(path: str) -> str:
     return name[:1].upper() + name[1:]
 
 
+def describe_value(path: str, text: str) -> str:
+    """A choice by its label; any other text is what it is."""
+    *_, (_, definition) = _steps(path)
+    return text if definition is None else definition.choices.get(text, text)
+
+
 def format_value(value: Any) -> str:
     if value is None or value == "":
         return ""
@@ -73,9 +79,7 @@ def _pair(key: str, value: Any) -> str:
 def _labels(path: str) -> list[str]:
     """Labels of a field and of its enclosing parts, from their definitions; empty if unknown."""
     labels: list[str] = []
-    model: type[BaseModel] = ServingSpec
-    for name in path.split("."):
-        definition = definitions.fields_of(model).get(name)
+    for name, definition in _steps(path):
         if definition is None and labels and name.isdigit():
             labels[-1] = f"{labels[-1]} {name}"
             continue
@@ -85,8 +89,17 @@ def _labels(path: str) -> list[str]:
         unit = f" ({definition.unit})" if definition.unit not in ("", "%") else ""
         label = f"{definition.label}{unit}"
         labels += [] if label in labels else [label]
-        model = definition.model or model
     return labels
+
+
+def _steps(path: str) -> Iterator[tuple[str, definitions.FieldDefinition | None]]:
+    """Each part of the path with what defines it."""
+    model: type[BaseModel] = ServingSpec
+    for name in path.split("."):
+        definition = definitions.fields_of(model).get(name)
+        yield name, definition
+        if definition is not None:
+            model = definition.model or model
 
 
 def _describe_part(part: str) -> str:

@@ -131,7 +131,7 @@ class Placement(Definition):
     queue: Annotated[
         str,
         setting(
-            "Queue",
+            "Queue of Kueue",
             "A LocalQueue of Kueue in the team's namespace: pods start once its quota admits them. Empty: none.",
             pattern=_OBJECT_NAME,
             max_length=63,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import redis
 
 from deployments.batch.domain import worker_store
@@ -22,6 +24,27 @@ STREAM, GROUP, DEAD = "requests", "slipway", "requests:dead"
 
 class Killed(BaseException):
     """SIGKILL: nothing of the worker runs after it."""
+
+
+def run_until_killed(
+    consumer: Any, monkeypatch: pytest.MonkeyPatch, owner: type, effect: str, moment: str
+) -> bool:
+    """A worker that is killed before or after its first such effect. False: it ended without one."""
+    whole = getattr(owner, effect)
+    killed = []
+
+    def dying(self: Any, *args: Any, **more: Any) -> Any:
+        if moment == "after":
+            whole(self, *args, **more)
+        killed.append(effect)
+        raise Killed
+
+    with monkeypatch.context() as patch, contextlib.suppress(Killed):
+        patch.setattr(owner, effect, dying)
+        # A process that is killed runs no clean-up.
+        patch.setattr(consumer, "end", lambda: None if killed else type(consumer).end(consumer))
+        consumer.run()
+    return bool(killed)
 
 
 @dataclass
@@ -51,7 +74,7 @@ class Drain:
     bench: Bench
     address: str
     workers: int = field(default=0, kw_only=True)
-    made: list[Consumer] = field(default_factory=list, kw_only=True)
+    sources: list[Any] = field(default_factory=list, kw_only=True)
 
     def running(self, **changed: Any) -> BatchJob:
         job = self.bench.request(**{"input": self.address, **changed})
@@ -71,12 +94,11 @@ class Drain:
         source = getattr(kind.modules[-1], kind.source_class)(
             found["source"], f"pod-{self.workers}"
         )
+        self.sources.append(source)
         source.prepare()
         stopping = threading.Event()
         outbox = Outbox(self.bench.link(), stopping)
-        consumer = Consumer(found, source, outbox, triton or Triton(), stopping)
-        self.made.append(consumer)
-        return consumer
+        return Consumer(found, source, outbox, triton or Triton(), stopping)
 
     def work(self, triton: Triton | None = None, **plan: Any) -> Triton:
         """Until nothing is left."""

@@ -17,10 +17,10 @@ from tests.deployments.batch.queue_bench import (
     DEAD,
     GROUP,
     STREAM,
-    Killed,
     QueueBench,
     Triton,
     request_of,
+    run_until_killed,
 )
 
 
@@ -103,32 +103,12 @@ def test_a_worker_killed_at_any_effect_loses_no_message(
     ids = queue_bench.send(1, 2, 13, 4)
     answers = "answers" if place == "stream" else ""
     job = queue_bench.running(answers=answers)
-    whole = getattr(owner, effect)
-    killed = []
-
-    def dying(self: Any, *args: Any, **more: Any) -> Any:
-        if moment == "after":
-            whole(self, *args, **more)
-        killed.append(effect)
-        raise Killed
-
-    triton = Triton(refuses=frozenset({13}))
-    first = queue_bench.consumer(triton)
-    monkeypatch.setattr(owner, effect, dying)
-    # A process that is killed runs no clean-up.
-    monkeypatch.setattr(first, "end", lambda: None if killed else type(first).end(first))
-    is_reached = not (
-        (effect == "acknowledge" and place == "stream") or (effect == "answer" and place == "parts")
-    )
-    if is_reached:
-        with pytest.raises(Killed):
-            first.run()
-    else:
-        first.run()
-    monkeypatch.setattr(owner, effect, whole)
+    first = queue_bench.consumer(Triton(refuses=frozenset({13})))
+    is_killed = run_until_killed(first, monkeypatch, owner, effect, moment)
     queue_bench.work(Triton(refuses=frozenset({13})))
     queue_bench.bench.tick(job)
 
+    assert is_killed is not (effect == ("acknowledge" if place == "stream" else "answer"))
     expected = {ids[0]: [2], ids[1]: [4], ids[3]: [8]}
     if place == "stream":
         assert queue_bench.answers() == expected, "each is there once"

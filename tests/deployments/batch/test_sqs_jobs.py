@@ -11,7 +11,7 @@ from deployments.batch.domain import worker_outbox, worker_store
 from deployments.batch.domain.sources.sqs.api import SqsApi
 from deployments.batch.domain.sources.sqs.queue import SqsQueue
 from deployments.batch.domain.worker_store import Ended
-from tests.deployments.batch.queue_bench import Killed, Triton, request_of
+from tests.deployments.batch.queue_bench import Killed, Triton, request_of, run_until_killed
 from tests.deployments.batch.sqs_bench import ACCOUNT, SqsBench
 
 
@@ -46,22 +46,8 @@ def test_a_worker_killed_at_any_effect_loses_no_message_and_answers_each_once(
 ) -> None:
     ids = sqs_bench.send(1, 2, 13, 4)
     job = sqs_bench.running()
-    whole = getattr(owner, effect)
-    killed = []
-
-    def dying(self: Any, *args: Any, **more: Any) -> Any:
-        if moment == "after":
-            whole(self, *args, **more)
-        killed.append(effect)
-        raise Killed
-
     first = sqs_bench.consumer(Triton(refuses=frozenset({13})))
-    monkeypatch.setattr(owner, effect, dying)
-    # A process that is killed runs no clean-up.
-    monkeypatch.setattr(first, "end", lambda: None if killed else type(first).end(first))
-    with pytest.raises(Killed):
-        first.run()
-    monkeypatch.setattr(owner, effect, whole)
+    assert run_until_killed(first, monkeypatch, owner, effect, moment)
     sqs_bench.make_visible()
     sqs_bench.work(Triton(refuses=frozenset({13})))
     sqs_bench.bench.tick(job)

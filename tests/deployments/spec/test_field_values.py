@@ -64,6 +64,20 @@ def test_fields_have_names_that_people_read(name: str, label: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("network.access", "open", "Everyone who reaches the gateway"),
+        ("network.access", "", ""),
+        ("instance_type", "g5.xlarge", "g5.xlarge"),
+        ("sha256", "open", "open"),
+        ("additional_models.1", "detector:2", "detector:2"),
+    ],
+)
+def test_a_choice_is_shown_by_its_label(name: str, text: str, shown: str) -> None:
+    assert field_values.describe_value(name, text) == shown
+
+
+@pytest.mark.parametrize(
     ("name", "before", "after", "tone"),
     [
         ("accuracy", 0.94, 0.91, "bad"),
