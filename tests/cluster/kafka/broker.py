@@ -32,6 +32,7 @@ org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{p
 log.dirs={data}
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
