@@ -63,6 +63,9 @@ def require_counts(change: ChangeRequest, approver: Approver) -> None:
         description = approvals.status_of(change).description
         raise Conflict(f"You have already approved this: {description}.", code="approved_already")
     if not approvals.is_counting(change, approver):
+        change.refresh_from_db(fields=["state"])
+        if change.state != ChangeState.SUBMITTED:
+            raise transitions.decided_by_another(change)
         description = approvals.status_of(change).description
         raise Forbidden(f"Your approval does not count here: {description}.", code="role_required")
 

@@ -11,6 +11,7 @@ from django.db import connection
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
+from deployments.changes.selectors import changes
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions, requests
 from deployments.delivery.services import reconcile
@@ -49,6 +50,28 @@ def at_once(*acts: Callable[[], object]) -> list[object]:
     for thread in threads:
         thread.join(timeout=PATIENCE_SECONDS)
     return results
+
+
+def test_an_approval_that_another_one_overtakes_is_a_conflict(
+    transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one is committed after this one read the request, before it read the approvals given."""
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
+    shown, whole, others = change.evidence_hash, changes.get_visible, [world.lead2]
+
+    def overtaken(**asked: Any) -> ChangeRequest:
+        found = whole(**asked)
+        if others:
+            decisions.approve(actor=others.pop(), change_id=change.pk, evidence_hash=shown)
+            found.refresh_from_db(fields=["approvals"])
+        return found
+
+    monkeypatch.setattr(changes, "get_visible", overtaken)
+    with pytest.raises(Conflict) as refused:
+        decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=shown)
+
+    assert refused.value.code == "change_state"
+    assert [row.user_id for row in Approval.objects.all()] == [world.lead2.pk]
 
 
 def test_of_two_approvals_one_counts(transactional_db: None, world: World) -> None:

@@ -39,22 +39,25 @@ _resources = st.dictionaries(st.sampled_from(["slots", "R.1"]), st.integers(1, 9
 )
 
 
+def _per_level(levels: int, default: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """Zeros alone, and the default alone, say what an empty list says, and that is how they are read back."""
+    values = st.lists(st.integers(0, 10**9), min_size=levels, max_size=levels)
+    return values.map(lambda row: tuple(row) if any(row) and set(row) != {default} else ())
+
+
 @st.composite
 def _queues(draw: st.DrawFn) -> Queue:
     levels = draw(st.integers(0, 3))
-    # Zeros alone say what an empty list says, and that is how they are read back.
-    per_level = st.lists(st.integers(0, 10**9), min_size=levels, max_size=levels).map(
-        lambda values: tuple(values) if any(values) else ()
-    )
+    max_size, timeout_us = draw(st.integers(0, 1_000_000)), draw(st.integers(0, 10**9))
     return Queue(
-        max_size=draw(st.integers(0, 1_000_000)),
-        timeout_us=draw(st.integers(0, 10**9)),
+        max_size=max_size,
+        timeout_us=timeout_us,
         timeout_action=draw(st.sampled_from(["reject", "delay"])),
         allow_timeout_override=draw(st.booleans()),
         priority_levels=levels,
         default_priority_level=draw(st.integers(1, levels)) if levels else 0,
-        priority_max_sizes=draw(per_level),
-        priority_timeouts_us=draw(per_level),
+        priority_max_sizes=draw(_per_level(levels, max_size)),
+        priority_timeouts_us=draw(_per_level(levels, timeout_us)),
     )
 
 
