@@ -27,6 +27,7 @@ import aiohttp
 import httpx
 import psutil
 
+from fleet.localcluster.controllers import free_ports
 from tests.benchmarks import scene, waiting
 from tests.benchmarks.result import Result
 
@@ -84,7 +85,7 @@ def main() -> Result:
 
 
 def _start_web(parts: contextlib.ExitStack, folder: Path) -> tuple[str, psutil.Process]:
-    port = waiting.free_port()
+    port = free_ports.take_one()
     command = [
         *(sys.executable, "-m", "gunicorn", "portal.wsgi:application"),
         *("--worker-class", "gthread", "--workers", str(WORKERS), "--threads", "8"),

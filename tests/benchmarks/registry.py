@@ -26,6 +26,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from fleet.localcluster.controllers import free_ports
 from tests.benchmarks import mlflow_server, scene, waiting
 from tests.benchmarks.registry_scene import MODELS, VERSIONS_EACH, Prepared, prepare
 from tests.benchmarks.result import Result
@@ -190,7 +191,7 @@ def _model(number: int) -> str:
 
 
 def _product(parts: contextlib.ExitStack, folder: Path, prepared: Prepared) -> Side:
-    port = waiting.free_port()
+    port = free_ports.take_one()
     command = [
         *(sys.executable, "-m", "gunicorn", "portal.wsgi:application"),
         *("--config", "python:portal.web_server", "--worker-class", "gthread"),
@@ -240,7 +241,7 @@ def _search(client: httpx.Client, number: int) -> httpx.Response:
 def _mlflow(parts: contextlib.ExitStack, folder: Path) -> Side:
     database = _database("mlflow")
     address, process = mlflow_server.start(
-        parts, folder, database, port=waiting.free_port(), workers=WORKERS
+        parts, folder, database, port=free_ports.take_one(), workers=WORKERS
     )
     mlflow_server.fill(database, models=MODELS, versions_each=VERSIONS_EACH)
     versions = "/api/2.0/mlflow/model-versions"

@@ -26,6 +26,7 @@ from unittest import mock
 import httpx
 import psutil
 
+from fleet.localcluster.controllers import free_ports
 from tests.benchmarks import scene, waiting
 from tests.benchmarks.result import Result
 
@@ -206,7 +207,7 @@ def _prometheus(folder: Path, port: int) -> float:
     """Processor seconds of one scrape. Raises where Prometheus is not installed."""
     program = which("prometheus")
     assert program, "Debian's package prometheus is not installed"
-    own = waiting.free_port()
+    own = free_ports.take_one()
     jobs = [
         {
             "job_name": f"w-{number}",

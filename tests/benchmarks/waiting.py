@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -23,9 +22,3 @@ def until(is_so: Callable[[], bool], *, seconds: float, log: Path) -> None:
             pass
         pause.wait(0.2)
     raise TimeoutError(f"No answer within {seconds:.0f} s:\n{log.read_text()[-3000:]}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from fleet.clusters.services import capabilities
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.nodes import SIMULATED
 from fleet.models import Cluster
 from tests.cluster.egress import POD_TUNNEL
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.processes import free_ports
 
 _ROOT = Path(__file__).parents[2]
 _GPU_TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
@@ -35,7 +35,7 @@ class Agents:
 def agents(s3_store: Any, settings: Any, tmp_path: Path, admin: Kubectl) -> Iterator[Agents]:
     """Their nodes are gone afterwards."""
     pytest.importorskip("pytriton")
-    (port,) = free_ports(1)
+    port = free_ports.take_one()
     log = tmp_path / "agents.log"
     command = [sys.executable, "-m", "fleet.localcluster.run_agents", "--own-envoy"]
     command += [f"--kubeconfig={admin.kubeconfig}", f"--data-dir={tmp_path}"]

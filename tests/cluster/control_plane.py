@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fleet.localcluster.controllers import free_ports
 from tests.cluster import egress
 from tests.cluster.build import Build
 from tests.cluster.certificates import Authority, write_kubeconfig
-from tests.cluster.processes import Server, free_ports
+from tests.cluster.processes import Server
 
 _LOOPBACK = "127.0.0.1"
 # Nodes of these tests have no kubelet that renews a lease.
@@ -63,7 +64,7 @@ class ControlPlane:
         return "\n".join(f"== {server.name}\n{server.log_tail()}" for server in self.servers)
 
     def _start_etcd(self, stack: ExitStack) -> str:
-        client, peer = (f"http://{_LOOPBACK}:{port}" for port in free_ports(2))
+        client, peer = (f"http://{_LOOPBACK}:{port}" for port in free_ports.take(2))
         server = self.start(
             stack,
             [
@@ -83,7 +84,7 @@ class ControlPlane:
         return client
 
     def _start_api_server(self, stack: ExitStack, etcd: str) -> None:
-        (port,) = free_ports(1)
+        port = free_ports.take_one()
         self.url = f"https://{_LOOPBACK}:{port}"
         serving = self.authority.sign("kube-apiserver")
         proxy = self.authority.sign("front-proxy-client")
@@ -145,7 +146,7 @@ class ControlPlane:
         }
         started = []
         for name, arguments in extra.items():
-            (port,) = free_ports(1)
+            port = free_ports.take_one()
             kubeconfig = self.kubeconfig(f"system:{name}")
             common: list[str | Path] = [
                 self.build.program(name),

@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx
 
+from fleet.localcluster.controllers import free_ports
 from tests.cluster import helm
 from tests.cluster.certificates import Authority
 from tests.cluster.helm import Helm, Manifest
-from tests.cluster.processes import free_ports
 from tests.cluster.waiting import wait_until
 
 HOST = "slipway.example.org"
@@ -95,7 +95,7 @@ def web_with_tls(manifests: list[Manifest], folder: Path) -> tuple[Manifest, int
     web = helm.container_of(manifests, "portal-web")
     authority = Authority(folder / "ca")
     authority.sign("web")
-    (port,) = free_ports(1)
+    port = free_ports.take_one()
     # /tmp of the container is this test's folder.
     places = {
         "0.0.0.0:8000": f"127.0.0.1:{port}",

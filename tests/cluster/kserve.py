@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
+from fleet.localcluster.controllers import free_ports
 from tests.cluster.build import Build
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.processes import free_ports
 
 Manifest = dict[str, Any]
 
@@ -58,7 +58,9 @@ class KServe:
         self._control_plane = control_plane
         self._admin = Kubectl(control_plane.admin)
         self._shipped = build.manifests("kserve")
-        self._ports = dict(zip((item.program for item in _CONTROLLERS), free_ports(3), strict=True))
+        self._ports = dict(
+            zip((item.program for item in _CONTROLLERS), free_ports.take(3), strict=True)
+        )
 
     def install(self, stack: ExitStack, other_schemas: Path | None) -> None:
         """`other_schemas`: a folder of CRDs of kinds that KServe's modules lack."""
@@ -105,7 +107,7 @@ class KServe:
         kubeconfig = plane.token_kubeconfig(program, self._admin.token(_NAMESPACE, account))
         temporary = plane.folder / program
         _place_certificate(plane, temporary, program)
-        metrics, health = free_ports(2)
+        metrics, health = free_ports.take(2)
         server = plane.start(
             stack,
             [

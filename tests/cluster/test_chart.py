@@ -18,13 +18,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from fleet.localcluster.controllers import free_ports
 from tests import plain_http
 from tests.cluster import build, helm
 from tests.cluster.helm import Helm, Manifest
 from tests.cluster.installed_portal import HOST, web_with_tls
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.nodes import ready_node
-from tests.cluster.processes import free_ports
 from tests.cluster.waiting import wait_until
 
 _MINIMAL: dict[str, Any] = {"image": {"repository": "registry.example.org/slipway"}, "host": HOST}
@@ -250,7 +250,7 @@ def test_its_commands_environment_and_probes_make_a_portal(
         helm.command(migrate, tmp_path), cwd=helm.ROOT, env=env_of(migrate), check=True, timeout=900
     )
     web = helm.container_of(manifests, "portal-web")
-    (port,) = free_ports(1)
+    port = free_ports.take_one()
     web["args"] = [item.replace("0.0.0.0:8000", f"127.0.0.1:{port}") for item in web["args"]]
     worker = helm.container_of(manifests, "portal-worker-telemetry")
     beat = helm.container_of(manifests, "portal-beat")

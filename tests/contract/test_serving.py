@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -32,6 +31,7 @@ from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import AdditionalModel, Network, ServingSpec
 from deployments.states import Environment, RolloutPhase
 from fleet.kube.services import clients
+from fleet.localcluster.controllers import free_ports
 from fleet.telemetry.services import gateway
 from portal.accounts.models import Role
 from portal.core import clock
@@ -54,9 +54,7 @@ pytestmark = [
 def running(s3_store: Any, settings: Any, tmp_path: Path) -> Iterator[tuple[Path, int]]:
     """A local cluster with controllers and Envoy; ends with all its children."""
     pytest.importorskip("pytriton")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        gateway_port = probe.getsockname()[1]
+    gateway_port = free_ports.take_one()
     command = [sys.executable, "-m", "fleet.localcluster", "--data-dir", str(tmp_path)]
     command += ["--port", "0", "--gateway-port", str(gateway_port), "--own-envoy"]
     environment = {**os.environ, "SLIPWAY_S3_ENDPOINT_URL": settings.SLIPWAY_S3_ENDPOINT_URL}

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from deployments.manifests.domain import triton_args
-from fleet.localcluster.controllers import model_repository, processes, triton
+from fleet.localcluster.controllers import free_ports, model_repository, processes, triton
 from tests import plain_http
 from tests.waiting import PATIENCE_SECONDS
 
@@ -34,7 +34,7 @@ def start_with(
         installation,
         arguments,
         resolve=lambda _: models,
-        choose_ports=processes.free_ports,
+        choose_ports=free_ports.take,
         shared_memory_prefix="slipway-tests-",
         known=triton.known_flags(installation.binary, environment["LD_LIBRARY_PATH"]),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,17 +12,12 @@ from typing import Any, TypeVar
 
 import psutil
 
+from fleet.localcluster.controllers import free_ports
 from tests.waiting import wait_for
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 # Longer than the demo itself waits, so that it says which part was not ready.
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class DemoProcess:
@@ -35,7 +29,7 @@ class DemoProcess:
         self.output = folder.parent / f"{folder.name}.output"
         self.process: subprocess.Popen[bytes] | None = None
         # Of the MLflow server that it imports from, which a test starts when it needs it.
-        self.mlflow_port = free_port()
+        self.mlflow_port = free_ports.take_one()
         # What REST answered as soon as a fresh demo had greeted.
         self.clusters_at_first: Any = None
 

@@ -9,6 +9,7 @@ from time import monotonic
 from fleet.localcluster.controllers import (
     envoy_bootstrap,
     envoy_config,
+    free_ports,
     istio_policies,
     processes,
     provider_tokens,
@@ -55,7 +56,7 @@ class EnvoyFiles:
             is_usable = is_free or _reported_clusters(admin) is not None
             if is_usable and gateway_port not in (admin, stats):
                 return admin, stats
-        admin, stats, *_ = (port for port in processes.free_ports(3) if port != gateway_port)
+        admin, stats, *_ = (port for port in free_ports.take(3) if port != gateway_port)
         for path, port in zip(recorded, (admin, stats), strict=True):
             path.write_text(str(port))
         return admin, stats

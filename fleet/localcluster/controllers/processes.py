@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -122,15 +122,6 @@ def _stat(pid: int) -> list[str]:
 def _signal_group(group: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.killpg(group, number)
-
-
-def free_ports(count: int) -> list[int]:
-    """Distinct ports that were free a moment ago."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for item in sockets:
-            item.bind((LOCALHOST, 0))
-        return [int(item.getsockname()[1]) for item in sockets]
 
 
 def is_free(port: int) -> bool:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from fleet.localcluster.controllers import container_env, processes, triton
+from fleet.localcluster.controllers import container_env, free_ports, processes, triton
 from fleet.localcluster.controllers.container_states import MESSAGE_LIMIT, ContainerState
 from fleet.localcluster.controllers.triton_container import memory_prefix, remove_shared_memory
 from fleet.localcluster.controllers.volumes import Volumes
@@ -83,7 +83,7 @@ class ProgramContainer:
             self._installation,
             arguments[start:],
             resolve=lambda path: self._volumes.resolve(self._container, path),
-            choose_ports=processes.free_ports,
+            choose_ports=free_ports.take,
             shared_memory_prefix=self._memory_prefix,
             known=triton.known_flags(
                 self._installation.binary, self._installation.environment["LD_LIBRARY_PATH"]

@@ -11,6 +11,7 @@ from time import monotonic
 from fleet.localcluster.controllers import (
     answer_check,
     container_env,
+    free_ports,
     log_times,
     own_servers,
     processes,
@@ -114,13 +115,13 @@ class TritonContainer:
 
     def _plan(self) -> triton.Launch:
         if self._own_server is not None:
-            return self._own_server.plan_launch(self._container, processes.free_ports)
+            return self._own_server.plan_launch(self._container, free_ports.take)
         library_path = self._installation.environment["LD_LIBRARY_PATH"]
         return triton.plan_launch(
             self._installation,
             command_line(self._container),
             resolve=lambda path: self._volumes.resolve(self._container, path),
-            choose_ports=processes.free_ports,
+            choose_ports=free_ports.take,
             shared_memory_prefix=self._memory_prefix,
             known=triton.known_flags(self._installation.binary, library_path),
         )

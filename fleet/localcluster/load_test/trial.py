@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.localcluster.controllers import model_repository, processes, triton, triton_container
+from fleet.localcluster.controllers import (
+    free_ports,
+    model_repository,
+    processes,
+    triton,
+    triton_container,
+)
 from fleet.localcluster.load_test import confinement, memory, messages
 
 Result = dict[str, Any]
@@ -99,7 +105,7 @@ def _started(
         installation,
         ["tritonserver", "--model-repository=/models"],
         resolve=lambda _: folder / "models",
-        choose_ports=processes.free_ports,
+        choose_ports=free_ports.take,
         shared_memory_prefix=prefix,
         known=frozenset({"model-repository"}),
     )

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.processes import Server, free_ports
+from fleet.localcluster.controllers import free_ports
+from tests.cluster.processes import Server
 
 USER = "jobs"
 # A test moves a handful of messages: compiling quickly is worth more than running fast.
@@ -67,7 +68,7 @@ class Broker:
 
 @contextmanager
 def running(jars: Path, folder: Path) -> Iterator[Broker]:
-    controller, open_port, client = free_ports(3)
+    controller, open_port, client = free_ports.take(3)
     password = secrets.token_hex(8)
     settings = folder / "kafka.properties"
     settings.touch(mode=0o600)

@@ -10,11 +10,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from fleet.localcluster.controllers import free_ports
 from tests.cluster import external_metrics
 from tests.cluster.build import Build
 from tests.cluster.certificates import Authority
 from tests.cluster.kubectl import Kubectl
-from tests.cluster.processes import Server, free_ports
+from tests.cluster.processes import Server
 
 _NAMESPACE, _ACCOUNT = "keda", "keda-operator"
 _CRD = "CustomResourceDefinition"
@@ -31,7 +32,7 @@ def running(
     _install(build, admin)
     kubeconfig = _kubeconfig(admin, folder)
     certificates = _certificates(folder)
-    operator_metrics, health, service, adapter_port = free_ports(4)
+    operator_metrics, health, service, adapter_port = free_ports.take(4)
     settings = {
         **environment,
         "WATCH_NAMESPACE": watched,

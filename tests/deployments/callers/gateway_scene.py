@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fleet.localcluster.controllers import processes
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE
 from fleet.localcluster.store import Store
@@ -57,7 +57,7 @@ class Gateway:
 
 @pytest.fixture
 def gateway(world: World, store: Store, model: object, tmp_path: Path) -> Iterator[Gateway]:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     controller = GatewayController(store, data_dir=tmp_path, port=port)
     controller.seed()
     _serve(store, model, "detector-r1", "free")  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import httpx
 
 from deployments.callers.services import token_limits
 from deployments.models import CallerKey, Deployment
-from fleet.localcluster.controllers import processes
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.store import Store
@@ -52,7 +52,7 @@ def test_a_key_that_used_too_many_tokens_gets_429_until_its_time_is_over(
     deployment = serving(world, "chat")
     limited = make(world, deployment, tokens_per_minute=500)
     free = make(world, deployment, "search")
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     gateway = GatewayController(store, data_dir=tmp_path, port=port)
     gateway.seed()
     _serve(store, language_model, "chat-r1")

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
+from fleet.localcluster.controllers import free_ports
 from tests.client import mlflow_environment
 
 # Its first start makes the tables of its database.
@@ -48,7 +48,7 @@ class Registry:
 @contextmanager
 def serving(folder: Path, *, port: int = 0) -> Iterator[str]:
     """The address of an MLflow server with SQLite and a proxied root of artifacts."""
-    port = port or _free_port()
+    port = port or free_ports.take_one()
     command = [
         *(str(mlflow_environment.programs() / "mlflow"), "server", "--host", "127.0.0.1"),
         *("--port", str(port), "--workers", "1"),
@@ -104,12 +104,6 @@ def filled_registry(
     with serving(folder, port=port) as address:
         facts = json.loads((folder / _FACTS).read_text())
         yield Registry(address, folder / "artifacts", facts)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -23,7 +23,7 @@ from deployments.rollouts.services import prometheus_readings
 from deployments.states import RolloutPhase
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.localcluster import envoy
-from fleet.localcluster.controllers import envoy_stats, processes
+from fleet.localcluster.controllers import envoy_stats, free_ports
 from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests import plain_http
@@ -91,7 +91,7 @@ class Gateway:
 
 @contextmanager
 def _gateway(folder: Path, *servers: Server) -> Iterator[Gateway]:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     files = EnvoyFiles(folder / "envoy", port)
     routes = [
         Route(f"/{number}", False, (), None, "1s", (Backend(cluster, 1),))

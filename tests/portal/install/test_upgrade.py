@@ -28,6 +28,7 @@ import pytest
 from django.db import connection
 from psycopg import sql
 
+from fleet.localcluster.controllers import free_ports
 from tests.benchmarks import waiting
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -183,7 +184,7 @@ def run_manage(folder: Path, environment: dict[str, str], *arguments: str) -> st
 
 
 def start_web(parts: ExitStack, folder: Path, environment: dict[str, str], log: Path) -> str:
-    port = waiting.free_port()
+    port = free_ports.take_one()
     command = [
         *(sys.executable, "-m", "gunicorn", "portal.wsgi:application", "--no-control-socket"),
         *("--worker-class", "gthread", "--workers", "1", "--threads", "4"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import boto3
 import httpx
 from botocore.config import Config
 
+from fleet.localcluster.controllers import free_ports
 from tests import plain_http
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
@@ -23,9 +23,7 @@ ORIGIN = "http://127.0.0.1:8000"
 class Server:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_ports.take_one()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import boto3
 import pytest
 
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.agents import Agents
 from fleet.localcluster.controllers.local_pods import LocalPods
 from fleet.localcluster.controllers.manager import ControllerManager
-from fleet.localcluster.controllers.processes import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
 from fleet.localcluster.kinds import NAMESPACE, SERVING_RUNTIME
 from fleet.localcluster.store import Store
@@ -46,7 +46,7 @@ def s3() -> Iterator[S3Settings]:
 def cluster(tmp_path_factory: pytest.TempPathFactory, s3: S3Settings) -> Iterator[Running]:
     data_dir = tmp_path_factory.mktemp("cluster")
     store = Store(data_dir / "cluster.db", has_node_agent=True)
-    gateway_port = free_ports(1)[0]
+    gateway_port = free_ports.take_one()
     agents = Agents(store, data_dir=data_dir, gateway_port=gateway_port, s3=s3, has_own_envoy=True)
     controllers = ControllerManager(store)
     agents.start()

@@ -22,8 +22,8 @@ from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.localcluster.controllers import (
     conditions,
+    free_ports,
     language_container,
-    processes,
 )
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
@@ -100,7 +100,7 @@ def _pod_of(store: Store, name: str, port: int) -> None:
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, int]]:
     """The ports of two language models, by name."""
-    ports = dict(zip(KEYS, processes.free_ports(2), strict=True))
+    ports = dict(zip(KEYS, free_ports.take(2), strict=True))
     running = [
         subprocess.Popen(
             [
@@ -147,7 +147,7 @@ def gateway(
 def running(
     tmp_path: Path, store: Store, servers: dict[str, int]
 ) -> Iterator[tuple[GatewayController, httpx.Client]]:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     controller = GatewayController(store, data_dir=tmp_path, port=port)
     controller.seed()
     store.create(NAMESPACE, manifests.namespace())

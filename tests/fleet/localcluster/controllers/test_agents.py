@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fleet.localcluster.controllers.processes import free_ports
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
 from tests.fleet.localcluster.controllers import deployed_model
 from tests.waiting import wait_for
@@ -45,7 +45,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 def test_a_scheduled_pod_is_served_survives_a_killed_agent_and_ends_gracefully(
     tmp_path: Path, s3: S3Settings, api_server: subprocess.Popen[str]
 ) -> None:
-    gateway_port = free_ports(1)[0]
+    gateway_port = free_ports.take_one()
     agents = _start_agents(tmp_path, s3, gateway_port)
     with deployed_model.client(tmp_path) as client:
         deployed_model.write(client)
@@ -84,7 +84,7 @@ def _deleted_pod(client: Any) -> dict[str, Any] | None:
 
 
 def test_agents_without_an_api_server_exit_with_its_address(tmp_path: Path) -> None:
-    port = free_ports(1)[0]
+    port = free_ports.take_one()
     config = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],

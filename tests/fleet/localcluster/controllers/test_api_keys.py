@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fleet.localcluster.controllers import conditions, processes
+from fleet.localcluster.controllers import conditions, free_ports
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.controllers.pod_runner import PORT_ANNOTATION
@@ -102,7 +102,7 @@ def _accepted(store: Store) -> tuple[str, str]:
 def test_only_callers_with_a_current_key_are_served_and_the_model_sees_their_name_not_their_key(
     tmp_path: Path, store: Store, model: Endpoint
 ) -> None:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     gateway = GatewayController(store, data_dir=tmp_path, port=port)
     gateway.seed()
     _serve(store, model, "one", "two")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from fleet.localcluster.controllers import envoy_stats, processes
+from fleet.localcluster.controllers import envoy_stats, free_ports
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE, SECRET, SECURITY_POLICY
@@ -24,7 +24,7 @@ __all__ = ["model"]
 def test_each_client_is_counted_by_what_it_was_served_also_after_its_key_ended(
     tmp_path: Path, store: Store, model: Endpoint
 ) -> None:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     gateway = GatewayController(store, data_dir=tmp_path, port=port)
     gateway.seed()
     _serve(store, model, "one", "two")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.localcluster.controllers import envoy_bootstrap, envoy_config, http_routes, processes
+from fleet.localcluster.controllers import envoy_bootstrap, envoy_config, free_ports, http_routes
 from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests.fleet.localcluster.controllers import manifests
@@ -211,7 +211,7 @@ def test_files_are_complete_and_clusters_outlive_their_routes(tmp_path: Path) ->
 def test_the_ports_of_the_administration_differ_from_the_gateway_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "free_ports", lambda count: [4712, 4713, 4714][:count])
+    monkeypatch.setattr(free_ports, "take", lambda count: [4712, 4713, 4714][:count])
 
     first = EnvoyFiles(tmp_path, 4712)
     moved = EnvoyFiles(tmp_path, 4713)

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from fleet.localcluster import envoy
-from fleet.localcluster.controllers import http_routes, processes
+from fleet.localcluster.controllers import free_ports, http_routes, processes
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests.fleet.localcluster.controllers import manifests
@@ -90,7 +90,7 @@ def _envoy(folder: Path, port: int) -> Iterator[None]:
 def test_a_percentage_is_mirrored_with_path_and_body_and_mirror_failures_do_not_reach_callers(
     tmp_path: Path,
 ) -> None:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     route = manifests.route({"one": 100})
     mirror = {"backendRef": {"name": "two-predictor", "port": 80}, "percent": 40}
     filters = route["spec"]["rules"][0]["filters"]

@@ -17,7 +17,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from fleet.localcluster.controllers import processes
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE, SECURITY_POLICY
@@ -102,7 +102,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def gateway(tmp_path: Path, store: Store, model: Endpoint, provider: Provider) -> Iterator[Gateway]:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     controller = GatewayController(store, data_dir=tmp_path, port=port)
     controller.seed()
     _serve(store, model, "one", "two")
@@ -262,7 +262,7 @@ def test_a_gateway_that_never_got_the_keys_refuses_until_the_provider_answers(
     tmp_path: Path, store: Store, model: Endpoint, provider: Provider
 ) -> None:
     provider.is_down = True
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     controller = GatewayController(store, data_dir=tmp_path, port=port)
     controller.seed()
     _serve(store, model, "one")

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fleet.localcluster.controllers import processes, rate_limits
+from fleet.localcluster.controllers import free_ports, rate_limits
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import BACKEND_TRAFFIC_POLICY, HTTP_ROUTE, SECRET, SECURITY_POLICY
@@ -48,7 +48,7 @@ def _limits(name: str = "digits", **most: int) -> dict[str, Any]:
 def test_a_caller_over_its_limit_gets_429_and_nobody_else_does(
     tmp_path: Path, store: Store, model: Endpoint
 ) -> None:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     gateway = GatewayController(store, data_dir=tmp_path, port=port)
     gateway.seed()
     _serve(store, model, "one")

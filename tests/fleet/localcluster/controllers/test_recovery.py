@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.localcluster.controllers.processes import free_ports
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.storage import S3Settings
 from tests.fleet.localcluster.controllers import deployed_model
 from tests.waiting import wait_for
@@ -54,7 +54,7 @@ def start(tmp_path: Path, s3: S3Settings) -> Iterator[Start]:
 def test_a_restart_after_sigkill_ends_old_processes_and_serves_the_same_pods(
     tmp_path: Path, start: Start
 ) -> None:
-    gateway_port = free_ports(1)[0]
+    gateway_port = free_ports.take_one()
     options = ("--port", "0", "--gateway-port", str(gateway_port), "--own-envoy")
     process = start(*options)
     with deployed_model.client(tmp_path) as client:

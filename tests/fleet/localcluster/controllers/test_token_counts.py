@@ -12,7 +12,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fleet.localcluster.controllers import processes
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import HTTP_ROUTE, SECRET, SECURITY_POLICY
@@ -98,7 +98,7 @@ def counted(page: str) -> dict[tuple[str, str], int]:
 def test_tokens_of_answers_and_streams_are_counted_by_caller_whatever_their_text_says(
     tmp_path: Path, store: Store, language_model: Endpoint
 ) -> None:
-    port = processes.free_ports(1)[0]
+    port = free_ports.take_one()
     gateway = GatewayController(store, data_dir=tmp_path, port=port)
     gateway.seed()
     _serve(store, language_model, "one")

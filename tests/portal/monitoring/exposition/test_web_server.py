@@ -15,9 +15,9 @@ import httpx
 import psutil
 import pytest
 
+from fleet.localcluster.controllers import free_ports
 from portal import web_server
 from tests import plain_http
-from tests.e2e.demo_process import free_port
 from tests.portal.monitoring.exposition.scrape import TOKEN, parse, value
 from tests.waiting import wait_for
 
@@ -53,7 +53,7 @@ class Web:
 
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[Web]:
-    port = free_port()
+    port = free_ports.take_one()
     command = [
         *(sys.executable, "-m", "gunicorn", "portal.wsgi:application"),
         *("--config", "python:portal.web_server", "--worker-class", "gthread"),
