@@ -1,5 +1,6 @@
 # The few commands of this repository. PYTHON chooses the interpreter, SLIPWAY_PORT the demo's port.
-PYTHON ?= python3
+# Unless it is chosen, it is python3, or the distribution's where a version manager built that one slow.
+PYTHON ?= $(shell python3 -m portal.management.interpreters --fast || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed

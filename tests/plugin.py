@@ -88,13 +88,18 @@ environment.apply()
 def _let_tests_empty_tables() -> None:
     """Triggers refuse to empty the trail and the ledger, as tests with real transactions do after
     each. The superuser of the tests may leave them out for that one transaction.
+
+    Rows that were kept refer to some that migrations made.
     """
     from django.db.backends.postgresql.operations import DatabaseOperations
+
+    from tests.fixtures import kept_rows
 
     empty = DatabaseOperations.execute_sql_flush
 
     def empty_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
         empty(self, ["SET LOCAL session_replication_role = replica", *sql_list])
+        kept_rows.forget()
 
     DatabaseOperations.execute_sql_flush = empty_without_triggers  # type: ignore[method-assign, assignment]  # narrower by two types
 

@@ -24,6 +24,12 @@ def start(
     world: World, steps: list[dict[str, Any]] = STEPS, environment: str = "production"
 ) -> tuple[Deployment, Rollout]:
     """A serving deployment whose canary gets its first step's weight."""
+    return world.play(f"canary {environment} {steps}", lambda: _start(world, steps, environment))
+
+
+def _start(
+    world: World, steps: list[dict[str, Any]], environment: str
+) -> tuple[Deployment, Rollout]:
     deployment = world.serving(environment=environment)
     change = requests.request_canary(
         actor=world.member,

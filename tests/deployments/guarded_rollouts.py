@@ -19,6 +19,15 @@ def begin(
     world: World, *, steps: Any = STEPS, is_calm: bool = False, **plan: Any
 ) -> tuple[Deployment, Rollout]:
     """As `start`, with a plan of its own; `is_calm`: after an hour of steady traffic to stable."""
+    return world.play(
+        f"guarded {is_calm} {plan} {steps}",
+        lambda: _begin(world, steps, is_calm=is_calm, plan=plan),
+    )
+
+
+def _begin(
+    world: World, steps: Any, *, is_calm: bool, plan: dict[str, Any]
+) -> tuple[Deployment, Rollout]:
     deployment = world.serving()
     if is_calm:
         calm_hour(world)

@@ -112,6 +112,10 @@ def start_router(world: World, pipeline: Pipeline, *, is_up: bool = True) -> Non
 
 def serving(world: World, spec: Any = None) -> Pipeline:
     """A pipeline that was requested, approved, applied and is ready."""
+    return world.play(f"pipeline {spec}", lambda: _serve(world, spec))
+
+
+def _serve(world: World, spec: Any) -> Pipeline:
     change = request_change(world, spec)
     approve(world.lead, change)
     pipeline = reconcile_now(pipeline_of(change))

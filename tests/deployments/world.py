@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -26,8 +26,11 @@ from portal.accounts.models import Membership, Role, Team, User
 from portal.core import clock
 from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
+from tests.deployments.kept_scenes import Stage
 from tests.deployments.memory_store import MemoryStore
 from tests.deployments.recording_cluster import RecordingCluster
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -81,6 +84,7 @@ class World:
     clock: Clock
     store: MemoryStore
     spec: dict[str, Any] = field(default_factory=dict)
+    stage: Stage | None = None
 
     def draft(
         self, name: str = "detector", environment: str = Environment.PRODUCTION, **changed: Any
@@ -126,6 +130,13 @@ class World:
 
     def serving(self, **changed: Any) -> Deployment:
         """A deployment that was requested, approved, applied and is ready."""
+        return self.play(f"serving {changed}", lambda: self._serve(**changed))
+
+    def play(self, key: str, make: Callable[[], T]) -> T:
+        """What `make` makes, which a test before this one may have made of the same world."""
+        return make() if self.stage is None else self.stage.play(key, make)
+
+    def _serve(self, **changed: Any) -> Deployment:
         change = requests.request_deploy(actor=self.member, draft=self.draft(**changed))
         self.approved(change)
         deployment = deployment_of(change)
@@ -139,8 +150,11 @@ def world(
     cluster_calls: RecordingCluster,
     moving_clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> World:
-    made = make_world(cluster_calls, moving_clock)
+    stage = Stage(cluster_calls, moving_clock, monkeypatch, request)
+    made = stage.make_world(lambda: make_world(cluster_calls, moving_clock))
+    made.stage = stage
     monkeypatch.setattr(object_store, "store", lambda: made.store)
     return made
 

@@ -17,14 +17,18 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs them all, so that there is one demo; starting it may be part of any test."""
+    """One worker runs them all, so that there is one demo; starting it may be part of any test. The one
+    with samples is another, and a worker of its own waits for it.
+    """
     for item in items:
         if "/e2e/" in str(item.path):
-            item.add_marker(pytest.mark.xdist_group("demo"))
+            group = "demo with samples" if item.path.name == "test_samples.py" else "demo"
+            item.add_marker(pytest.mark.xdist_group(group))
             item.add_marker(pytest.mark.timeout(1200))
 
 
-@pytest.fixture(scope="session")
+# It ends with the last of these tests, and not with those of other features that its worker runs then.
+@pytest.fixture(scope="package")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoProcess]:
     demo = DemoProcess(tmp_path_factory.mktemp("demo") / "var")
     try:
@@ -36,12 +40,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoProcess]:
             demo.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def member(demo: DemoProcess) -> Person:
     return Person(demo, "member")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lead(demo: DemoProcess) -> Person:
     return Person(demo, "lead")
 
@@ -59,13 +63,13 @@ def _live_deployments(member: Person) -> set[str]:
     return {row["name"] for row in rows if row["state"] not in {"retired", "rejected"}}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def version(demo: DemoProcess, member: Person) -> dict[str, Any]:
     """Version 1 of vision/filetype, uploaded and verified."""
     return member.upload("filetype", demo.samples / "filetype.onnx", accuracy=0.99)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(member: Person, lead: Person, version: dict[str, Any]) -> dict[str, Any]:
     """The deployment `filetype`, requested by the member and approved by the lead, ready."""
     change = member.request_deployment(version, "filetype")

@@ -139,9 +139,9 @@ def test_the_checks_are_those_that_the_approver_saw(world: World, monkeypatch: A
         made, cost = checks(subject, *args)
         return (*made, Check("Budget", ok=None, detail="unsure")), cost
 
-    monkeypatch.setattr(DeploymentSubject, "checks", with_budget)
-    recheck.repeat(actor=world.lead, change_id=change.pk)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(DeploymentSubject, "checks", with_budget)
+        recheck.repeat(actor=world.lead, change_id=change.pk)
     change = approve(world, change)
 
     assert change.decided["checks"][-1]["detail"] == "unsure"

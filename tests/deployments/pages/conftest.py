@@ -12,6 +12,10 @@ from tests.deployments.world import World
 
 @pytest.fixture
 def rollout(world: World) -> Rollout:
+    return world.play("soaked canary", lambda: _soak(world))
+
+
+def _soak(world: World) -> Rollout:
     deployment, started = start_canary(world)
     world.clock.move(61)
     serve(world, deployment, 10)

@@ -25,6 +25,10 @@ FOUR = {"min_replicas": 4, "max_replicas": 4}
 
 
 def begin(world: World, *, plan: dict[str, object] | None = None, **spec: object) -> Rollout:
+    return world.play(f"growth {plan} {spec}", lambda: _begin(world, plan, spec))
+
+
+def _begin(world: World, plan: dict[str, object] | None, spec: dict[str, object]) -> Rollout:
     deployment = world.serving(**(spec or FOUR))
     change = requests.request_canary(
         actor=world.member,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,50 @@ def test_name_that_lies_about_the_version_is_left_out(empty_machine: Path) -> No
     _interpreter(empty_machine / "path", "python3.12", "3.9")
 
     assert interpreters.find((3, 12)) is None
+
+
+@pytest.mark.parametrize(
+    ("built_with", "version", "library", "is_own"),
+    [
+        ("'--enable-shared'", "3.11", "3.11", False),
+        (None, "3.13", "3.13", False),
+        ("'--enable-shared' '--enable-optimizations'", "3.11", "3.11", True),
+        ("'--enable-shared'", "3.9", "3.9", True),
+        ("'--enable-shared'", "3.11", "3.13", True),
+    ],
+)
+def test_the_distributions_is_used_where_this_one_is_slow_and_that_one_lacks_nothing(
+    built_with: str | None,
+    version: str,
+    library: str,
+    is_own: bool,
+    empty_machine: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    system = _interpreter(empty_machine / "usr", "python3", version)
+    libraries = empty_machine / "lib"
+    (libraries / "x86_64-linux-gnu").mkdir(parents=True)
+    (libraries / "x86_64-linux-gnu" / f"libpython{library}.so.1.0").touch()
+    monkeypatch.setattr(interpreters, "_OF_THE_DISTRIBUTION", system)
+    monkeypatch.setattr(interpreters, "_LIBRARIES", libraries)
+    monkeypatch.setattr(sysconfig, "get_config_var", {"CONFIG_ARGS": built_with}.__getitem__)
+    own = getattr(sys, "_base_executable", sys.executable)
+
+    assert interpreters.find_fast() == (own if is_own else str(system))
+
+
+@pytest.mark.parametrize("answer", [None, "echo no module named ensurepip >&2; exit 1"])
+def test_this_one_is_used_where_the_distribution_has_none_that_makes_environments(
+    answer: str | None, empty_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = empty_machine / "python3"
+    if answer:
+        system.write_text(f"#!/bin/sh\n{answer}\n")
+        system.chmod(0o755)
+    monkeypatch.setattr(interpreters, "_OF_THE_DISTRIBUTION", system)
+    monkeypatch.setattr(sysconfig, "get_config_var", {"CONFIG_ARGS": ""}.__getitem__)
+
+    assert interpreters.find_fast() == getattr(sys, "_base_executable", sys.executable)
 
 
 @pytest.mark.parametrize("version", [(3, 10, 4), (3, 14, 0)])
