@@ -8,6 +8,7 @@ from tests.waiting import PATIENCE_MS
 
 pytest_plugins = [
     "tests.starvation",
+    "tests.fixtures.cache",
     "tests.fixtures.database",
     "tests.fixtures.prometheus",
     "tests.fixtures.s3",

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from redis.exceptions import RedisError
+
+T = TypeVar("T")
+
+# A part of each key of `recent`; each test has one of its own.
+_epoch = ""
+
+
+def recent(key: tuple[object, ...], make: Callable[[], T], *, seconds: int) -> T:
+    """What `make` returned for the key in the last seconds, in whichever process; else what it returns now.
+
+    The key says what it is of, who may see it, and which form the value has. Without the cache it is made each time.
+    """
+    name = f"recent-{hashlib.sha256(repr((_epoch, key)).encode()).hexdigest()}"
+    with contextlib.suppress(RedisError, OSError):
+        kept: T | None = cache.get(name)
+        if kept is not None:
+            return kept
+    made = make()
+    with contextlib.suppress(RedisError, OSError):
+        cache.set(name, made, seconds)
+    return made
 
 
 class _Client(RedisCacheClient):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET
 
 from deployments.pages.selectors import deployment_rows
@@ -19,13 +23,24 @@ from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.core import clock
+from portal.core.cache import recent
 from portal.dashboard import home_needs, home_tiles
+from portal.dashboard.home_tiles import SpendTile
 from portal.ui import teams
 from portal.ui.access import people_only
-from portal.ui.htmx import respond
+from portal.ui.htmx import SHARED_SECONDS, respond_with_part, target_of
 
 _DEPLOYMENTS = 8
 _EVENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTeam:
+    """What all see who have the same rights in the team. `html` is tiles, deployments and events."""
+
+    html: SafeString
+    spend: SpendTile
+    is_new: bool
 
 
 @require_GET
@@ -34,30 +49,51 @@ def home(request: HttpRequest, user: User) -> HttpResponse:
     team = teams.current(request)
     if team is None:
         return render(request, "dashboard/home_without_team.html")
-    parts = {"home": "dashboard/_home.html"}
-    return respond(request, "dashboard/home.html", _context_of(user, team), parts=parts)
-
-
-def _context_of(user: User, team: Team) -> dict[str, Any]:
     now = clock.now()
-    allocated = current.allocated_to_team(team_slug=team.slug)
-    spend = home_tiles.spend_of(team, allocated, now)
-    newest = page_home.deployments_to_watch(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
-    of_team = deployments.list_with_traffic(user, team_slug=team.slug)
-    figures = statistics.total_figures(of_team)
-    events = page_home.recent_events(actor=user, team_slug=team.slug)
+    can_request = policy.is_allowed(user, Action.REQUEST_CHANGE, team)
+
+    def make() -> _OfTeam:
+        return _of_team(user, team, now, can_request=can_request)
+
+    if target_of(request) != "home":
+        context = _context_of(user, team, make(), now, can_request=can_request)
+        return render(request, "dashboard/home.html", context)
+    form = (*_OfTeam.__slots__, *SpendTile.__slots__)
+    shared = recent(("home", team.pk, can_request, form), make, seconds=SHARED_SECONDS)
+    context = _context_of(user, team, shared, now, can_request=can_request)
+    return respond_with_part(request, "dashboard/_home.html", context)
+
+
+def _context_of(
+    user: User, team: Team, of_team: _OfTeam, now: datetime, *, can_request: bool
+) -> dict[str, Any]:
     return {
         "team": team,
         "person": user.display_name,
-        "needs": home_needs.needs_of(user, team, spend, now),
+        "needs": home_needs.needs_of(user, team, of_team.spend, now),
+        "of_team": of_team,
+        "can_request": can_request,
+    }
+
+
+def _of_team(user: User, team: Team, now: datetime, *, can_request: bool) -> _OfTeam:
+    allocated = current.allocated_to_team(team_slug=team.slug)
+    spend = home_tiles.spend_of(team, allocated, now)
+    newest = page_home.deployments_to_watch(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
+    is_new = not newest and not page_home.has_versions(actor=user, team_slug=team.slug)
+    figures = statistics.total_figures(deployments.list_with_traffic(user, team_slug=team.slug))
+    events = page_home.recent_events(actor=user, team_slug=team.slug)
+    context = {
+        "team": team,
         "traffic": home_tiles.traffic_of(team, figures, now),
         "gpus": home_tiles.gpus_of(team, allocated),
         "spend": spend,
         "rows": deployment_rows.build_rows(newest),
         "events": _without_repeats(serving_events.event_rows(events))[:_EVENTS],
-        "is_new": not newest and not page_home.has_versions(actor=user, team_slug=team.slug),
-        "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, team),
+        "is_new": is_new,
+        "can_request": can_request,
     }
+    return _OfTeam(render_to_string("dashboard/_home_team.html", context), spend, is_new)
 
 
 def _without_repeats(rows: list[EventRow]) -> list[EventRow]:

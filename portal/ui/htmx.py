@@ -15,6 +15,9 @@ from django.shortcuts import render
 from django_htmx.middleware import HtmxDetails
 
 STOP_POLLING = 286
+# What several people poll may be of so many seconds ago. Less than the 15 s between two polls of a page: nobody is
+# sent what is older than what they see.
+SHARED_SECONDS = 10
 
 
 class HtmxHttpRequest(HttpRequest):

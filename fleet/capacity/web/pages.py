@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
 from fleet.capacity.selectors import notices, overview
 from fleet.capacity.web import board
 from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
+from portal.core.cache import recent
 from portal.ui import htmx
 from portal.ui.access import people_only
 from portal.ui.addresses import with_query
@@ -20,6 +24,22 @@ _LAST_PAGE = 10_000
 @require_GET
 @people_only
 def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
+    """The board that is polled is shared by all who see the same of it."""
+    if htmx.target_of(request) != "fleet-board":
+        name = htmx.template_for(
+            request, page="capacity/fleet.html", fragment="capacity/_board.html"
+        )
+        return render(request, name, _context_of(request, user))
+    seen = overview.visibility_of(user)
+    html = recent(
+        ("fleet-board", request.get_full_path(), seen.sees_all, sorted(seen.teams)),
+        lambda: render_to_string("capacity/_board.html", _context_of(request, user), request),
+        seconds=htmx.SHARED_SECONDS,
+    )
+    return HttpResponse(html)
+
+
+def _context_of(request: HttpRequest, user: User) -> dict[str, Any]:
     all_clusters = clusters.list_clusters()
     cluster = next(
         (candidate for candidate in all_clusters if candidate.name == request.GET.get("cluster")),
@@ -36,7 +56,7 @@ def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
     has_more = bool(pool) and any(
         row.node_count > page * board.NODES_PER_PAGE for row in shown.pools
     )
-    context = {
+    return {
         "board": shown,
         "previous_page": with_query(request, page=page - 1) if page > 1 else "",
         "next_page": with_query(request, page=page + 1) if has_more else "",
@@ -45,8 +65,6 @@ def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
         "only_idle": only_idle,
         "pool": pool,
     }
-    name = htmx.template_for(request, page="capacity/fleet.html", fragment="capacity/_board.html")
-    return render(request, name, context)
 
 
 def _page(request: HttpRequest) -> int:

@@ -99,3 +99,20 @@ def test_a_pool_with_many_nodes_has_pages(admin: Client, node: Node) -> None:
     counts = [sum(f"local-{n}" in one.text.split() for n in range(1, 72)) for one in shown]
     assert counts == [60, 11, 60]
     assert ("Next" in shown[0].links, "Next" in shown[1].links) == (True, False)
+
+
+def test_who_sees_the_same_is_sent_the_same_board(
+    admin: Client, member: Client, node: Node, nlp: Team
+) -> None:
+    occupy(node, nlp, "secret-plan", 1_000_000, 0.5)
+    polled: dict[str, Any] = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "fleet-board"}
+    first = admin.get("/fleet", **polled).content.decode()
+    occupy(node, nlp, "late", 1_000_000, 0.5)
+
+    assert "secret-plan" in first
+    assert admin.get("/fleet", **polled).content.decode() == first
+    assert "late" in admin.get("/fleet").content.decode()
+    assert "late" in admin.get("/fleet?show=idle", **polled).content.decode()
+    of_member = member.get("/fleet", **polled).content.decode()
+    assert "secret-plan" not in of_member
+    assert "other team" in of_member
