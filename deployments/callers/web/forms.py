@@ -68,7 +68,7 @@ class NewKeyForm(_KeyTerms):
         required=False,
         max_length=200,
         label="Value of the claim",
-        help_text="What the issuer's claim says in the caller's tokens. Empty for a key.",
+        help_text="Of a token: what its claim says. A key needs none.",
     )
     name = forms.CharField(
         max_length=40,
