@@ -26,7 +26,6 @@ Attributes = Mapping[str, str | int | bool]
 
 _SECONDS: Final = 5
 # W3C Trace Context, as it is stored with a row.
-TRACEPARENT_LENGTH: Final = 55
 _lock = threading.Lock()
 # By process, because the thread that exports does not survive a fork.
 _providers: dict[int, TracerProvider] = {}

@@ -103,7 +103,3 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 def of_status(status: int, problem: Mapping[str, Any]) -> ApiError:
     default = ServerError if status >= 500 else InvalidRequest
     return _BY_STATUS.get(status, default)(status, problem)
-
-
-def describe_fields(error: ApiError) -> str:
-    return "; ".join(f"{name}: {fix}" for name, fix in error.fields.items())

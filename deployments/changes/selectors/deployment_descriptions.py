@@ -12,13 +12,6 @@ from deployments.plans.domain import descriptions
 from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Cost
 from deployments.spec.domain import serving_spec
-from deployments.states import ChangeKind
-
-
-def of_kind(kind: str, version: str = "") -> str:
-    """For example "canary of detector:2"."""
-    noun = ChangeKind(kind).noun
-    return f"{noun} of {version}" if version else noun
 
 
 def describe(change: ChangeRequest) -> Description:

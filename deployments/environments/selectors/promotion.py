@@ -70,11 +70,6 @@ def _revisions(team_id: int, source: str) -> QuerySet[Revision]:
     return rows.select_related("deployment__team", "version__model__team").order_by("-pk")
 
 
-def evidence_of_revision(revision: Revision) -> PromotionEvidence:
-    """What one revision showed in its own environment."""
-    return _evidence(revision)
-
-
 def _evidence(revision: Revision) -> PromotionEvidence:
     deployment, version = revision.deployment, revision.version
     rollout = Rollout.objects.filter(candidate_revision=revision).first()

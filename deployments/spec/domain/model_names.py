@@ -10,7 +10,6 @@ from typing import Final
 
 LONGEST_MODEL_NAME: Final = 40
 LONGEST_ALIAS: Final = 40
-LONGEST_FILENAME: Final = 200
 # By convention what production serves, so moving it is restricted.
 _PROTECTED_BY_DEFAULT: Final = frozenset({"champion"})
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -28,18 +27,6 @@ def alias_problem(name: str) -> str:
 
 def is_protected_by_default(alias: str) -> bool:
     return alias in _PROTECTED_BY_DEFAULT
-
-
-def filename_problem(filename: str) -> str:
-    if not filename.strip():
-        return "Enter a file name, for example 'detector.onnx'."
-    if len(filename) > LONGEST_FILENAME:
-        return f"The file name has {len(filename)} characters; shorten it to {LONGEST_FILENAME}."
-    if re.search(r"[/\\\x00-\x1f\x7f]", filename):
-        return (
-            "The file name contains a slash or a control character. Use the name without its path."
-        )
-    return ""
 
 
 def is_sha256(text: str) -> bool:

@@ -13,7 +13,6 @@ from fleet.gpus.domain.shares import is_gpu
 LABELED: Final = "labeled"
 # The agent was done, so that the node may take pods.
 JUDGED: Final = "judged"
-MOST_VALUE: Final = 63
 
 
 @dataclass(frozen=True, slots=True)

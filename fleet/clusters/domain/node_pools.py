@@ -40,10 +40,6 @@ class NodePool:
     neuron_limit: int | None = None
     neuron_devices: int = 0
 
-    @property
-    def gpus_left(self) -> int | None:
-        return self.left(WHOLE)
-
     def left(self, resource: str) -> int | None:
         """None: no limit."""
         limit, now = self.limit_of(resource)

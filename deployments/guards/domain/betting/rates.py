@@ -9,7 +9,6 @@ is lower. That is refuted when either is, so each of the two may spend half.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -45,10 +44,6 @@ class Pair:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def pair_from_json(stored: Mapping[str, Any]) -> Pair:
-    return Pair(Count(**stored["stable"]), Count(**stored["candidate"]))
 
 
 @dataclass(frozen=True, slots=True)
