@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Attributes = Mapping[str, str | int | bool]
 
 _SECONDS: Final = 5
-# W3C Trace Context, as it is stored with a row.
 _lock = threading.Lock()
 # By process, because the thread that exports does not survive a fork.
 _providers: dict[int, TracerProvider] = {}
