@@ -9,6 +9,7 @@ from tests.waiting import PATIENCE_MS
 pytest_plugins = [
     "tests.starvation",
     "tests.fixtures.cache",
+    "tests.worker_groups",
     "tests.fixtures.database",
     "tests.fixtures.prometheus",
     "tests.fixtures.s3",
@@ -39,23 +40,10 @@ _FIRST = (
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each module runs on one worker, so that what its tests share is started once in a run."""
     items.sort(key=_place_in_order)
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    """The modules with an MLflow server share it: its start takes as long as all of their tests."""
-    return "mlflow" if "mlflow_registry" in getattr(item, "fixturenames", ()) else _module(item)
-
-
-def _module(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
 
 
 def _place_in_order(item: pytest.Item) -> int:
-    module = _module(item)
+    module = item.nodeid.partition("::")[0]
     places = (place for place, first in enumerate(_FIRST) if module.startswith(first))
     return next(places, len(_FIRST))
