@@ -27,6 +27,8 @@ _FIRST = (
     "tests/deployments/registry/test_batching_on_triton.py",
     "tests/contract/test_serving.py",
     "tests/portal/permissions/",
+    "tests/contract/test_sqs_jobs.py",
+    "tests/contract/test_queue_jobs.py",
     "tests/portal/ui/test_hostile_forms.py",
     "tests/portal/api/test_schema_fuzz.py",
     "tests/deployments/rollouts/test_every_crash.py",
