@@ -1,7 +1,7 @@
 """Sums of sealed ledger rows by group, read from the roll-ups where a period has whole months or days.
 
 What is left of a period at its ends is read from hours: of teams and clusters by their own roll-up, of
-other groups from the rows themselves.
+other groups by that of four hours, and at most three hours from the rows themselves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import (
     BigIntegerField,
@@ -31,11 +31,20 @@ from fleet.costs.domain.results import GroupBy, GroupKey, Step
 from fleet.costs.selectors import usage
 from fleet.costs.selectors.ledger_filter import IDLE, label
 from fleet.gpus.domain.intervals import HOUR
-from fleet.models import LedgerDay, LedgerMonth, LedgerRow, LedgerTeamDay, LedgerTeamHour
+from fleet.models import (
+    LedgerDay,
+    LedgerFourHours,
+    LedgerMonth,
+    LedgerRow,
+    LedgerTeamDay,
+    LedgerTeamHour,
+)
 from portal.core import clock
 
 _DAY = timedelta(days=1)
+_FOUR_HOURS = timedelta(hours=4)
 _MICROS = DecimalField(max_digits=30, decimal_places=6)
+At = TypeVar("At", bound=date)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,18 @@ def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
     return Period((first.date(), last.date()), [(a, b) for a, b in spans if a < b])
 
 
+def four_hours_in(
+    start: datetime, end: datetime, *, now: datetime
+) -> tuple[datetime, datetime] | None:
+    """The start of the first whole four hours in [start, end), and the end of the last; None without any.
+    Those that last until now are whole, as the last day is.
+    """
+    first = start + (_floor(start) - start) % _FOUR_HOURS
+    rest = (end - _floor(end)) % _FOUR_HOURS
+    last = end - rest + (_FOUR_HOURS if rest and end > now - HOUR else timedelta(0))
+    return (first, last) if first < last else None
+
+
 def months_in(days: tuple[date, date], *, today: date) -> tuple[date, date] | None:
     """The first days of the first whole month in [first, last), and of the month after the last whole
     one; None without any. A month that lasts until today or later is whole from its first day on: no
@@ -104,7 +125,9 @@ def sums(
 ) -> Iterator[SealedSum]:
     """Of the hours that start in [start, end). A group may come several times; None is all of them."""
     count = len(names_of(group_by))
-    for rows in grouped(scope, start, end, group_by, step=step):
+    queries = list(grouped(scope, start, end, group_by, step=step))
+    # In one statement where all have the same columns: times are days of some, hours of others.
+    for rows in queries if step else [queries[0].union(*queries[1:], all=True)]:
         for is_idle, is_demo, *values in rows:
             yield SealedSum(
                 at=_step_of(values[count], step) if step else None,
@@ -138,8 +161,13 @@ def grouped(
         if by_team:
             hours = LedgerTeamHour.objects.filter(hour__gte=first, hour__lt=last)
             yield _summed(_of_teams(hours, scope), group_by, "hour" if step else "")
-        else:
-            rows = rows_in(scope, first, last)
+            continue
+        whole = four_hours_in(first, last, now=clock.now()) if step is not Step.HOUR else None
+        if whole:
+            sums = LedgerFourHours.objects.filter(start__gte=whole[0], start__lt=whole[1])
+            yield _summed(_named(_of_teams(sums, scope), scope), group_by, "start" if step else "")
+        for begin, until in _beside((first, last), whole):
+            rows = rows_in(scope, begin, until)
             yield columns_of_rows(rows, group_by) if with_rows else _of_rows(rows, group_by, step)
 
 
@@ -161,11 +189,11 @@ def _of_days(
         yield _summed(_named(_of_teams(rows, scope), scope), group_by, "day" if step else "")
 
 
-def _beside(days: tuple[date, date], months: tuple[date, date] | None) -> list[tuple[date, date]]:
-    """The days that the months leave."""
-    if not months:
-        return [days]
-    return [(a, b) for a, b in ((days[0], months[0]), (months[1], days[1])) if a < b]
+def _beside(span: tuple[At, At], whole: tuple[At, At] | None) -> list[tuple[At, At]]:
+    """What is left of a span: the days beside its months, the hours beside its four hours."""
+    if not whole:
+        return [span]
+    return [(a, b) for a, b in ((span[0], whole[0]), (whole[1], span[1])) if a < b]
 
 
 def _named(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
