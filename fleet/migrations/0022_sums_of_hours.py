@@ -115,10 +115,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunPython(create, drop),
-        migrations.AddIndex(
-            model_name="ledgerday",
-            index=models.Index(fields=["team_slug", "model", "day"], name="ledger_days_of_model"),
-        ),
         migrations.CreateModel(
             name="TeamUsageHour",
             fields=[

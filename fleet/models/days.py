@@ -78,7 +78,6 @@ class LedgerDay(LedgerSum):
         # By day alone: rows of a day lie together, and all of them are read for a table.
         indexes = [
             models.Index(fields=["team_slug", "deployment", "day"]),
-            models.Index(fields=["team_slug", "model", "day"], name="ledger_days_of_model"),
             models.Index(fields=["day"]),
         ]
 
