@@ -99,7 +99,9 @@ def test_specs_are_drawn_by_the_library_that_ships() -> None:
 
 def test_chart_tag_carries_the_spec_as_data_and_the_table() -> None:
     """In no script: htmx takes those out of every fragment that it swaps in."""
-    chart = stacked_bars(label="Cost </script> &quot; \"'", bars=[Bar(AT, "a", Decimal(1))], unit="$")
+    chart = stacked_bars(
+        label="Cost </script> &quot; \"'", bars=[Bar(AT, "a", Decimal(1))], unit="$"
+    )
 
     html = Template('{% chart "costs" chart %}').render(Context({"chart": chart}))
 
