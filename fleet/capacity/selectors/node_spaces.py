@@ -107,7 +107,8 @@ def _space(
     node: Node, used: dict[str, Amounts], taken_devices: frozenset[tuple[str, str]]
 ) -> NodeSpace:
     """A node that is cordoned or not ready has nothing free."""
-    gpus, claimable = shares.of_node(node), devices.from_json(node.claimable)
+    claimable = devices.from_json(node.claimable)
+    gpus = shares.gpus_of(node.labels, node.allocatable, claimable)
     if not (node.is_ready and node.is_schedulable):
         return NodeSpace(node, gpus, {}, 0, 0, claimable, taken_devices)
     offered = {name: units_of(node, name) for name in node.allocatable if shares.is_gpu(name)}
