@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -93,5 +92,5 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _decode(value: Any) -> bytes:
     try:
         return base64.b64decode(value if isinstance(value, str) else "", validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise AttestationInvalid("A timestamp of the bundle is not base64.") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -154,7 +153,5 @@ def _name(value: Any) -> str:
 
 
 def _decode(value: Any) -> bytes:
-    try:
-        return base64.b64decode(value if isinstance(value, str) else "", validate=True)
-    except binascii.Error as error:
-        raise ValueError(str(error)) from error
+    """Raises ValueError."""
+    return base64.b64decode(value if isinstance(value, str) else "", validate=True)

@@ -30,7 +30,7 @@ def list_roots() -> QuerySet[TrustRoot]:
     """With `identity_count`, without their documents. They hold public keys only, so anyone may read them."""
     live = Count("identities", filter=Q(identities__removed_at=None))
     rows = TrustRoot.objects.filter(removed_at=None).select_related("created_by")
-    return rows.defer("document").annotate(identity_count=live)
+    return rows.defer("document").annotate(identity_count=live).order_by("name")
 
 
 def get_root(root_id: int) -> TrustRoot:

@@ -20,6 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.deployments.attestations import signing, timestamp_authority
 from tests.deployments.attestations.signing import Key, b64, new_key
+from tests.deployments.attestations.transparency_log import ECDSA, Log, log_id, public_der
 
 ISSUER = "https://token.actions.githubusercontent.com"
 WORKFLOW = "https://github.com/acme/train/.github/workflows/train.yml@refs/heads/main"
@@ -27,62 +28,6 @@ ROOT = "application/vnd.dev.sigstore.trustedroot+json;version=0.1"
 _ISSUER = x509.ObjectIdentifier("1.3.6.1.4.1.57264.1.8")
 _OLD_ISSUER = x509.ObjectIdentifier("1.3.6.1.4.1.57264.1.1")
 _SCTS = x509.ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
-_ECDSA = ec.ECDSA(hashes.SHA256())
-
-
-def public_der(key: Key) -> bytes:
-    return key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-
-
-def log_id(key: Key) -> bytes:
-    return hashlib.sha256(public_der(key)).digest()
-
-
-@dataclass
-class Log:
-    """A Merkle tree (RFC 6962) that signs its checkpoints and, as Rekor v1, the time of entries."""
-
-    key: Key = field(default_factory=new_key)
-    name: str = "rekor.acme.example"
-    leaves: list[bytes] = field(default_factory=lambda: [b"first", b"second", b"third"])
-
-    def add(self, body: Mapping[str, Any], at: datetime | None) -> dict[str, Any]:
-        """`at` None: as Rekor v2, which signs no times."""
-        leaf = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
-        self.leaves.append(leaf)
-        index = len(self.leaves) - 1
-        entry: dict[str, Any] = {
-            "logIndex": str(index),
-            "logId": {"keyId": b64(log_id(self.key))},
-            "kindVersion": {"kind": body["kind"], "version": body["apiVersion"]},
-            "canonicalizedBody": b64(leaf),
-            "inclusionProof": {
-                "logIndex": str(index),
-                "rootHash": b64(_root(self.leaves)),
-                "treeSize": str(len(self.leaves)),
-                "hashes": [b64(one) for one in _path(index, self.leaves)],
-                "checkpoint": {"envelope": self.checkpoint()},
-            },
-        }
-        if at is not None:
-            entry["integratedTime"] = str(int(at.timestamp()))
-            entry["inclusionPromise"] = {"signedEntryTimestamp": b64(self._promise(entry))}
-        return entry
-
-    def checkpoint(self) -> str:
-        note = f"{self.name} - 1\n{len(self.leaves)}\n{b64(_root(self.leaves))}\n"
-        signature = log_id(self.key)[:4] + self.key.sign(note.encode(), _ECDSA)
-        return f"{note}\n\u2014 {self.name} {b64(signature)}\n"
-
-    def _promise(self, entry: Mapping[str, Any]) -> bytes:
-        payload = {
-            "body": entry["canonicalizedBody"],
-            "integratedTime": int(entry["integratedTime"]),
-            "logID": log_id(self.key).hex(),
-            "logIndex": int(entry["logIndex"]),
-        }
-        text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
-        return self.key.sign(text.encode(), _ECDSA)
 
 
 @dataclass
@@ -198,7 +143,7 @@ class Sigstore:
         body: Mapping[str, Any],
         signature: bytes,
         at: datetime,
-        is_v2: bool,  # noqa: FBT001  passed on
+        is_v2: bool,
     ) -> str:
         signed_at = at + timedelta(minutes=1)
         entry = self.log.add(body, None if is_v2 else signed_at)
@@ -222,7 +167,7 @@ class Sigstore:
         milliseconds = int(at.timestamp() * 1000)
         size = struct.pack("!I", len(bare))[1:]
         signed = struct.pack("!BBQH", 0, 0, milliseconds, 1) + issuer + size + bare + b"\0\0"
-        signature = self.certificate_log.sign(signed, _ECDSA)
+        signature = self.certificate_log.sign(signed, ECDSA)
         head = b"\0" + log_id(self.certificate_log) + struct.pack("!QH", milliseconds, 0)
         one = head + struct.pack("!BBH", 4, 3, len(signature)) + signature
         scts = struct.pack("!HH", len(one) + 2, len(one)) + one
@@ -263,9 +208,7 @@ def _pem(certificate: x509.Certificate) -> str:
     return b64(certificate.public_bytes(Encoding.PEM))
 
 
-def _hashedrekord_1(
-    sha256: str, signature: bytes, certificate: x509.Certificate
-) -> dict[str, Any]:
+def _hashedrekord_1(sha256: str, signature: bytes, certificate: x509.Certificate) -> dict[str, Any]:
     public = {"content": _pem(certificate)}
     spec = {
         "data": {"hash": {"algorithm": "sha256", "value": sha256}},
@@ -305,26 +248,6 @@ def _dsse_1(
     return {"apiVersion": "0.0.1", "kind": "dsse", "spec": spec}
 
 
-def _leaf(data: bytes) -> bytes:
-    return hashlib.sha256(b"\0" + data).digest()
-
-
-def _root(leaves: Sequence[bytes]) -> bytes:
-    if len(leaves) == 1:
-        return _leaf(leaves[0])
-    half = 1 << (len(leaves) - 1).bit_length() - 1
-    return hashlib.sha256(b"\1" + _root(leaves[:half]) + _root(leaves[half:])).digest()
-
-
-def _path(index: int, leaves: Sequence[bytes]) -> list[bytes]:
-    if len(leaves) == 1:
-        return []
-    half = 1 << (len(leaves) - 1).bit_length() - 1
-    if index < half:
-        return [*_path(index, leaves[:half]), _root(leaves[half:])]
-    return [*_path(index - half, leaves[half:]), _root(leaves[:half])]
-
-
 def _ca(
     at: datetime, name: str, issuer: tuple[x509.Certificate, Key] | None = None
 ) -> tuple[x509.Certificate, Key]:
@@ -354,9 +277,7 @@ def _issued(
     return builder.sign(issuer[1] if issuer else key, hashes.SHA256())
 
 
-def _named(
-    at: datetime, name: str, key: Key, issuer: x509.Name | None
-) -> x509.CertificateBuilder:
+def _named(at: datetime, name: str, key: Key, issuer: x509.Name | None) -> x509.CertificateBuilder:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer or subject)
     builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
