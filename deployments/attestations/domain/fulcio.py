@@ -22,9 +22,6 @@ class Identity:
     issuer: str
     subject: str
 
-    def __str__(self) -> str:
-        return f"{self.subject} (issuer {self.issuer})"
-
 
 def identity_of(certificate: x509.Certificate) -> Identity | None:
     """None for a certificate that names no OIDC issuer. Raises AttestationInvalid for one that names several

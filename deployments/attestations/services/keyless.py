@@ -48,6 +48,7 @@ def verify(
     if not identities:
         reason = "It is keyless, and no identity is trusted for keyless signatures."
         return SignatureVerdict(None, claimed.subject, reason, issuer=claimed.issuer)
+    proved: SignatureVerdict | None = None
     reasons = []
     for root in roots:
         try:
@@ -58,7 +59,9 @@ def verify(
         verdict = _match(proof, root, identities)
         if verdict.signer is not None:
             return verdict
-        reasons.append(verdict.reason)
+        proved = proved or verdict
+    if proved is not None:
+        return proved
     reason = " ".join(reasons[:_MOST_REASONS])
     return SignatureVerdict(None, claimed.subject, reason, issuer=claimed.issuer)
 
@@ -74,7 +77,11 @@ def _match(proof: Proof, root: VerifyingRoot, identities: Iterable[Signer]) -> S
         ),
         None,
     )
-    reason = "" if signer else f"{named} signed it, whom nobody trusts under {root.name}."
+    reason = (
+        ""
+        if signer
+        else f"Its signature is proved, but its identity is not trusted under {root.name}."
+    )
     return SignatureVerdict(
         signer,
         named.subject,

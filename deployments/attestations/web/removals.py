@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
@@ -41,16 +42,22 @@ def answer(
 ) -> HttpResponse:
     versions = trust_roots.versions_only_signed_by(removal.signer_ids, actor=user)
     if request.method == "GET":
-        context = {"removal": removal, "versions": versions, "admin_page": PAGE}
+        context = {
+            "removal": removal,
+            "versions": versions,
+            "total": versions.count(),
+            "admin_page": PAGE,
+        }
         return render(request, "attestations/remove_trust.html", context)
-    message = f"{removal.name} is removed. {_consequence(list(versions))}"
+    message = f"{removal.name} is removed. {_consequence(versions)}"
     return PAGE.answer(request, remove, message)
 
 
-def _consequence(versions: list[ModelVersion]) -> str:
-    if not versions:
-        return "Every version keeps a trusted signature that it had."
+def _consequence(versions: QuerySet[ModelVersion]) -> str:
+    total = versions.count()
+    if not total:
+        return "No version loses its only trusted signature."
     names = ", ".join(f"{row.team_slug}/{row.label}" for row in versions[:_MOST_NAMED])
-    more = len(versions) - _MOST_NAMED
+    more = total - _MOST_NAMED
     rest = f" and {more} more" if more > 0 else ""
     return f"Without a trusted signature now: {names}{rest}."

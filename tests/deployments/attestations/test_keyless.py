@@ -118,7 +118,7 @@ def test_another_identity_of_the_same_root_does_not(
     row = added(world, sigstore.blob(SHA, sigstore.at, subject=subject, issuer=issuer))
 
     assert (row.state, row.signer) == ("untrusted", None)
-    assert row.reason == f"{subject} (issuer {issuer}) signed it, whom nobody trusts under acme."
+    assert row.reason == "Its signature is proved, but its identity is not trusted under acme."
     assert (row.identity, row.issuer) == (subject, issuer)
 
 
@@ -204,9 +204,26 @@ def test_each_identity_is_bound_to_its_root(world: World) -> None:
 
     row = added(world, theirs.blob(SHA, theirs.at))
 
-    assert row.state == "untrusted"
-    assert "acme: " in row.reason
-    assert f"{WORKFLOW} (issuer {ISSUER}) signed it, whom nobody trusts under theirs." in row.reason
+    # That it is no signature under acme says nothing more.
+    assert (row.state, row.reason) == (
+        "untrusted",
+        "Its signature is proved, but its identity is not trusted under theirs.",
+    )
+    assert (row.identity, row.signed_at) == (WORKFLOW, theirs.at + timedelta(minutes=1))
+
+
+def test_of_several_roots_each_says_why_not(world: World) -> None:
+    rooted(world, instance(world))
+    rooted(world, instance(world), "theirs")
+    identity(world)
+    identity(world, "people of theirs", root="theirs", identity="ci@acme.example")
+    stranger = instance(world)
+
+    row = added(world, stranger.blob(SHA, stranger.at))
+
+    at = f"{stranger.at + timedelta(minutes=1):%Y-%m-%d %H:%M} UTC."
+    reason = f"Its log entry is of a log that the trust root did not have in use at {at}"
+    assert row.reason == f"acme: {reason} theirs: {reason}"
 
 
 def test_keys_and_identities_stand_side_by_side(world: World) -> None:

@@ -192,7 +192,7 @@ def test_the_page_adds_a_root_and_an_identity_and_says_what_a_removal_takes(worl
         assert text in version.text
     # The other version has a signature by a key too.
     for one in (before, with_root):
-        assert "1 version loses the only trusted signature." in one.text
+        assert "1 version loses its only trusted signature." in one.text
         assert "vision/detector:1" in one.text
         assert "vision/detector:2" not in one.text
     assert "Its identities are removed with it: workflow." in with_root.text
