@@ -80,7 +80,7 @@ class TrustedSignerSerializer(Serializer):
         allow_blank=True,
         help_text="e-mail address or URI of the signing certificate; empty for a key",
     )
-    root = serializers.CharField(
+    trust_root = serializers.CharField(
         max_length=80,
         default="",
         allow_blank=True,

@@ -200,7 +200,7 @@ def _signer_body(row: TrustedSigner) -> dict[str, Any]:
         "kind": row.kind,
         "pem": row.pem,
         "identity": row.identity,
-        "root": row.root.name if row.root else "",
+        "trust_root": row.root.name if row.root else "",
         "issuer": row.issuer,
     }
 

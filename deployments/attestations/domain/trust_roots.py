@@ -90,7 +90,8 @@ def _instances(rows: Any, part: str, kind: str) -> Iterable[Instance]:
             raise TrustRootInvalid(f"{part} must be a list of objects.")
         since, until = _window(row, part)
         if part in LOGS:
-            yield Instance(kind, _name(row.get("baseUrl")), since, until, _check_key(row, kind))
+            _check_key(row, kind)
+            yield Instance(kind, _name(row.get("baseUrl")), since, until)
         else:
             yield Instance(kind, _authority_name(row), since, until, _check_chain(row, kind))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
@@ -97,11 +98,7 @@ def _read(document: str) -> dict[str, Any]:
 
 def _row_of(instance: Instance) -> dict[str, str | None]:
     values = asdict(instance)
-    return {name: _text(value) for name, value in values.items()}
-
-
-def _text(value: Any) -> str | None:
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    return {n: v.isoformat() if isinstance(v, datetime) else v for n, v in values.items()}
 
 
 def _values(row: TrustRoot) -> dict[str, Any]:

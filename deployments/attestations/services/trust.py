@@ -26,14 +26,14 @@ _MOST_PATTERNS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignerDraft:
-    """`team` empty: trusted for all teams. `root` (a name) and `issuer`: of a keyless identity."""
+    """`team` empty: trusted for all teams. `trust_root` (a name) and `issuer`: of a keyless identity."""
 
     name: str
     pem: str = ""
     kind: SignerKind = SignerKind.KEY
     identity: str = ""
     team: str = ""
-    root: str = ""
+    trust_root: str = ""
     issuer: str = ""
 
 
@@ -169,14 +169,18 @@ def _check_signer(draft: SignerDraft) -> None:
 
 def _root(draft: SignerDraft) -> TrustRoot | None:
     is_keyless = draft.kind == SignerKind.KEYLESS
-    if not is_keyless and draft.root:
+    if not is_keyless and draft.trust_root:
         raise Invalid(
-            "Only a keyless identity has a trust root.", fields={"root": "leave it empty"}
+            "Only a keyless identity has a trust root.", fields={"trust_root": "leave it empty"}
         )
-    root = TrustRoot.objects.filter(name=draft.root, removed_at=None).first()
+    root = TrustRoot.objects.filter(name=draft.trust_root, removed_at=None).first()
     if is_keyless and root is None:
-        problem = f"there is no trust root {draft.root}" if draft.root else "choose a trust root"
-        raise Invalid(f"{problem[:1].upper()}{problem[1:]}.", fields={"root": problem})
+        problem = (
+            f"there is no trust root {draft.trust_root}"
+            if draft.trust_root
+            else "choose a trust root"
+        )
+        raise Invalid(f"{problem[:1].upper()}{problem[1:]}.", fields={"trust_root": problem})
     return root if is_keyless else None
 
 

@@ -86,7 +86,7 @@ class IdentityForm(ServiceForm):
 
     name = forms.CharField(max_length=80, help_text="For example “Training workflow”.")
     team = forms.ChoiceField(required=False, label="Trusted for")
-    root = forms.ChoiceField(label="Trust root")
+    trust_root = forms.ChoiceField(label="Trust root")
     issuer = forms.CharField(
         max_length=300, help_text="For example https://token.actions.githubusercontent.com."
     )
@@ -103,7 +103,7 @@ class IdentityForm(ServiceForm):
         self.auto_id = "id_identity_%s"
         cast("forms.ChoiceField", self.fields["team"]).choices = _choices(teams)
         names = [(row.name, row.name) for row in roots]
-        cast("forms.ChoiceField", self.fields["root"]).choices = names
+        cast("forms.ChoiceField", self.fields["trust_root"]).choices = names
 
     def draft(self) -> SignerDraft:
         return SignerDraft(kind=SignerKind.KEYLESS, **self.cleaned_data)

@@ -26,7 +26,7 @@ def rooted(world: World, sigstore: Sigstore, name: str = "acme") -> TrustRoot:
 
 
 def identity(world: World, name: str = "workflow", **more: Any) -> TrustedSigner:
-    fields = {"root": "acme", "issuer": ISSUER, "identity": WORKFLOW, **more}
+    fields = {"trust_root": "acme", "issuer": ISSUER, "identity": WORKFLOW, **more}
     draft = SignerDraft(name=name, kind=SignerKind.KEYLESS, **fields)
     return trust.add_signer(actor=world.admin, draft=draft)
 

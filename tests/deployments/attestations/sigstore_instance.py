@@ -64,7 +64,6 @@ class Sigstore:
         *,
         subject: str = WORKFLOW,
         issuer: str = ISSUER,
-        is_logged: bool = True,
     ) -> x509.Certificate:
         """For ten minutes from `at`."""
         ca, ca_key = self.authority[0]
@@ -83,7 +82,8 @@ class Sigstore:
                 x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING]), critical=False
             )
             .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(ca.public_key()), critical=False
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()),
+                critical=False,
             )
             .add_extension(x509.SubjectAlternativeName([name]), critical=True)
         )
@@ -92,8 +92,7 @@ class Sigstore:
             (_ISSUER, timestamp_authority.utf8(issuer)),
         ):
             builder = builder.add_extension(x509.UnrecognizedExtension(oid, value), critical=False)
-        if is_logged:
-            builder = self._logged(builder, ca, ca_key, at)
+        builder = self._logged(builder, ca, ca_key, at)
         return builder.sign(ca_key, hashes.SHA256())
 
     def blob(self, sha256: str, at: datetime, *, is_v2: bool = False, **names: str) -> str:

@@ -42,7 +42,12 @@ def test_bundles_of_cosign_and_model_signing_count_by_their_identity(
     # Signed days before it is added: the certificate ended long ago.
     at = sigstore.at - timedelta(days=3)
     asked: list[Any] = []
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **_: asked.append(given) or [])
+
+    def resolve(*given: Any, **_: Any) -> list[Any]:
+        asked.append(given)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
 
     rows = [
         added(world, sigstore.blob(SHA, at, is_v2=is_v2)),
@@ -200,7 +205,7 @@ def test_each_identity_is_bound_to_its_root(world: World) -> None:
     rooted(world, ours)
     rooted(world, theirs, "theirs")
     identity(world)
-    identity(world, "people of theirs", root="theirs", identity="ci@acme.example")
+    identity(world, "people of theirs", trust_root="theirs", identity="ci@acme.example")
 
     row = added(world, theirs.blob(SHA, theirs.at))
 
@@ -216,7 +221,7 @@ def test_of_several_roots_each_says_why_not(world: World) -> None:
     rooted(world, instance(world))
     rooted(world, instance(world), "theirs")
     identity(world)
-    identity(world, "people of theirs", root="theirs", identity="ci@acme.example")
+    identity(world, "people of theirs", trust_root="theirs", identity="ci@acme.example")
     stranger = instance(world)
 
     row = added(world, stranger.blob(SHA, stranger.at))

@@ -132,8 +132,8 @@ def test_only_platform_admins_decide_and_names_are_unique(world: World) -> None:
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"root": ""}, "root"),
-        ({"root": "none"}, "root"),
+        ({"trust_root": ""}, "trust_root"),
+        ({"trust_root": "none"}, "trust_root"),
         ({"issuer": "token.actions.githubusercontent.com"}, "issuer"),
         ({"issuer": ""}, "issuer"),
         ({"identity": ""}, "identity"),
@@ -158,7 +158,7 @@ def test_the_page_adds_a_root_and_an_identity_and_says_what_a_removal_takes(worl
     ours, key = instance(world), new_key()
     client = logged_in(world)
     file = SimpleUploadedFile("trusted_root.json", json.dumps(ours.trusted_root()).encode())
-    fields = {"name": "workflow", "root": "acme", "issuer": ISSUER, "identity": WORKFLOW}
+    fields = {"name": "workflow", "trust_root": "acme", "issuer": ISSUER, "identity": WORKFLOW}
 
     empty = page(client.get("/admin/signing"))
     nothing = client.post("/admin/signing/roots", {"name": "acme"})
@@ -214,7 +214,7 @@ def test_rest_does_the_same(world: World) -> None:
         {
             "name": "workflow",
             "kind": "keyless",
-            "root": "acme",
+            "trust_root": "acme",
             "issuer": ISSUER,
             "identity": WORKFLOW,
         },

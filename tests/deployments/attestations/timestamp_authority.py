@@ -33,16 +33,12 @@ def token(
         _integer(7),
         _tlv(_TIME, at.strftime("%Y%m%d%H%M%SZ").encode()),
     )
-    attributes = b"".join(
-        sorted(
-            [
-                _attribute(_CONTENT_TYPE, _oid(_TST_INFO)),
-                _attribute(_MESSAGE_DIGEST, _tlv(_OCTETS, hashlib.sha256(info).digest())),
-                _attribute(_SIGNING_CERTIFICATE, _certificate_id(certificate)),
-            ],
-            key=lambda one: (len(one), one),
-        )
-    )
+    rows = [
+        _attribute(_CONTENT_TYPE, _oid(_TST_INFO)),
+        _attribute(_MESSAGE_DIGEST, _tlv(_OCTETS, hashlib.sha256(info).digest())),
+        _attribute(_SIGNING_CERTIFICATE, _certificate_id(certificate)),
+    ]
+    attributes = b"".join(sorted(rows, key=_by_length))
     signature = key.sign(_tlv(_SET, attributes), ec.ECDSA(hashes.SHA256()))
     signer = _tlv(
         _SEQUENCE,
@@ -69,6 +65,11 @@ def token(
         _tlv(_SEQUENCE, _integer(0)),
         _tlv(_SEQUENCE, _oid(_SIGNED_DATA), _tlv(0xA0, data)),
     )
+
+
+def _by_length(encoded: bytes) -> tuple[int, bytes]:
+    """The order of a SET in DER."""
+    return len(encoded), encoded
 
 
 def octets(value: bytes) -> bytes:
