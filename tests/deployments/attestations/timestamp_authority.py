@@ -39,7 +39,8 @@ def token(
         _attribute(_SIGNING_CERTIFICATE, _certificate_id(certificate)),
     ]
     # The order of a SET in DER.
-    attributes = b"".join(sorted(rows, key=lambda row: (len(row), row)))
+    rows.sort(key=lambda row: (len(row), row))
+    attributes = b"".join(rows)
     signature = key.sign(_tlv(_SET, attributes), ec.ECDSA(hashes.SHA256()))
     signer = _tlv(
         _SEQUENCE,
