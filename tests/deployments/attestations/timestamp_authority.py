@@ -38,7 +38,8 @@ def token(
         _attribute(_MESSAGE_DIGEST, _tlv(_OCTETS, hashlib.sha256(info).digest())),
         _attribute(_SIGNING_CERTIFICATE, _certificate_id(certificate)),
     ]
-    attributes = b"".join(sorted(rows, key=_by_length))
+    rows.sort(key=_by_length)
+    attributes = b"".join(rows)
     signature = key.sign(_tlv(_SET, attributes), ec.ECDSA(hashes.SHA256()))
     signer = _tlv(
         _SEQUENCE,
