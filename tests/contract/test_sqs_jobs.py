@@ -91,6 +91,7 @@ def test_it_starts_from_zero_and_a_killed_worker_leaves_each_message_with_one_an
     os.kill(first_worker.pid, signal.SIGKILL)
     # What it held is visible again after a minute.
     scene.until(job, lambda: depth(client, url) == 0)
+    scene.until(job, lambda: job.done_rows == 601)
     scene.until(job, lambda: "no messages wait" in job.detail)
 
     rows = scene.rows_of(job)

@@ -38,8 +38,7 @@ def token(
         _attribute(_MESSAGE_DIGEST, _tlv(_OCTETS, hashlib.sha256(info).digest())),
         _attribute(_SIGNING_CERTIFICATE, _certificate_id(certificate)),
     ]
-    # The order of a SET in DER.
-    rows.sort(key=lambda row: (len(row), row))
+    rows.sort(key=_by_length)
     attributes = b"".join(rows)
     signature = key.sign(_tlv(_SET, attributes), ec.ECDSA(hashes.SHA256()))
     signer = _tlv(
@@ -67,6 +66,11 @@ def token(
         _tlv(_SEQUENCE, _integer(0)),
         _tlv(_SEQUENCE, _oid(_SIGNED_DATA), _tlv(0xA0, data)),
     )
+
+
+def _by_length(encoded: bytes) -> tuple[int, bytes]:
+    """The order of a SET in DER."""
+    return len(encoded), encoded
 
 
 def octets(value: bytes) -> bytes:
