@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 from deployments.advice.api import views as advice
 from deployments.alerts.api.views import urlpatterns as alerts
 from deployments.approvals.api import rules
+from deployments.attestations.api.trust_roots import urlpatterns as trust_roots
 from deployments.attestations.api.views import urlpatterns as attestations
 from deployments.batch.api.parts import urlpatterns as batch_parts
 from deployments.batch.api.uploads import urlpatterns as batch_uploads
@@ -167,6 +168,7 @@ urlpatterns = [
     *_deployments,
     *_advice,
     *attestations,
+    *trust_roots,
     *batch,
     *batch_parts,
     *batch_uploads,

@@ -7,6 +7,7 @@ from typing import Final
 from deployments.alerts.domain import catalogue
 from deployments.alerts.domain.signals import AlertState
 from deployments.approvals.domain.approver_roles import RequiredRole
+from deployments.attestations.domain.signers import SignerKind
 from deployments.attestations.domain.verdicts import AttestationState
 from deployments.batch.domain.states import BatchState
 from deployments.environments.domain.environment_rules import ApproverGroup
@@ -59,6 +60,7 @@ OVERRIDES: Final = {
     "PipelineNodeKind": [kind.value for kind in NodeKind],
     "AlertState": [state.value for state in AlertState],
     "AttestationState": [state.value for state in AttestationState],
+    "SignerKind": [kind.value for kind in SignerKind],
     "AlertKind": list(catalogue.KINDS),
     "TargetMetric": [metric.value for metric in TargetMetric],
     "TargetState": [state.value for state in TargetState],

@@ -9,6 +9,7 @@ from tests.waiting import PATIENCE_MS
 pytest_plugins = [
     "tests.starvation",
     "tests.fixtures.cache",
+    "tests.worker_groups",
     "tests.fixtures.database",
     "tests.fixtures.prometheus",
     "tests.fixtures.s3",
@@ -26,6 +27,8 @@ _FIRST = (
     "tests/deployments/registry/test_batching_on_triton.py",
     "tests/contract/test_serving.py",
     "tests/portal/permissions/",
+    "tests/contract/test_sqs_jobs.py",
+    "tests/contract/test_queue_jobs.py",
     "tests/portal/ui/test_hostile_forms.py",
     "tests/portal/api/test_schema_fuzz.py",
     "tests/deployments/rollouts/test_every_crash.py",
@@ -39,23 +42,10 @@ _FIRST = (
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each module runs on one worker, so that what its tests share is started once in a run."""
     items.sort(key=_place_in_order)
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    """The modules with an MLflow server share it: its start takes as long as all of their tests."""
-    return "mlflow" if "mlflow_registry" in getattr(item, "fixturenames", ()) else _module(item)
-
-
-def _module(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
 
 
 def _place_in_order(item: pytest.Item) -> int:
-    module = _module(item)
+    module = item.nodeid.partition("::")[0]
     places = (place for place, first in enumerate(_FIRST) if module.startswith(first))
     return next(places, len(_FIRST))

@@ -39,19 +39,21 @@ def _postgres() -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="slipway-pg-")
     server = postgres_server.get_server(folder, cleanup_mode="delete")
     try:
-        _forget_durability(server.get_uri())
+        _set_up(server.get_uri())
         yield server.get_uri()
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _forget_durability(address: str) -> None:
-    """Nothing of a test run has to survive a power cut."""
+def _set_up(address: str) -> None:
+    """Nothing of a test run has to survive a power cut, and no table grows so large that looking after it
+    or compiling a statement pays.
+    """
     import psycopg
 
     with psycopg.connect(address, autocommit=True) as connection:
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum", "jit"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
 

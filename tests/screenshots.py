@@ -46,6 +46,8 @@ PAGES = (
     "/admin/people",
     "/admin/policy",
     "/admin/signing",
+    "/admin/signing/roots/1",
+    "/admin/signing/roots/1/remove",
     "/admin/token-issuers",
     "/admin/environments",
     "/docs",

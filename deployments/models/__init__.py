@@ -1,7 +1,7 @@
 from deployments.models.advice import AdviceItem
 from deployments.models.alerts import Alert
 from deployments.models.approvals import ApprovalRule
-from deployments.models.attestations import Attestation, SigningRule, TrustedSigner
+from deployments.models.attestations import Attestation, SigningRule, TrustedSigner, TrustRoot
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.batch import BatchChunk, BatchJob, BatchUpload
 from deployments.models.callers import CallerKey, Consumer, KeyTokens, SigningKey, TokenIssuer
@@ -78,6 +78,7 @@ __all__ = [
     "SyntheticRequest",
     "TargetCount",
     "TokenIssuer",
+    "TrustRoot",
     "TrustedSigner",
     "VersionDocument",
     "VersionLabel",

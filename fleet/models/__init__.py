@@ -4,6 +4,7 @@ from fleet.models.callers import CallerCounter, CallerHour, CallerReading
 from fleet.models.clusters import Cluster, ClusterKind, Node, Pod, Workload
 from fleet.models.days import (
     LedgerDay,
+    LedgerFourHours,
     LedgerMonth,
     LedgerTeamDay,
     LedgerTeamHour,
@@ -11,6 +12,7 @@ from fleet.models.days import (
     OpenHourSum,
     SummedDay,
     TeamUsageDay,
+    TeamUsageHour,
     WorkloadDay,
 )
 from fleet.models.devices import DeviceClaim, DeviceSlice
@@ -42,6 +44,7 @@ __all__ = [
     "GpuLease",
     "InstancePrice",
     "LedgerDay",
+    "LedgerFourHours",
     "LedgerKind",
     "LedgerMonth",
     "LedgerRow",
@@ -57,6 +60,7 @@ __all__ = [
     "SealedHour",
     "SummedDay",
     "TeamUsageDay",
+    "TeamUsageHour",
     "UnpricedHour",
     "Workload",
     "WorkloadDay",

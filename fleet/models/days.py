@@ -1,7 +1,7 @@
 """Roll-ups of the ledger and of readings, so that pages read days and teams instead of every hour.
 
 The database itself adds each ledger row to its roll-ups in the statement that inserts it (the triggers of
-migrations 0005 and 0009), so they are equal to the rows at any moment. Money is integer micro-dollars.
+migrations 0005, 0009 and 0022), so they are equal to the rows at any moment. Money is integer micro-dollars.
 """
 
 from __future__ import annotations
@@ -85,6 +85,30 @@ class LedgerDay(LedgerSum):
         return f"{self.day} {self.team_slug}/{self.deployment} {self.cost_micros}"
 
 
+class LedgerFourHours(LedgerSum):
+    """As LedgerDay, of four hours that begin at 0, 4, 8, … (UTC): what a period has beside whole days."""
+
+    start = models.DateTimeField()
+    model = models.TextField(blank=True)
+    deployment = models.TextField(blank=True)
+    revision = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=[
+                    *("start", "cluster_name", "team_slug", "is_idle", "is_demo"),
+                    *("model", "deployment", "revision"),
+                ],
+                name="one_ledger_four_hours",
+            )
+        ]
+        indexes = [models.Index(fields=["team_slug", "start"], name="four_hours_of_team")]
+
+    def __str__(self) -> str:
+        return f"{self.start:%Y-%m-%d %H}h {self.team_slug}/{self.deployment} {self.cost_micros}"
+
+
 class LedgerMonth(LedgerSum):
     """As LedgerDay, of a month (UTC), which is named by its first day."""
 
@@ -152,9 +176,8 @@ class OpenHourSum(models.Model):
 
 
 class UsageSum(models.Model):
-    """Sums of WorkloadHour over a day (UTC) that is over."""
+    """Sums of WorkloadHour."""
 
-    day = models.DateField()
     request_success = models.BigIntegerField()
     request_failure = models.BigIntegerField()
     inference_count = models.BigIntegerField()
@@ -170,6 +193,7 @@ class UsageSum(models.Model):
 
 
 class WorkloadDay(UsageSum):
+    day = models.DateField()
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="+")
 
     class Meta:
@@ -182,6 +206,7 @@ class WorkloadDay(UsageSum):
 class TeamUsageDay(UsageSum):
     """Of all workloads of a team in a cluster."""
 
+    day = models.DateField()
     cluster_name = models.CharField(max_length=40)
     team_slug = models.CharField(max_length=32)
 
@@ -196,13 +221,32 @@ class TeamUsageDay(UsageSum):
         return f"{self.team_slug} {self.day}"
 
 
+class TeamUsageHour(UsageSum):
+    """Of all workloads of a team in a cluster."""
+
+    hour = models.DateTimeField()
+    cluster_name = models.CharField(max_length=40)
+    team_slug = models.CharField(max_length=32)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["hour", "cluster_name", "team_slug"], name="one_team_use_of_hour"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team_slug} {self.hour:%Y-%m-%d %H}h"
+
+
 class SummedDay(models.Model):
-    """The hours of the day are in WorkloadDay and TeamUsageDay: all, or those before `until`. The others
-    are read by the hour.
+    """The hours of the day are in WorkloadDay and TeamUsageDay, with `has_hours` also in TeamUsageHour: all, or
+    those before `until`. The others are read by the hour.
     """
 
     day = models.DateField(unique=True)
     until = models.DateTimeField(null=True)
+    has_hours = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return f"{self.day}"

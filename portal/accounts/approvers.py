@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from portal.accounts import policy
 from portal.accounts.models import Membership, User
 from portal.accounts.policy import Action
@@ -10,19 +12,28 @@ from portal.core.errors import Forbidden, NotFound
 
 
 class ApproverRights:
-    """The person's roles and the leads who delegated to them, read in two queries; each requester is read once."""
+    """The person's roles and the leads who delegated to them, each read once and when something depends on it, as
+    the requesters are: every page asks for them.
+    """
 
     def __init__(self, actor: User) -> None:
         self._actor = actor
-        memberships = (
-            Membership.objects.filter(user=actor) if actor.is_active else Membership.objects.none()
-        )
-        self._roles = dict(memberships.values_list("team_id", "role"))
-        self._delegating_leads: dict[int, list[int]] = {}
         self._requesters: dict[int, frozenset[int]] = {}
-        rows = policy.running_delegations().filter(delegate=actor, team__in=list(self._roles))
+
+    @cached_property
+    def _roles(self) -> dict[int, str]:
+        if not self._actor.is_active:
+            return {}
+        memberships = Membership.objects.filter(user=self._actor)
+        return dict(memberships.values_list("team_id", "role"))
+
+    @cached_property
+    def _delegating_leads(self) -> dict[int, list[int]]:
+        leads: dict[int, list[int]] = {}
+        rows = policy.running_delegations().filter(delegate=self._actor, team__in=list(self._roles))
         for team_id, lead_id in rows.values_list("team_id", "lead_id"):
-            self._delegating_leads.setdefault(team_id, []).append(lead_id)
+            leads.setdefault(team_id, []).append(lead_id)
+        return leads
 
     @property
     def is_admin(self) -> bool:

@@ -93,7 +93,10 @@ _READ: Final = """
     get teams/{slug}/members
     get teams/{slug}/rollout-limit
     get teams/{slug}/rollout-templates
+    get trust-roots
+    get trust-roots/{root_id}
     get trusted-signers
+    get trusted-signers/{signer_id}
     get usage
     get versions
     get versions/facets
@@ -221,6 +224,7 @@ _BROWSER: Final = """
     delete teams/{slug}/members/{username}
     delete teams/{slug}/service-accounts/{account}
     delete token-issuers/{token_issuer_id}
+    delete trust-roots/{root_id}
     delete trusted-signers/{signer_id}
     get audit
     get clusters/{cluster_id}/serving
@@ -241,6 +245,7 @@ _BROWSER: Final = """
     post teams/{slug}/service-accounts
     post teams/{slug}/service-accounts/{account}/rotate
     post token-issuers
+    post trust-roots
     post trusted-signers
     post versions/{version_id}/release
     put approval-rules/{rule_id}
@@ -248,6 +253,7 @@ _BROWSER: Final = """
     put environments/{environment}
     put teams/{slug}/environments/{environment}
     put teams/{slug}/load-tests
+    put trust-roots/{root_id}
     put teams/{slug}/members/{username}
     put teams/{slug}/rollout-limit
 """

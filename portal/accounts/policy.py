@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet
+from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet, Subquery
 
 from portal.accounts import scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
@@ -51,15 +51,30 @@ def actor_name(actor: Actor) -> str:
     return actor.name if isinstance(actor, System) else actor.username
 
 
-def role_in(actor: Actor, team: Team) -> str | None:
-    """The actor's role in the team: a Role, "admin", or None for a stranger."""
+def role_in(
+    actor: Actor, team: Team, stored_role: Callable[[], str | None] | None = None
+) -> str | None:
+    """The actor's role in the team: a Role, "admin", or None for a stranger.
+
+    `stored_role` gives that of the actor's membership where it is read already (`role_column`).
+    """
     if isinstance(actor, System):
         return ADMIN
     if not actor.is_authenticated or not actor.is_active or _is_beyond_token(actor, team):
         return None
     if actor.is_platform_admin:
         return ADMIN
+    if stored_role is not None:
+        return stored_role()
     return next((role for (role,) in _ROLE.rows(member=actor.pk, team=team.pk)), None)
+
+
+def role_column(team: Any) -> Subquery:
+    """Of the membership of the Parameter `actor_id` in a team, whose id the expression is: to be read along with a row
+    that the team owns.
+    """
+    roles = Membership.objects.filter(user=Parameter("actor_id", BigIntegerField()), team=team)
+    return Subquery(roles.order_by().values("role"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +91,20 @@ class Standing:
 
 
 def require(
-    actor: Actor, action: Action, obj: Team | TeamOwned, *, requester_id: int | None = None
+    actor: Actor,
+    action: Action,
+    obj: Team | TeamOwned,
+    *,
+    requester_id: int | None = None,
+    stored_role: Callable[[], str | None] | None = None,
 ) -> None:
     """Raise NotFound for strangers and Forbidden, naming the rule, for those without the role.
 
-    Pass `requester_id` for decisions that need four eyes.
+    Pass `requester_id` for decisions that need four eyes, `stored_role` as of `role_in`.
     """
     team = obj if isinstance(obj, Team) else obj.team
     standing = Standing(
-        role_in(actor, team),
+        role_in(actor, team, stored_role),
         lambda: leads_delegating_to(actor, team),
         lambda: requesters(requester_id),
     )

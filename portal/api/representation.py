@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from rest_framework import serializers
-from rest_framework.fields import Field, SkipField
+from rest_framework.fields import Field, SkipField, _UnvalidatedField
 
 Reader = Callable[[Any, Any], Any]
 _MISSING = object()
@@ -35,6 +35,8 @@ class _Field:
     attribute: str
     kind: type | None
     read: Reader
+    # As `read`, for an instance that is no mapping.
+    read_attribute: Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +50,44 @@ class _Fields:
     all: tuple[_Field, ...]
     names: tuple[str, ...]
     take: Callable[[Any], tuple[Any, ...]] | None
-    others: tuple[_Field, ...]
+    others: tuple[tuple[str, Reader], ...]
     blank: dict[str, Any]
     fitting: set[tuple[type, ...]]
 
 
 def represent(serializer: serializers.Serializer[Any], instance: Any) -> dict[str, Any]:
     fields = _fields_of(type(serializer))
+    if _is_mapping(instance.__class__):
+        return _represent_mapping(serializer, instance, fields)
     taken = _take(fields, instance)
     if taken is None:
         return _represent_each(serializer, instance, fields.all)
     values = fields.blank.copy()
     values.update(zip(fields.names, taken, strict=True))
-    for field in fields.others:
+    for name, read in fields.others:
+        try:
+            values[name] = read(serializer, instance)
+        except SkipField:
+            del values[name]
+    return values
+
+
+def _represent_mapping(
+    serializer: serializers.Serializer[Any], instance: Any, fields: _Fields
+) -> dict[str, Any]:
+    if instance.__class__ is not dict:
+        return _represent_each(serializer, instance, fields.all)
+    values = {}
+    for field in fields.all:
+        if field.kind is not None:
+            value = instance.get(field.attribute)
+            if value.__class__ is field.kind:
+                values[field.name] = value
+                continue
         try:
             values[field.name] = field.read(serializer, instance)
         except SkipField:
-            del values[field.name]
+            continue
     return values
 
 
@@ -108,8 +131,8 @@ def _take(fields: _Fields, instance: Any) -> tuple[Any, ...] | None:
 @cache
 def _fields_of(kind: type[serializers.Serializer[Any]]) -> _Fields:
     every = tuple(
-        _Field(str(field.field_name), *_taken(field), _reader(field))
-        for field in kind()._readable_fields
+        _Field(str(field.field_name), *_taken(field), read, _attribute_reader(field, read))
+        for field, read in ((field, _reader(field)) for field in kind()._readable_fields)
     )
     plain = [field for field in every if field.kind is not None]
     attributes = [field.attribute for field in plain]
@@ -118,7 +141,7 @@ def _fields_of(kind: type[serializers.Serializer[Any]]) -> _Fields:
         names=tuple(field.name for field in plain),
         # Of one attribute it gives no tuple.
         take=attrgetter(*attributes) if len(attributes) > 1 else None,
-        others=tuple(field for field in every if field.kind is None),
+        others=tuple((field.name, field.read_attribute) for field in every if field.kind is None),
         blank=dict.fromkeys(field.name for field in every),
         fitting=set(),
     )
@@ -154,6 +177,51 @@ def _reader(field: Field[Any, Any, Any, Any]) -> Reader:
         return convert(field.get_attribute(instance) if callable(value) else value)
 
     return read
+
+
+def _attribute_reader(field: Field[Any, Any, Any, Any], read: Reader) -> Reader:
+    """`read`, with less work for values of the usual types."""
+    quick = _quick_converter(field)
+    if quick is None or len(field.source_attrs) != 1:
+        return read
+    get = attrgetter(str(field.source_attrs[0]))
+
+    def read_attribute(serializer: Any, instance: Any) -> Any:
+        try:
+            value = get(instance)
+        except AttributeError:
+            return read(serializer, instance)
+        if value is None:
+            return None
+        converted = quick(value)
+        return read(serializer, instance) if converted is _MISSING else converted
+
+    return read_attribute
+
+
+def _quick_converter(field: Field[Any, Any, Any, Any]) -> Callable[[Any], Any] | None:
+    """Gives _MISSING for what it leaves to the field. None if it would for each value."""
+    kind, child = type(field), getattr(field, "child", None)
+    if kind is serializers.DateTimeField and not hasattr(field, "format"):
+        return lambda value: _utc(value) or _MISSING
+    if kind is serializers.DictField and type(child) is _UnvalidatedField:
+        return _same_dict
+    if kind is serializers.ListField and type(child) is serializers.CharField:
+        return _same_texts
+    if kind is serializers.ListSerializer and child is not None:
+        represent_one = child.to_representation
+        return lambda rows: [*map(represent_one, rows)] if type(rows) is list else _MISSING
+    return None
+
+
+def _same_dict(value: Any) -> Any:
+    is_same = type(value) is dict and all(type(key) is str for key in value)
+    return value.copy() if is_same else _MISSING
+
+
+def _same_texts(value: Any) -> Any:
+    is_same = type(value) is list and all(type(text) is str for text in value)
+    return value.copy() if is_same else _MISSING
 
 
 @cache

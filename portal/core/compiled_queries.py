@@ -12,6 +12,7 @@ best plan depends on the values: such a query has `keeps_plan=False`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,10 +21,20 @@ from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, Field, IntegerField, Model, QuerySet
+from django.db.models import (
+    BooleanField,
+    Expression,
+    F,
+    Field,
+    IntegerField,
+    Model,
+    QuerySet,
+    TextField,
+)
 from django.db.models.query import get_related_populators
 
 from portal.core.kept_plans import kept_plans
+from portal.core.statements import stored_json
 
 M = TypeVar("M", bound=Model)
 
@@ -42,6 +53,39 @@ class Parameter(Expression):
         """Stands itself among the parameters of the statement, where its value will be."""
         return "%s", [self]
 
+    def to_database(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
+        return self.output_field.get_db_prep_value(value, connection)
+
+
+class _Ids(Parameter):
+    def to_database(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
+        return list(value) if connection.vendor == "postgresql" else json.dumps(list(value))
+
+
+class IsAmong(Expression):
+    """Whether a column of ids has one of the ids that are known when the query runs: one statement for any number."""
+
+    conditional = True
+
+    def __init__(self, column: str, name: str) -> None:
+        super().__init__(output_field=BooleanField())
+        self._sources: list[Any] = [F(column), _Ids(name, TextField())]
+
+    def get_source_expressions(self) -> list[Any]:
+        return self._sources
+
+    def set_source_expressions(self, exprs: Sequence[Any]) -> None:
+        self._sources = list(exprs)
+
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        column, ids = self._sources
+        sql, params = compiler.compile(column)
+        _, ids_params = compiler.compile(ids)
+        among = "= ANY(%s::bigint[])"
+        if connection.vendor != "postgresql":
+            among = "IN (SELECT value FROM json_each(%s))"
+        return f"{sql} {among}", [*params, *ids_params]
+
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
@@ -49,6 +93,7 @@ class _Compiled:
     params: Sequence[Any]
     select: Sequence[Any]
     klass_info: Any
+    annotations: dict[str, int]
     converters: Sequence[tuple[int, Sequence[Callable[..., Any]], Any]]
 
 
@@ -75,6 +120,8 @@ class CompiledQuery(Generic[M]):
             instance = model.from_db(DEFAULT_DB_ALIAS, names, row[start:end])
             for populator in related:
                 populator.populate(row, instance)
+            for name, place in compiled.annotations.items():
+                setattr(instance, name, row[place])
             objects.append(instance)
         return objects
 
@@ -101,11 +148,15 @@ def _compile(queryset: QuerySet[Any, Any], connection: BaseDatabaseWrapper) -> _
     compiler = queryset.query.get_compiler(connection=connection)
     sql, params = compiler.as_sql()
     converters = compiler.get_converters([column[0] for column in compiler.select])
+    for functions, expression in converters.values():
+        field = expression.output_field
+        functions[:] = [stored_json.quicker(function, field) for function in functions]
     return _Compiled(
         sql=sql,
         params=tuple(params),
         select=compiler.select,
         klass_info=compiler.klass_info,
+        annotations=compiler.annotation_col_map,
         converters=[(place, *rest) for place, rest in converters.items()],
     )
 
@@ -116,9 +167,7 @@ def _run(
     if any(_is_out_of_range(param, values, connection) for param in compiled.params):
         return []
     params = [
-        param.output_field.get_db_prep_value(values[param.name], connection)
-        if isinstance(param, Parameter)
-        else param
+        param.to_database(values[param.name], connection) if isinstance(param, Parameter) else param
         for param in compiled.params
     ]
     with connection.cursor() as cursor:

@@ -54,7 +54,9 @@ def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Ne
     waiting = changes.of_ids(changes.waiting_for(user, most=_MAX_OF_A_KIND))
     needs += [_waiting(change) for change in waiting]
     needs += [_batch(job) for job in batch.list_waiting_for(user)[:_MAX_OF_A_KIND]]
-    needs += [_emergency(review) for review in emergency_reviews.waiting_for(user)[:_MAX_OF_A_KIND]]
+    needs += [
+        _emergency(review) for review in emergency_reviews.waiting_for(user, most=_MAX_OF_A_KIND)
+    ]
     failing = home.failing(actor=user, team_slug=team.slug, now=now)
     needs += [_failing(deployment) for deployment in failing]
     bad = home.bad_versions(actor=user, team_slug=team.slug, since=now - _RECENT)

@@ -9,6 +9,7 @@ from deployments.batch.selectors import waiting as batch
 from deployments.changes.selectors import changes, emergency_reviews
 from fleet.actions.selectors import actions
 from fleet.clusters.selectors import clusters
+from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
 from portal.ui.slots import (
     MOST_SHOWN,
@@ -26,9 +27,14 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    of_deployments = changes.count_waiting_for(user, most=MOST_SHOWN + 1)
-    of_deployments += emergency_reviews.count_waiting_for(user)
-    return of_deployments + batch.count_waiting_for(user) + actions.count_waiting_for(user)
+    """Up to what is shown: every page counts them."""
+    rights = ApproverRights(user)
+    count = changes.count_waiting_for(user, most=MOST_SHOWN + 1, rights=rights)
+    if count <= MOST_SHOWN:
+        count += emergency_reviews.count_waiting_for(user, rights)
+        count += batch.count_waiting_for(user, rights)
+        count += actions.count_waiting_for(user)
+    return count
 
 
 def _cluster_lines(user: User) -> Sequence[StatusLine]:

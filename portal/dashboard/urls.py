@@ -124,6 +124,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/tokens/<int:token_id>/revoke", account.revoke_token, name="token-revoke"),
     path("", include("deployments.approvals.web.urls")),
     path("", include("deployments.attestations.web.admin_signing")),
+    path("", include("deployments.attestations.web.admin_roots")),
     path("", include("deployments.callers.web.admin_issuers")),
     path("", include("deployments.environments.web.urls")),
     path("", include("portal.dashboard.home_urls")),

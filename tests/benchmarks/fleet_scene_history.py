@@ -124,7 +124,12 @@ def _sum_up_days() -> None:
         SELECT d.day, w.namespace, c.name, {of_days}
         FROM fleet_workloadday d JOIN fleet_workload w ON w.id = d.workload_id
         JOIN fleet_cluster c ON c.id = w.cluster_id GROUP BY 1, 2, 3;
-        INSERT INTO fleet_summedday (day) SELECT DISTINCT day FROM fleet_workloadday
+        INSERT INTO fleet_teamusagehour (hour, team_slug, cluster_name, {names})
+        SELECT h.start, w.namespace, c.name, {of_hours}
+        FROM fleet_workloadhour h JOIN fleet_workload w ON w.id = h.workload_id
+        JOIN fleet_cluster c ON c.id = w.cluster_id
+        WHERE (start AT TIME ZONE 'UTC')::date < (now() AT TIME ZONE 'UTC')::date GROUP BY 1, 2, 3;
+        INSERT INTO fleet_summedday (day, has_hours) SELECT DISTINCT day, true FROM fleet_workloadday
         """
     )
 

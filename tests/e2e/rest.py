@@ -20,7 +20,7 @@ INSTANCE_TYPE = "g4dn.12xlarge"
 class Person:
     """A person with a token. Every refused request fails the test with the problem's detail."""
 
-    def __init__(self, demo: DemoProcess, name: str) -> None:
+    def __init__(self, demo: DemoProcess, name: str, *, keeps_connection: bool = False) -> None:
         self.name = name
         self.token = _make_token(demo.url, name, demo.password(name))
         self.http = httpx.Client(
@@ -28,7 +28,7 @@ class Person:
             headers={"Authorization": f"Bearer {self.token}"},
             timeout=120,
             # A kept connection would fail once its server was killed on purpose.
-            limits=httpx.Limits(max_keepalive_connections=0),
+            limits=httpx.Limits(max_keepalive_connections=int(keeps_connection)),
         )
 
     def get(self, path: str) -> Any:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, DataError, connection, connections
-from django.db.models import BigIntegerField, CharField, DateTimeField
+from django.db.models import BigIntegerField, CharField, DateTimeField, Value
+from django.db.models.functions import Concat
 from django.test.utils import CaptureQueriesContext
 
 from deployments.models import Model, ModelVersion
@@ -15,7 +16,7 @@ from deployments.registry.selectors import versions
 from portal.accounts import tokens
 from portal.accounts.models import ApiToken, User
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
+from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.errors import NotFound
 from tests.accounts import make_membership, make_user
 
@@ -29,6 +30,38 @@ OLD = CompiledQuery(
         .order_by("name")
     )
 )
+
+
+AMONG = CompiledQuery(
+    lambda: User.objects.filter(IsAmong("pk", "keys")).order_by("username").values_list("username")
+)
+JOINED = CompiledQuery(
+    lambda: User.objects.annotate(twice=Concat("username", "username"), one=Value(1)).filter(
+        username=Parameter("name", CharField())
+    )
+)
+
+
+def test_one_statement_finds_any_number_of_keys() -> None:
+    ann, bob = make_user(username="ann"), make_user(username="bob")
+    make_user(username="eve")
+
+    for keys, names in (
+        ([], []),
+        ([bob.pk], ["bob"]),
+        ([bob.pk, ann.pk, 2**62, -1, ann.pk], ["ann", "bob"]),
+        ((ann.pk,), ["ann"]),
+    ):
+        assert [name for (name,) in AMONG.rows(keys=keys)] == names
+
+
+def test_annotations_are_attributes_of_the_objects() -> None:
+    make_user(username="ann")
+
+    row = JOINED.first(name="ann")
+
+    assert row is not None
+    assert (row.username, vars(row)["twice"], vars(row)["one"]) == ("ann", "annann", 1)
 
 
 def test_each_run_has_its_own_values() -> None:

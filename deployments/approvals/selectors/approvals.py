@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet, prefetch_related_objects
@@ -108,12 +108,14 @@ def live_approvals(change: ChangeRequest) -> list[Approval]:
     """Neither void nor expired. Read once for each `change` object."""
     if "approvals" not in getattr(change, "_prefetched_objects_cache", {}):
         prefetch_related_objects([change], "approvals")
-    if not change.approvals.all():
-        return []
+    return live_of(change.approvals.all())
+
+
+def live_of(approvals: Iterable[Approval]) -> list[Approval]:
     at = clock.now()
     return [
         approval
-        for approval in change.approvals.all()
+        for approval in approvals
         if approval.is_approved
         and not approval.void_reason
         and (approval.expires_at is None or approval.expires_at > at)
@@ -138,13 +140,18 @@ def approver_of(approval: Approval) -> Approver:
 
 
 class ApproverContext:
-    """The role in which one person may approve, for any number of changes in two queries."""
+    """The role in which one person may approve, for any number of changes in two queries.
 
-    def __init__(self, actor: User) -> None:
+    `live` of a change: its live approvals where they were read already.
+    """
+
+    def __init__(self, actor: User, rights: ApproverRights | None = None) -> None:
         self._actor = actor
-        self._rights = ApproverRights(actor)
+        self._rights = rights or ApproverRights(actor)
 
-    def approver_for(self, change: ChangeRequest) -> Approver | None:
+    def approver_for(
+        self, change: ChangeRequest, live: Sequence[Approval] | None = None
+    ) -> Approver | None:
         """None when no rule lets the person approve it. A service account never may, whatever it is named in."""
         actor = self._actor
         if actor.is_service_account:
@@ -156,25 +163,28 @@ class ApproverContext:
             return None
         if role == Role.LEAD:
             return Approver(person_id=actor.pk, role=ApproverRole.LEAD)
-        lead_id = self._lead_for(change)
+        lead_id = self._lead_for(change, live)
         if lead_id is not None:
             return Approver(person_id=actor.pk, role=ApproverRole.DELEGATE, stands_for_id=lead_id)
         named = {person.id for rule in required_as_stored(change) for person in rule.people}
         return Approver(person_id=actor.pk, role=ApproverRole.NAMED) if actor.pk in named else None
 
-    def is_waiting_for_actor(self, change: ChangeRequest) -> bool:
+    def is_waiting_for_actor(
+        self, change: ChangeRequest, live: Sequence[Approval] | None = None
+    ) -> bool:
         """Whether an approval by this person is missing."""
-        approver = self.approver_for(change)
+        approver = self.approver_for(change, live)
         if approver is None or self._actor.pk in self._rights.requesters_of(change.requester):
             return False
-        live = live_approvals(change)
+        live = live_approvals(change) if live is None else live
         has_approved = any(row.user_id == self._actor.pk for row in live)
         return not has_approved and _would_help(change, approver, live)
 
-    def _lead_for(self, change: ChangeRequest) -> int | None:
+    def _lead_for(self, change: ChangeRequest, live: Sequence[Approval] | None) -> int | None:
         """A delegating lead who did not request the change; first those who have not approved."""
         leads = self._rights.delegating_leads(change.team_id, change.requester)
-        used = {row.stands_for_id or row.user_id for row in live_approvals(change)}
+        live = live_approvals(change) if live is None else live
+        used = {row.stands_for_id or row.user_id for row in live}
         return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from deployments.attestations.domain.signers import LONGEST_PEM, SignerKind
+from deployments.attestations.domain.trust_roots import MOST_BYTES
 from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.services import attestations
 from deployments.states import Environment
 from portal.api.base_serializer import Serializer, choice_of
+
+# Of those that a removal concerns.
+MOST_VERSIONS = 100
 
 
 class ProvenanceSerializer(Serializer):
@@ -33,6 +37,13 @@ class AttestationSerializer(Serializer):
     is_provenance = serializers.BooleanField(help_text="false: a signature, or not read")
     signer = serializers.CharField(source="signer.name", default=None, allow_null=True)
     identity = serializers.CharField(help_text="of the signing certificate; empty for a key")
+    issuer = serializers.CharField(help_text="OIDC issuer of a keyless signature, else empty")
+    signed_at = serializers.DateTimeField(
+        allow_null=True, help_text="of a keyless signature, as its log or timestamp proves it"
+    )
+    log_index = serializers.IntegerField(
+        allow_null=True, help_text="of the entry in the transparency log"
+    )
     provenance = ProvenanceSerializer(source="facts")
     created_by = serializers.CharField(source="created_by.username")
     created_at = serializers.DateTimeField()
@@ -58,7 +69,10 @@ class TrustedSignerSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True, help_text="empty: all teams")
     kind = choice_of(SignerKind, default=SignerKind.KEY.value)
     pem = serializers.CharField(
-        max_length=LONGEST_PEM, help_text="the public key, or the root certificates"
+        max_length=LONGEST_PEM,
+        default="",
+        allow_blank=True,
+        help_text="the public key, or the root certificates; empty for a keyless identity",
     )
     identity = serializers.CharField(
         max_length=300,
@@ -66,6 +80,71 @@ class TrustedSignerSerializer(Serializer):
         allow_blank=True,
         help_text="e-mail address or URI of the signing certificate; empty for a key",
     )
+    trust_root = serializers.CharField(
+        max_length=80,
+        default="",
+        allow_blank=True,
+        help_text="name of the trust root of a keyless identity, else empty",
+    )
+    issuer = serializers.CharField(
+        max_length=300,
+        default="",
+        allow_blank=True,
+        help_text="OIDC issuer of a keyless identity, else empty",
+    )
+
+
+class SoleSignaturesSerializer(Serializer):
+    """Versions that you may see and that lose their only trusted signature with a removal."""
+
+    total = serializers.IntegerField()
+    versions = serializers.ListField(
+        child=serializers.CharField(), help_text=f"the first {MOST_VERSIONS}: vision/detector:3"
+    )
+
+
+class TrustedSignerDetailSerializer(TrustedSignerSerializer):
+    only_signature_of = SoleSignaturesSerializer(read_only=True)
+
+
+class RootInstanceSerializer(Serializer):
+    """An authority or log of a trust root."""
+
+    kind = serializers.CharField(
+        help_text="certificate authority, timestamp authority, transparency log, certificate log"
+    )
+    name = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+    until = serializers.DateTimeField(allow_null=True, help_text="null: in use")
+    certificates_until = serializers.DateTimeField(
+        allow_null=True, help_text="when the first certificate of an authority ends"
+    )
+
+
+class TrustRootSerializer(Serializer):
+    id = serializers.IntegerField(source="pk")
+    name = serializers.CharField()
+    sha256 = serializers.CharField(help_text="of its document")
+    contents = RootInstanceSerializer(many=True)
+    created_by = serializers.CharField(source="created_by.username")
+    created_at = serializers.DateTimeField()
+    replaced_at = serializers.DateTimeField(allow_null=True)
+
+
+class TrustRootDetailSerializer(TrustRootSerializer):
+    document = serializers.CharField()
+    identities = serializers.ListField(child=serializers.CharField(), help_text="names of signers")
+    only_signature_of = SoleSignaturesSerializer()
+
+
+class TrustRootDocumentSerializer(Serializer):
+    document = serializers.CharField(
+        max_length=MOST_BYTES, trim_whitespace=False, help_text="text of a trusted_root.json"
+    )
+
+
+class TrustRootDraftSerializer(TrustRootDocumentSerializer):
+    name = serializers.CharField(max_length=80)
 
 
 class SigningRuleSerializer(Serializer):

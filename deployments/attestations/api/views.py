@@ -12,18 +12,22 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.attestations.api.serializers import (
+    MOST_VERSIONS,
     AttestationDraftSerializer,
     AttestationFileSerializer,
     AttestationSerializer,
     SigningRuleSerializer,
+    TrustedSignerDetailSerializer,
     TrustedSignerSerializer,
 )
 from deployments.attestations.domain.signers import SignerKind
 from deployments.attestations.selectors import attestations as attestation_views
+from deployments.attestations.selectors import trust_roots
 from deployments.attestations.services import attestations, trust
 from deployments.attestations.services.trust import RuleDraft, SignerDraft
 from deployments.models import SigningRule, TrustedSigner
 from portal.accounts import policy
+from portal.accounts.policy import Actor
 from portal.api.idempotency import IdempotentMixin
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM, REFUSALS
@@ -114,6 +118,17 @@ class TrustedSignersView(IdempotentMixin, APIView):
 
 class TrustedSignerView(APIView):
     @extend_schema(
+        operation_id="get_trusted_signer",
+        tags=TAGS,
+        responses={200: TrustedSignerDetailSerializer, 404: PROBLEM},
+        description="With the versions that lose their only trusted signature when it is removed.",
+    )
+    def get(self, request: Request, signer_id: int) -> Response:
+        actor = actor_of(request)
+        row = trust_roots.get_signer(actor=actor, signer_id=signer_id)
+        return Response({**_signer_body(row), "only_signature_of": sole_signatures(actor, row.pk)})
+
+    @extend_schema(
         operation_id="remove_trusted_signer",
         tags=TAGS,
         responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
@@ -170,6 +185,13 @@ class SigningRuleView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+def sole_signatures(actor: Actor, *signer_ids: int) -> dict[str, Any]:
+    """As SoleSignaturesSerializer shows it."""
+    rows = trust_roots.versions_only_signed_by(signer_ids, actor=actor)
+    shown = [f"{row.team_slug}/{row.label}" for row in rows[:MOST_VERSIONS]]
+    return {"total": len(shown) if len(shown) < MOST_VERSIONS else rows.count(), "versions": shown}
+
+
 def _signer_body(row: TrustedSigner) -> dict[str, Any]:
     return {
         "id": row.pk,
@@ -178,6 +200,8 @@ def _signer_body(row: TrustedSigner) -> dict[str, Any]:
         "kind": row.kind,
         "pem": row.pem,
         "identity": row.identity,
+        "trust_root": row.root.name if row.root else "",
+        "issuer": row.issuer,
     }
 
 

@@ -7,7 +7,6 @@ provenance write these. Only their structure is read here; nothing is verified.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -107,5 +106,6 @@ def _decode(value: Any, name: str) -> bytes:
         raise AttestationInvalid(f"{name} is missing.")
     try:
         return base64.b64decode(value, validate=True)
-    except binascii.Error as error:
+    # Not only binascii.Error: letters beyond ASCII are another.
+    except ValueError as error:
         raise AttestationInvalid(f"{name} is not base64.") from error

@@ -1,7 +1,7 @@
 """Whether a trusted signer made a signature: ECDSA, RSA and Ed25519 keys, and certificate chains.
 
-Nothing is fetched: no transparency log, no revocation list. A certificate must be valid when the
-attestation was added, so one that lives for minutes has to be added within them.
+Nothing is fetched, no revocation list either. A certificate must be valid when the attestation was
+added. One of Sigstore's, which lives for minutes, is judged by its log (services/keyless.py).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CURVES: Final[dict[str, hashes.HashAlgorithm]] = {
     "secp521r1": hashes.SHA512(),
 }
 # What reading a certificate raises, often not before the part is read. A stranger wrote it.
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     ValueError,
     UnsupportedAlgorithm,
     x509.DuplicateExtension,
@@ -49,10 +49,12 @@ SigningKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519Publi
 class SignerKind(StrEnum):
     KEY = "key"
     CERTIFICATE = "certificate"
+    # An identity of an OIDC issuer, under a Sigstore trust root.
+    KEYLESS = "keyless"
 
 
 class SignerInvalid(ValueError):
-    """`field` is `pem` or `identity`."""
+    """`field` is `pem`, `identity` or `issuer`."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -61,8 +63,9 @@ class SignerInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """`pem`: the public key, or the root certificates. `identity`: the e-mail address or URI that the
-    signing certificate must have, empty for a key.
+    """`pem`: the public key, or the root certificates; empty for a keyless identity. `identity`: the e-mail
+    address or URI that the signing certificate must have, empty for a key. `issuer`, `root_id`: of a
+    keyless identity.
     """
 
     id: int
@@ -70,19 +73,31 @@ class Signer:
     kind: SignerKind
     pem: str
     identity: str = ""
+    issuer: str = ""
+    root_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureVerdict:
-    """`signer` None: nobody who is trusted, because of `reason`. `identity` is what a certificate names."""
+    """`signer` None: nobody who is trusted, because of `reason`. `identity` is what a certificate names;
+    `issuer`, `signed_at` and `log_index` are those of a keyless signature.
+    """
 
     signer: Signer | None
     identity: str = ""
     reason: str = ""
+    issuer: str = ""
+    signed_at: datetime | None = None
+    log_index: int | None = None
 
 
-def check(kind: SignerKind, pem: str, identity: str) -> None:
+def check(kind: SignerKind, pem: str, identity: str, *, issuer: str = "") -> None:
     """Raises SignerInvalid."""
+    if kind == SignerKind.KEYLESS:
+        _check_keyless(pem, identity, issuer)
+        return
+    if issuer:
+        raise SignerInvalid("issuer", "Only a keyless identity has an issuer. Leave it empty.")
     if len(pem) > LONGEST_PEM:
         raise SignerInvalid("pem", f"At most {LONGEST_PEM} characters.")
     if "PRIVATE KEY" in pem:
@@ -97,6 +112,21 @@ def check(kind: SignerKind, pem: str, identity: str) -> None:
         raise SignerInvalid("identity", "Enter the e-mail address or URI of the certificate.")
 
 
+def _check_keyless(pem: str, identity: str, issuer: str) -> None:
+    if pem:
+        raise SignerInvalid(
+            "pem", "A keyless identity has no PEM: its trust root has the certificates."
+        )
+    if not identity:
+        raise SignerInvalid(
+            "identity", "Enter the subject: the e-mail address or URI of the signer."
+        )
+    if not issuer.startswith("https://"):
+        raise SignerInvalid("issuer", "Enter the OIDC issuer, an https:// address.")
+    if "*" in identity:
+        raise SignerInvalid("identity", "Enter the whole subject: patterns are not supported.")
+
+
 def verify(bundle: Bundle, signers: Iterable[Signer], *, at: datetime) -> SignatureVerdict:
     """Raises AttestationInvalid where the certificates cannot be read."""
     if not bundle.certificates:
@@ -108,7 +138,7 @@ def verify(bundle: Bundle, signers: Iterable[Signer], *, at: datetime) -> Signat
         verdict = _verify_by_chain(bundle, chain, rows, at)
     except AttestationInvalid:
         raise
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise AttestationInvalid("A certificate of the bundle cannot be read.") from error
     return replace(verdict, identity=identity)
 
@@ -201,7 +231,7 @@ def _is_supported(key: PublicKeyTypes) -> TypeGuard[SigningKey]:
 def _roots(pem: str) -> list[x509.Certificate]:
     try:
         roots = x509.load_pem_x509_certificates(pem.encode())
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise SignerInvalid("pem", "These are not certificates in PEM.") from error
     if len(roots) > _MOST_ROOTS:
         raise SignerInvalid("pem", f"At most {_MOST_ROOTS} certificates.")
@@ -219,7 +249,7 @@ def _is_issued(chain: Sequence[x509.Certificate], pem: str, at: datetime) -> boo
     )
     try:
         builder.build_client_verifier().verify(chain[0], list(chain[1:]))
-    except (chains.VerificationError, *_UNREADABLE):
+    except (chains.VerificationError, *UNREADABLE):
         return False
     return True
 

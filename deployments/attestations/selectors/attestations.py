@@ -51,7 +51,9 @@ def get_of(version: ModelVersion, attestation_id: int) -> Attestation:
 
 def list_signers(actor: Actor) -> QuerySet[TrustedSigner]:
     """Those of the actor's teams and of all teams."""
-    rows = TrustedSigner.objects.filter(removed_at=None).select_related("team", "created_by")
+    rows = TrustedSigner.objects.filter(removed_at=None).select_related(
+        "team", "created_by", "root"
+    )
     return rows.filter(Q(team=None) | Q(team__in=policy.visible_teams(actor)))
 
 
@@ -63,7 +65,15 @@ def list_rules(actor: Actor) -> QuerySet[SigningRule]:
 def signers_for(team: Team) -> list[Signer]:
     rows = TrustedSigner.objects.filter(Q(team=None) | Q(team=team), removed_at=None)
     return [
-        Signer(row.pk, row.name, SignerKind(row.kind), row.pem, row.identity)
+        Signer(
+            row.pk,
+            row.name,
+            SignerKind(row.kind),
+            row.pem,
+            row.identity,
+            issuer=row.issuer,
+            root_id=row.root_id,
+        )
         for row in rows.order_by("pk")
     ]
 

@@ -11,8 +11,7 @@ from django.db.models import Model as Row
 from deployments import audit_actions
 from deployments.attestations.domain import signers
 from deployments.attestations.domain.signers import SignerInvalid, SignerKind
-from deployments.attestations.domain.verdicts import AttestationState
-from deployments.models import Attestation, SigningRule, TrustedSigner
+from deployments.models import Attestation, SigningRule, TrustedSigner, TrustRoot
 from deployments.states import Environment
 from portal.accounts import policy
 from portal.accounts.models import Team, User
@@ -27,13 +26,15 @@ _MOST_PATTERNS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignerDraft:
-    """`team` empty: trusted for all teams."""
+    """`team` empty: trusted for all teams. `trust_root` (a name) and `issuer`: of a keyless identity."""
 
     name: str
-    pem: str
+    pem: str = ""
     kind: SignerKind = SignerKind.KEY
     identity: str = ""
     team: str = ""
+    trust_root: str = ""
+    issuer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +52,26 @@ class RuleDraft:
 def add_signer(*, actor: User, draft: SignerDraft) -> TrustedSigner:
     policy.require_platform_admin(actor)
     team = _team(draft.team)
-    _check_name(draft.name)
-    try:
-        signers.check(draft.kind, draft.pem, draft.identity.strip())
-    except SignerInvalid as error:
-        raise Invalid(str(error), fields={error.field: str(error)}) from error
-    if len(draft.identity) > _LONGEST_IDENTITY:
-        raise Invalid("The identity is too long.", fields={"identity": "300 characters at most"})
+    check_name(draft.name)
+    _check_signer(draft)
+    root = _root(draft)
+    pem = draft.pem.strip()
     row = TrustedSigner(
         name=draft.name.strip(),
         team=team,
         kind=draft.kind,
-        pem=draft.pem.strip() + "\n",
+        pem=f"{pem}\n" if pem else "",
         identity=draft.identity.strip(),
+        issuer=draft.issuer.strip(),
+        root=root,
         created_by=actor,
         created_at=clock.now(),
     )
     with transaction.atomic():
-        _insert(row, f"There is already a signer called {row.name!r}.")
+        # A root that is removed meanwhile takes its identities with it.
+        if root and not TrustRoot.objects.select_for_update().filter(pk=root.pk, removed_at=None):
+            raise Conflict(f"{root.name} was removed.", code="root_removed")
+        insert(row, f"There is already a signer called {row.name!r}.")
         trail.record(
             actor=actor,
             action=audit_actions.SIGNER_ADDED,
@@ -76,7 +79,7 @@ def add_signer(*, actor: User, draft: SignerDraft) -> TrustedSigner:
             team_slug=draft.team,
             after=_signer_values(row),
         )
-        _verify_again(row)
+        verify_again(row.team_id)
     return row
 
 
@@ -99,14 +102,14 @@ def remove_signer(*, actor: User, signer_id: int) -> None:
             team_slug=row.team.slug if row.team else "",
             before=_signer_values(row),
         )
-        _verify_again(row)
+        verify_again(row.team_id)
 
 
 def make_rule(*, actor: User, draft: RuleDraft) -> SigningRule:
     """It holds for requests from now on; what is served stays."""
     policy.require_platform_admin(actor)
     team = _team(draft.team)
-    _check_name(draft.name)
+    check_name(draft.name)
     rows = _check_rule(draft, team)
     row = SigningRule(
         name=draft.name.strip(),
@@ -118,7 +121,7 @@ def make_rule(*, actor: User, draft: RuleDraft) -> SigningRule:
         created_at=clock.now(),
     )
     with transaction.atomic():
-        _insert(row, f"There is already a signing rule called {row.name!r}.")
+        insert(row, f"There is already a signing rule called {row.name!r}.")
         row.signers.set(rows)
         trail.record(
             actor=actor,
@@ -153,7 +156,35 @@ def _team(slug: str) -> Team | None:
     return team
 
 
-def _check_name(name: str) -> None:
+def _check_signer(draft: SignerDraft) -> None:
+    identity, issuer = draft.identity.strip(), draft.issuer.strip()
+    try:
+        signers.check(draft.kind, draft.pem, identity, issuer=issuer)
+    except SignerInvalid as error:
+        raise Invalid(str(error), fields={error.field: str(error)}) from error
+    for field, text in (("identity", identity), ("issuer", issuer)):
+        if len(text) > _LONGEST_IDENTITY:
+            raise Invalid(f"The {field} is too long.", fields={field: "300 characters at most"})
+
+
+def _root(draft: SignerDraft) -> TrustRoot | None:
+    is_keyless = draft.kind == SignerKind.KEYLESS
+    if not is_keyless and draft.trust_root:
+        raise Invalid(
+            "Only a keyless identity has a trust root.", fields={"trust_root": "leave it empty"}
+        )
+    root = TrustRoot.objects.filter(name=draft.trust_root, removed_at=None).first()
+    if is_keyless and root is None:
+        problem = (
+            f"there is no trust root {draft.trust_root}"
+            if draft.trust_root
+            else "choose a trust root"
+        )
+        raise Invalid(f"{problem[:1].upper()}{problem[1:]}.", fields={"trust_root": problem})
+    return root if is_keyless else None
+
+
+def check_name(name: str) -> None:
     if not 1 <= len(name.strip()) <= _LONGEST_NAME:
         raise Invalid("Enter a name.", fields={"name": f"1 to {_LONGEST_NAME} characters"})
 
@@ -179,7 +210,7 @@ def _check_rule(draft: RuleDraft, team: Team | None) -> list[TrustedSigner]:
     return rows
 
 
-def _insert(row: Row, message: str) -> None:
+def insert(row: Row, message: str) -> None:
     try:
         with transaction.atomic():
             row.save(force_insert=True)
@@ -187,13 +218,13 @@ def _insert(row: Row, message: str) -> None:
         raise Conflict(message, code="name_taken", fields={"name": "taken"}) from error
 
 
-def _verify_again(signer: TrustedSigner) -> None:
-    """Those that the change can concern are due now. One that is not about the bytes stays so, but who signed
-    it may differ.
+def verify_again(team_id: int | None) -> None:
+    """Attestations that a change of trust can concern are due now (None: of all teams). One that is not about
+    the bytes stays so, but who signed it may differ.
     """
-    rows = Attestation.objects.exclude(state=AttestationState.PENDING)
-    if signer.team_id is not None:
-        rows = rows.filter(version__model__team=signer.team_id)
+    rows = Attestation.objects.all()
+    if team_id is not None:
+        rows = rows.filter(version__model__team=team_id)
     rows.update(next_check_at=clock.now())
 
 
@@ -203,6 +234,8 @@ def _signer_values(row: TrustedSigner) -> dict[str, Any]:
         "kind": str(row.kind),
         "identity": row.identity,
         "pem": row.pem,
+        "root": row.root.name if row.root else "",
+        "issuer": row.issuer,
     }
 
 

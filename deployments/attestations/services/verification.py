@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
 
 from deployments import audit_actions
 from deployments.attestations.domain import bundles, signers, statements
-from deployments.attestations.domain.bundles import AttestationInvalid, Envelope, MessageSignature
+from deployments.attestations.domain.bundles import (
+    AttestationInvalid,
+    Bundle,
+    Envelope,
+    MessageSignature,
+)
+from deployments.attestations.domain.signers import SignatureVerdict
 from deployments.attestations.domain.statements import Artifact, Provenance, Statement
 from deployments.attestations.domain.verdicts import AttestationState
-from deployments.attestations.selectors import attestations
+from deployments.attestations.selectors import attestations, trust_roots
+from deployments.attestations.services import keyless
 from deployments.models import Attestation, ModelVersion
 from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM
@@ -28,6 +35,8 @@ TASK: Final = "deployments.verify_attestation"
 _IN_PROGRESS: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
 _WAIT: Final = timedelta(seconds=5)
 _BATCH: Final = 200
+# Of what a certificate names.
+_LONGEST_NAME: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,9 @@ class _Finding:
     is_provenance: bool = False
     signer_id: int | None = None
     identity: str = ""
+    issuer: str = ""
+    signed_at: datetime | None = None
+    log_index: int | None = None
     facts: dict[str, str] = field(default_factory=dict)
 
 
@@ -70,14 +82,12 @@ def _examine(row: Attestation) -> _Finding:
 
 def _verify(row: Attestation) -> _Finding:
     """The signature first: nothing that a stranger signed is read any further."""
-    bundle = bundles.parse(documents.read_json(row.body))
-    content = bundle.content
-    verdict = signers.verify(
-        bundle, attestations.signers_for(row.version.model.team), at=row.created_at
-    )
+    document = documents.read_json(row.body)
+    bundle = bundles.parse(document)
+    verdict = _signature(row, document, bundle)
     if verdict.signer is None:
-        return _Finding(AttestationState.UNTRUSTED, verdict.reason, identity=verdict.identity[:300])
-    statement = _statement(content)
+        return _Finding(AttestationState.UNTRUSTED, verdict.reason, **_witnessed(verdict))
+    statement = _statement(bundle.content)
     problem = statements.problem_with(statement, _artifact_of(row.version), own_sha256=row.sha256)
     is_provenance = isinstance(statement, Provenance)
     return _Finding(
@@ -85,9 +95,30 @@ def _verify(row: Attestation) -> _Finding:
         problem,
         is_provenance=is_provenance,
         signer_id=verdict.signer.id,
-        identity=verdict.identity[:300],
+        **_witnessed(verdict),
         facts=_facts_of(statement) if isinstance(statement, Provenance) else {},
     )
+
+
+def _signature(row: Attestation, document: Any, bundle: Bundle) -> SignatureVerdict:
+    """By its keys and authorities; one of Sigstore's certificates also by its log."""
+    trusted = attestations.signers_for(row.version.model.team)
+    verdict = signers.verify(bundle, trusted, at=row.created_at)
+    if verdict.signer is not None:
+        return verdict
+    claimed = keyless.claimed_identity(bundle)
+    if claimed is None:
+        return verdict
+    return keyless.verify(document, bundle, claimed, trusted, trust_roots.roots_of(trusted))
+
+
+def _witnessed(verdict: SignatureVerdict) -> dict[str, Any]:
+    return {
+        "identity": verdict.identity[:_LONGEST_NAME],
+        "issuer": verdict.issuer[:_LONGEST_NAME],
+        "signed_at": verdict.signed_at,
+        "log_index": verdict.log_index,
+    }
 
 
 def _statement(content: Envelope | MessageSignature) -> Statement | MessageSignature:

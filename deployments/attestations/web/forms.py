@@ -9,9 +9,10 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 from deployments.attestations.domain.signers import SignerKind
+from deployments.attestations.domain.trust_roots import MOST_BYTES
 from deployments.attestations.services import attestations
 from deployments.attestations.services.trust import RuleDraft, SignerDraft
-from deployments.models import TrustedSigner
+from deployments.models import TrustedSigner, TrustRoot
 from deployments.states import Environment
 from portal.accounts.models import Team
 from portal.ui.service_form import ServiceForm
@@ -78,6 +79,70 @@ class SignerForm(ServiceForm):
             pem=data["pem"],
             identity=data["identity"],
         )
+
+
+class IdentityForm(ServiceForm):
+    """An identity of keyless signatures."""
+
+    name = forms.CharField(max_length=80, help_text="For example “Training workflow”.")
+    team = forms.ChoiceField(required=False, label="Trusted for")
+    trust_root = forms.ChoiceField(label="Trust root")
+    issuer = forms.CharField(
+        max_length=300, help_text="For example https://token.actions.githubusercontent.com."
+    )
+    identity = forms.CharField(
+        max_length=300,
+        label="Subject",
+        help_text="Compared exactly: an e-mail address, or the URI of a workflow with its ref.",
+    )
+
+    def __init__(
+        self, *args: Any, teams: Iterable[Team], roots: Iterable[TrustRoot], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.auto_id = "id_identity_%s"
+        cast("forms.ChoiceField", self.fields["team"]).choices = _choices(teams)
+        names = [(row.name, row.name) for row in roots]
+        cast("forms.ChoiceField", self.fields["trust_root"]).choices = names
+
+    def draft(self) -> SignerDraft:
+        return SignerDraft(kind=SignerKind.KEYLESS, **self.cleaned_data)
+
+
+class TrustRootForm(ServiceForm):
+    """One of file and text. `is_new`: with a name."""
+
+    name = forms.CharField(max_length=80, help_text="For example “Sigstore public good”.")
+    file = forms.FileField(required=False, label="trusted_root.json", max_length=200)
+    document = forms.CharField(
+        required=False,
+        label="Or its text",
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "mono"}),
+    )
+
+    def __init__(self, *args: Any, is_new: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.auto_id = "id_root_%s"
+        if not is_new:
+            del self.fields["name"]
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        file, text = data.get("file"), data.get("document")
+        if file and (file.size or 0) > MOST_BYTES:
+            raise forms.ValidationError({"file": f"At most {MOST_BYTES:,} bytes."})
+        if bool(file) == bool(text) and "file" not in self.errors:
+            raise forms.ValidationError({"file": "Choose the file or paste its text."})
+        if file:
+            try:
+                data["document"] = file.read().decode()
+            except UnicodeDecodeError as error:
+                raise forms.ValidationError({"file": "The file is not text."}) from error
+        return data
+
+    def draft(self) -> dict[str, str]:
+        return {n: self.cleaned_data[n] for n in ("name", "document") if n in self.cleaned_data}
 
 
 class SigningRuleForm(ServiceForm):

@@ -23,7 +23,7 @@ _SUBMITTED_BY_OTHERS: Final = VisibleQuery(
         BatchJob.objects.filter(state=BatchState.SUBMITTED, team__in=teams)
         .exclude(requester=Parameter("person", BigIntegerField()))
         .select_related("requester")
-        .defer("files")
+        .only("team", "requester__service_team")
         .order_by()
     )
 )
@@ -49,8 +49,8 @@ def list_decided(user: User) -> QuerySet[BatchJob]:
     return jobs.list_visible_to(user).exclude(decided_at=None)
 
 
-def count_waiting_for(user: User) -> int:
-    return len(waiting_for(user))
+def count_waiting_for(user: User, rights: ApproverRights | None = None) -> int:
+    return len(waiting_for(user, rights))
 
 
 def why_not_decide(user: User, job: BatchJob) -> str:
@@ -64,10 +64,8 @@ def why_not_decide(user: User, job: BatchJob) -> str:
     return ""
 
 
-def waiting_for(user: User) -> list[int]:
+def waiting_for(user: User, rights: ApproverRights | None = None) -> list[int]:
     """Ids of those that this person may decide on."""
     waiting = _SUBMITTED_BY_OTHERS.objects(user, person=user.pk)
-    if not waiting:
-        return []
-    rights = ApproverRights(user)
+    rights = rights or ApproverRights(user)
     return [job.pk for job in waiting if rights.may_approve(job.team_id, job.requester)]

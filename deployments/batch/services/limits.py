@@ -13,6 +13,7 @@ from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import BatchState
 from deployments.models import BatchJob
 from deployments.preflight.selectors import batch_jobs, quotas
+from deployments.preflight.selectors.quotas import RunningRevision
 from deployments.preflight.services import cost
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
@@ -87,15 +88,25 @@ def require(
     team: Team, settings: BatchSettings, price: Price, *, without: BatchJob | None = None
 ) -> str:
     """Why a lead has to decide, or nothing. Raises Invalid for the quota and a binding budget."""
-    require_quota(team, settings, without=without)
+    running = quotas.list_running(team)
+    require_quota(team, settings, without=without, running=running)
     if price.amount is None:
         return "The price of its nodes is not known."
-    return _why_approval(team, price.amount, without)
+    return _why_approval(team, price.amount, running, without)
 
 
-def require_quota(team: Team, settings: BatchSettings, *, without: BatchJob | None = None) -> None:
-    """Deployments, other jobs, and those that wait for approval. Raises Invalid."""
-    running, job_id = quotas.list_running(team), without.pk if without else None
+def require_quota(
+    team: Team,
+    settings: BatchSettings,
+    *,
+    without: BatchJob | None = None,
+    running: Sequence[RunningRevision] | None = None,
+) -> None:
+    """Deployments, other jobs, and those that wait for approval. Raises Invalid. `running` of the team, where it
+    was read already.
+    """
+    running = quotas.list_running(team) if running is None else running
+    job_id = without.pk if without else None
     committed = quotas.committed_gpus(team, running, without_job_id=job_id)
     waiting = _waiting(team, without).values_list("pods", flat=True)
     committed += sum(int(pods.get("workers", 1)) for pods in waiting)
@@ -113,14 +124,16 @@ def _waiting(team: Team, without: BatchJob | None) -> QuerySet[BatchJob]:
     return rows.exclude(pk=without.pk) if without else rows
 
 
-def _why_approval(team: Team, amount: Decimal, without: BatchJob | None) -> str:
+def _why_approval(
+    team: Team, amount: Decimal, running: Sequence[RunningRevision], without: BatchJob | None
+) -> str:
     budget = team.monthly_budget_amount
     if not budget:
         return ""
     at = clock.now()
-    running = cost.sum_per_hour(quotas.list_running(team), cost.SharesByCluster())
+    per_hour = cost.sum_per_hour(running, cost.SharesByCluster())
     spent = costs.spent_this_month(team_slug=team.slug).total_amount.quantize(_CENT)
-    forecast = month_end_amount(spent_amount=spent, usd_per_hour_amount=running, at=at)
+    forecast = month_end_amount(spent_amount=spent, usd_per_hour_amount=per_hour, at=at)
     job_id = without.pk if without else None
     of_jobs = batch_jobs.held(team, at=at, without_job_id=job_id).left_amount
     limits = list(_waiting(team, without).values_list("cost_limit_amount", flat=True))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from django.db.models import BigIntegerField, Prefetch, QuerySet, prefetch_related_objects
+from django.db.models import BigIntegerField, Prefetch, QuerySet
 
 from deployments.approvals.domain.approver_roles import ApproverRole
 from deployments.approvals.selectors import approvals
-from deployments.models import ChangeRequest, Deployment, Pipeline
+from deployments.models import Approval, ChangeRequest, Deployment, Pipeline
 from deployments.serving.selectors import revisions
 from deployments.states import ChangeState
 from portal.accounts import policy
+from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
 from portal.accounts.requesters import requesters_of
@@ -36,7 +38,8 @@ _RELATED: Final = (
 )
 
 
-_AT_ONCE: Final = 200
+# As many as a badge counts.
+_AT_ONCE: Final = 100
 # Every page counts them, so it reads what approvals.ApproverContext needs and no evidence.
 _SUBMITTED_BY_OTHERS: Final = VisibleQuery(
     lambda teams: (
@@ -49,6 +52,14 @@ _SUBMITTED_BY_OTHERS: Final = VisibleQuery(
         .select_related("requester")
         .only("team", "state", "required", "requester__service_team")
         .order_by("pk")[:_AT_ONCE]
+    )
+)
+_APPROVALS: Final = VisibleQuery(
+    lambda teams: Approval.objects.filter(
+        change__state=ChangeState.SUBMITTED,
+        change__team__in=teams,
+        change__gte=Parameter("first", BigIntegerField()),
+        change__lte=Parameter("last", BigIntegerField()),
     )
 )
 
@@ -92,22 +103,33 @@ def open_change_of(actor: Actor, deployment: Deployment) -> ChangeRequest | None
     return None
 
 
-def waiting_for(actor: User, *, most: int | None = None) -> list[int]:
+def waiting_for(
+    actor: User, *, most: int | None = None, rights: ApproverRights | None = None
+) -> list[int]:
     """Ids of the requests that wait for a decision which this person may take, oldest first: all, or
     the first of them. Their rules say which wait for this person, so that they are read one by one.
     """
-    return list(islice(_waiting_for(actor), most))
+    return list(islice(_waiting_for(actor, rights), most))
 
 
-def _waiting_for(actor: User) -> Iterator[int]:
+def _waiting_for(actor: User, rights: ApproverRights | None) -> Iterator[int]:
+    context = approvals.ApproverContext(actor, rights)
     rows = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk, after=0)
-    context = approvals.ApproverContext(actor) if rows else None
-    while rows and context:
-        prefetch_related_objects(rows, "approvals")
-        yield from (change.pk for change in rows if context.is_waiting_for_actor(change))
+    while rows:
+        given = _live_approvals(actor, rows[0].pk, rows[-1].pk)
+        for change in rows:
+            if context.is_waiting_for_actor(change, given.get(change.pk, ())):
+                yield change.pk
         if len(rows) < _AT_ONCE:
             return
         rows = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk, after=rows[-1].pk)
+
+
+def _live_approvals(actor: User, first: int, last: int) -> Mapping[int, list[Approval]]:
+    by_change: dict[int, list[Approval]] = defaultdict(list)
+    for approval in approvals.live_of(_APPROVALS.objects(actor, first=first, last=last)):
+        by_change[approval.change_id].append(approval)
+    return by_change
 
 
 def of_ids(ids: Collection[int]) -> QuerySet[ChangeRequest]:
@@ -115,9 +137,11 @@ def of_ids(ids: Collection[int]) -> QuerySet[ChangeRequest]:
     return _with_related(ChangeRequest.objects.filter(pk__in=ids)).order_by("id")
 
 
-def count_waiting_for(actor: User, *, most: int | None = None) -> int:
+def count_waiting_for(
+    actor: User, *, most: int | None = None, rights: ApproverRights | None = None
+) -> int:
     """Up to `most`."""
-    return len(waiting_for(actor, most=most))
+    return len(waiting_for(actor, most=most, rights=rights))
 
 
 def get_visible(

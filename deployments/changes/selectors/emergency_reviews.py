@@ -8,10 +8,10 @@ from django.db.models import Prefetch, QuerySet
 
 from deployments.models import ChangeRequest, EmergencyReview, Revision
 from portal.accounts import policy
-from portal.accounts.models import Team, User
+from portal.accounts.approvers import ApproverRights
+from portal.accounts.models import Role, Team, User
 from portal.accounts.policy import Action, Actor
 from portal.accounts.requesters import requesters
-from portal.accounts.roles import led_teams
 from portal.accounts.visible_queries import VisibleQuery
 from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
@@ -25,9 +25,8 @@ _OF_CHANGE: Final = (
 _OPEN: Final = VisibleQuery(
     lambda teams: (
         EmergencyReview.objects.filter(change__team__in=teams, closed_at=None)
-        .select_related("change")
-        .only("opened_by", "change__team", "change__requester")
         .order_by()
+        .values_list("pk", "opened_by", "change__team", "change__requester")
     )
 )
 _FOUR_EYES = "You {} this change, so another lead or admin must review it (four eyes)."
@@ -40,25 +39,24 @@ def list_visible_to(actor: Actor, *, is_open: bool | None = None) -> QuerySet[Em
     return rows if is_open is None else rows.filter(closed_at__isnull=is_open)
 
 
-def waiting_for(actor: User) -> list[EmergencyReview]:
-    """Open reviews that this person may close, the oldest first."""
-    ids = _ids_waiting_for(actor)
-    return list(list_visible_to(actor).filter(pk__in=ids)) if ids else []
+def waiting_for(actor: User, *, most: int | None = None) -> list[EmergencyReview]:
+    """Open reviews that this person may close, the oldest first: all, or the first of them."""
+    ids = _ids_waiting_for(actor, ApproverRights(actor))
+    return list(list_visible_to(actor).filter(pk__in=ids)[:most]) if ids else []
 
 
-def count_waiting_for(actor: User) -> int:
+def count_waiting_for(actor: User, rights: ApproverRights | None = None) -> int:
     """How many `waiting_for` finds."""
-    return len(_ids_waiting_for(actor))
+    return len(_ids_waiting_for(actor, rights or ApproverRights(actor)))
 
 
-def _ids_waiting_for(actor: User) -> list[int]:
-    others = [
-        review
-        for review in _OPEN.objects(actor)
-        if actor.pk not in (review.opened_by_id, review.change.requester_id)
+def _ids_waiting_for(actor: User, rights: ApproverRights) -> list[int]:
+    return [
+        pk
+        for pk, opened_by, team, requester in _OPEN.rows(actor)
+        if actor.pk not in (opened_by, requester)
+        and (rights.is_admin or rights.role_in(team) == Role.LEAD)
     ]
-    led = set(led_teams(actor).values_list("pk", flat=True)) if others else set()
-    return [review.pk for review in others if review.change.team_id in led]
 
 
 def why_blocked(team: Team) -> str:

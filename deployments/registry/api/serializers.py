@@ -174,7 +174,7 @@ class ListedVersionSerializer(Serializer):
 
     @extend_schema_field(DeclarationSerializer)
     def get_declared(self, version: ListedVersion | ModelVersion) -> Any:
-        return declarations.from_json(version.declared).to_json()
+        return declarations.shown(version.declared)
 
 
 class OriginSerializer(Serializer):

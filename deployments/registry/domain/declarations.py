@@ -53,6 +53,14 @@ class Declaration:
         }
 
 
+_NOTHING: Final = Declaration().to_json()
+
+
+def shown(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The column `declared` as REST shows it: with what is not declared."""
+    return from_json(data).to_json() if data else {**_NOTHING, "largest_inputs": {}}
+
+
 def from_json(data: Mapping[str, Any]) -> Declaration:
     """Read the column `declared` of a version; empty declares nothing."""
     if not data:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import BigIntegerField, Func, OuterRef, QuerySet, Subquery, TextField
 
 from deployments.models import Alias, Model, ModelVersion
-from portal.core.compiled_queries import CompiledQuery, Parameter
-from portal.core.kept_plans import kept_plans
+from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 
 
 @dataclass(slots=True)
@@ -43,7 +41,12 @@ class ListedVersion:
     model_name: str
     team_slug: str
     creator: str
-    alias_names: list[str] = field(default_factory=list)
+    # With spaces between them, which no name has; None if there are none.
+    joined_aliases: str | None
+
+    @property
+    def alias_names(self) -> list[str]:
+        return sorted(self.joined_aliases.split()) if self.joined_aliases else []
 
 
 _SOURCES: Final = {
@@ -51,30 +54,47 @@ _SOURCES: Final = {
     "team_slug": "model__team__slug",
     "creator": "created_by__username",
 }
-_NAMES: Final = tuple(name for name in ListedVersion.__slots__ if name != "alias_names")
-COLUMNS: Final = tuple(_SOURCES.get(name, name) for name in _NAMES)
+_COLUMNS: Final = tuple(_SOURCES.get(name, name) for name in ListedVersion.__slots__[:-1])
 
 
 def columns(rows: QuerySet[ModelVersion]) -> QuerySet[ModelVersion, dict[str, Any]]:
     """The columns that `read` needs and those that were added to the rows, which order pages."""
     values: QuerySet[ModelVersion, dict[str, Any]] = rows.prefetch_related(None).values(
-        *COLUMNS, *rows.query.annotations
+        *_COLUMNS, *rows.query.annotations, joined_aliases=_joined_aliases()
     )
     return values
 
 
 def read(rows: Sequence[Mapping[str, Any]]) -> list[ListedVersion]:
-    """Rows of `columns`, in one more query for all aliases."""
-    return from_rows([tuple(row[column] for column in COLUMNS) for row in rows])
+    """Rows of `columns`."""
+    names = (*_COLUMNS, "joined_aliases")
+    return [ListedVersion(*(row[name] for name in names)) for row in rows]
 
 
-def from_rows(rows: Sequence[Sequence[Any]]) -> list[ListedVersion]:
-    """Rows of COLUMNS, as `read`."""
-    listed = [ListedVersion(*row) for row in rows]
-    aliases = Alias.objects.filter(version__in=[version.id for version in listed])
-    with kept_plans():
-        names = list(aliases.order_by("name").values_list("version_id", "name"))
-    return _with_aliases(listed, names)
+def by_ids(ids: Sequence[int]) -> list[ListedVersion]:
+    """In the order of the ids, which the caller may see. One statement, whose plan is kept."""
+    listed = {row[0]: ListedVersion(*row) for row in _BY_IDS.rows(ids=ids)} if ids else {}
+    return [listed[pk] for pk in ids if pk in listed]
+
+
+class _Joined(Func):
+    """The texts of all rows, with a space between them. No aggregate of the ORM, which would group the rows."""
+
+    function = "STRING_AGG"
+    template = "%(function)s(%(expressions)s, ' ')"
+    output_field = TextField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **_: Any) -> Any:
+        return self.as_sql(compiler, connection, function="GROUP_CONCAT")
+
+
+def _joined_aliases() -> Subquery:
+    names = Alias.objects.filter(version=OuterRef("pk")).order_by()
+    return Subquery(names.annotate(joined=_Joined("name")).values("joined"))
+
+
+def _values(rows: QuerySet[ModelVersion]) -> QuerySet[ModelVersion, tuple[Any, ...]]:
+    return rows.values_list(*_COLUMNS, _joined_aliases())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +122,14 @@ class VersionsOfModel:
             position = _AFTER_ALL if self.is_descending else 0
         page = _page(place.start, place.stop, is_descending=self.is_descending)
         rows = page.rows(model=self.model.pk, position=position)
-        listed = [ListedVersion(*row) for row in rows]
-        return _with_aliases(listed, _ALIASES.rows(model=self.model.pk))
+        return [ListedVersion(*row) for row in rows]
 
 
 _AFTER_ALL: Final = 2**63 - 1
 _MODEL: Final = Parameter("model", BigIntegerField())
 _POSITION: Final = Parameter("position", BigIntegerField())
-_ALIASES: Final = CompiledQuery(
-    lambda: Alias.objects.filter(model=_MODEL).order_by("name").values_list("version_id", "name")
+_BY_IDS: Final = CompiledQuery(
+    lambda: _values(ModelVersion.objects.filter(IsAmong("pk", "ids")).order_by())
 )
 
 
@@ -118,16 +137,5 @@ _ALIASES: Final = CompiledQuery(
 def _page(start: int, stop: int, *, is_descending: bool) -> CompiledQuery[ModelVersion]:
     limit = {"id__lt": _POSITION} if is_descending else {"id__gt": _POSITION}
     rows = ModelVersion.objects.filter(model=_MODEL, discarded_at=None, **limit)
-    ordered = rows.order_by("-id" if is_descending else "id").values_list(*COLUMNS)
+    ordered = _values(rows.order_by("-id" if is_descending else "id"))
     return CompiledQuery(lambda: ordered[start:stop])
-
-
-def _with_aliases(
-    listed: list[ListedVersion], aliases: Sequence[tuple[int, str]]
-) -> list[ListedVersion]:
-    names = defaultdict(list)
-    for version_id, name in aliases:
-        names[version_id].append(name)
-    for version in listed:
-        version.alias_names = names[version.id]
-    return listed

@@ -19,7 +19,7 @@ from typing import Any, Final
 from django.contrib.postgres.search import SearchQuery as TextQuery
 from django.core.cache import cache
 from django.db import connection
-from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from redis.exceptions import RedisError
 
 from deployments.models import (
@@ -31,10 +31,9 @@ from deployments.models import (
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.metadata import version_metadata
 from deployments.registry.domain.metadata.search_query import Condition, Reference, SearchQuery
-from deployments.registry.selectors import versions
+from deployments.registry.selectors import named_models, versions
 from portal.accounts import policy
 from portal.accounts.policy import Actor
-from portal.core.compiled_queries import CompiledQuery, Parameter
 
 # Stems of English words; other words are kept as they are.
 TEXT_CONFIGURATION: Final = "english"
@@ -209,7 +208,7 @@ def _has_word() -> Callable[[str], Q]:
 
     def has_word(word: str) -> Q:
         matches = match_text(word)
-        named = models_named(word)
+        named = named_models.find(word)
         if named is not None:
             matches |= Q(model__in=named)
         kinds = formats_named(word)
@@ -231,40 +230,6 @@ def formats_named(word: str) -> list[str]:
 
 def is_digest(word: str) -> bool:
     return bool(_DIGEST.fullmatch(word))
-
-
-def models_named(word: str) -> Sequence[int] | QuerySet[Model, Any] | None:
-    """Models that have the word in their name, task, description or team; None if there are none.
-
-    Read before the versions: with nothing of a model among the conditions, PostgreSQL walks the documents in the
-    order of pages and joins only what matches.
-    """
-    team, _, name = word.partition("/")
-    by_path = {"team_slug": team, "start": name} if "/" in word else {}
-    query = _IN_PATH if by_path else _NAMED
-    ids = [pk for (pk,) in query.rows(word=word, **by_path)]
-    if len(ids) > _MAX_IDS:
-        return _named(word, by_path.get("team_slug"), by_path.get("start")).values("pk")
-    return ids or None
-
-
-def _named(word: Any, team: Any = None, start: Any = None) -> QuerySet[Model]:
-    named = Q(name__icontains=word) | Q(task__icontains=word)
-    named |= Q(description__icontains=word) | Q(team__slug__icontains=word)
-    if team is not None:
-        named |= Q(team__slug=team, name__startswith=start)
-    return Model.objects.filter(named).order_by()
-
-
-# Named one by one in a query; of more, their condition is.
-_MAX_IDS: Final = 500
-_WORD_VALUE: Final = Parameter("word", CharField())
-_NAMED: Final = CompiledQuery(lambda: _named(_WORD_VALUE).values_list("pk")[: _MAX_IDS + 1])
-_IN_PATH: Final = CompiledQuery(
-    lambda: _named(
-        _WORD_VALUE, Parameter("team_slug", CharField()), Parameter("start", CharField())
-    ).values_list("pk")[: _MAX_IDS + 1]
-)
 
 
 def plain_text(word: Any) -> Q:

@@ -71,6 +71,8 @@ def get_version_by_number(*, actor: Actor, team_slug: str, name: str, number: in
 
 
 def list_alias_names(version: ModelVersion) -> list[str]:
+    if version.joined_aliases is not None:
+        return sorted(version.joined_aliases.split())
     return [name for (name,) in _ALIAS_NAMES.rows(version_id=version.pk)]
 
 

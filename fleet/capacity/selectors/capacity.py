@@ -42,11 +42,11 @@ def list_shares(*, cluster_id: int, instance_types: Collection[str] = ()) -> lis
     `instance_types`: those of these types only, without reading the nodes of others.
     """
     if not instance_types:
-        spaces = node_spaces.list_spaces(cluster_id, with_state=False)
+        spaces = node_spaces.list_spaces(cluster_id)
         return _shares_of(cluster_id, spaces, _kinds_of(spaces))
     # What could be started depends on all types that exist.
     existing = node_spaces.kinds_of(cluster_id)
-    spaces = node_spaces.list_spaces(cluster_id, with_state=False, instance_types=instance_types)
+    spaces = node_spaces.list_spaces(cluster_id, instance_types=instance_types)
     found = _shares_of(cluster_id, spaces, existing)
     return [share for share in found if share.instance_type in instance_types]
 

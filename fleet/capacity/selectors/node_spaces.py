@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from django.db.models import QuerySet, Sum
 
@@ -14,6 +15,13 @@ from fleet.gpus.domain import devices, neuron, shares
 from fleet.gpus.domain.devices import NONE, DeviceRequest, Devices
 from fleet.kube.domain import quantities
 from fleet.models import Cluster, Node, Pod
+
+# A form reads thousands of nodes.
+_STATE: Final = (
+    *("conditions", "taints", "xids", "xids_read_at", "resource_version", "zone"),
+    *("neuron_utilisation", "neuron_memory_mib", "neuron_read_at"),
+    *("first_seen_at", "last_seen_at"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +66,14 @@ def kinds_of(cluster_id: int) -> set[tuple[str, str]]:
 
 
 def list_spaces(
-    cluster_id: int,
-    *,
-    with_state: bool = True,
-    instance_types: Collection[str] | None = None,
+    cluster_id: int, *, instance_types: Collection[str] | None = None
 ) -> list[NodeSpace]:
-    """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU. `with_state`: with
-    conditions and taints of the nodes. `instance_types` None: of all.
+    """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU. `instance_types`
+    None: of all. The nodes come without what says how they are.
     """
-    nodes = _gpu_nodes(cluster_id)
+    nodes = _gpu_nodes(cluster_id).defer(*_STATE)
     if instance_types is not None:
         nodes = nodes.filter(instance_type__in=instance_types)
-    if not with_state:
-        nodes = nodes.defer("conditions", "taints", "resource_version", "first_seen_at")
     # Read once: joined, its capabilities would come with each node.
     cluster = Cluster.objects.filter(pk=cluster_id).order_by().first()
     taken = (
@@ -104,7 +107,8 @@ def _space(
     node: Node, used: dict[str, Amounts], taken_devices: frozenset[tuple[str, str]]
 ) -> NodeSpace:
     """A node that is cordoned or not ready has nothing free."""
-    gpus, claimable = shares.of_node(node), devices.from_json(node.claimable)
+    claimable = devices.from_json(node.claimable)
+    gpus = shares.gpus_of(node.labels, node.allocatable, claimable)
     if not (node.is_ready and node.is_schedulable):
         return NodeSpace(node, gpus, {}, 0, 0, claimable, taken_devices)
     offered = {name: units_of(node, name) for name in node.allocatable if shares.is_gpu(name)}

@@ -92,9 +92,7 @@ def _others(node: Node, pods: Sequence[NodePod]) -> list[OtherNode]:
     resources = {pod.gpu_resource for pod in pods}
     return [
         OtherNode(space.node.name, space.node.instance_type, resource, space.room(resource))
-        for space in node_spaces.list_spaces(
-            node.cluster_id, with_state=False, instance_types=types
-        )
+        for space in node_spaces.list_spaces(node.cluster_id, instance_types=types)
         if space.node.pk != node.pk and space.node.is_ready and space.node.is_schedulable
         for resource in sorted(resources)
     ]

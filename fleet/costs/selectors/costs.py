@@ -178,10 +178,13 @@ def narrow(scope: Scope, keys: Collection[GroupKey]) -> Scope:
 
 
 def _amounts(sums: Iterable[SealedSum]) -> dict[GroupKey, Decimal]:
+    """Of the groups with a cost or GPU time."""
     amounts: dict[GroupKey, Decimal] = defaultdict(Decimal)
+    times: dict[GroupKey, int] = defaultdict(int)
     for one in sums:
         amounts[one.key] += one.amount
-    return amounts
+        times[one.key] += one.gpu_ms
+    return {key: amount for key, amount in amounts.items() if amount or times[key]}
 
 
 def _spend(

@@ -10,8 +10,9 @@ from typing import Any
 
 from django.db.models import Model, Q, QuerySet, Sum
 
+from fleet.costs.domain import periods
 from fleet.costs.domain.results import ZERO
-from fleet.costs.selectors import open_rows, sealed
+from fleet.costs.selectors import open_rows
 from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.selectors.open_rows import OpenRows
 from fleet.models import LedgerDay, LedgerRow, LedgerTeamDay, LedgerTeamHour
@@ -62,7 +63,7 @@ def page(
 
 def _sealed_amount(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> Decimal:
     """Whole days from their roll-up: a month has millions of rows."""
-    period = sealed.cut(row_filter.start, row_filter.end, now=clock.now())
+    period = periods.cut(row_filter.start, row_filter.end, now=clock.now())
     amount = ZERO
     if period.days:
         first, last = period.days

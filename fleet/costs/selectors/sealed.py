@@ -1,14 +1,14 @@
 """Sums of sealed ledger rows by group, read from the roll-ups where a period has whole months or days.
 
 What is left of a period at its ends is read from hours: of teams and clusters by their own roll-up, of
-other groups from the rows themselves.
+other groups by that of four hours, and at most three hours from the rows themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -27,14 +27,21 @@ from django.db.models import (
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Round, TruncDay
 
+from fleet.costs.domain import periods
+from fleet.costs.domain.periods import Period
 from fleet.costs.domain.results import GroupBy, GroupKey, Step
 from fleet.costs.selectors import usage
 from fleet.costs.selectors.ledger_filter import IDLE, label
-from fleet.gpus.domain.intervals import HOUR
-from fleet.models import LedgerDay, LedgerMonth, LedgerRow, LedgerTeamDay, LedgerTeamHour
+from fleet.models import (
+    LedgerDay,
+    LedgerFourHours,
+    LedgerMonth,
+    LedgerRow,
+    LedgerTeamDay,
+    LedgerTeamHour,
+)
 from portal.core import clock
 
-_DAY = timedelta(days=1)
 _MICROS = DecimalField(max_digits=30, decimal_places=6)
 
 
@@ -62,38 +69,6 @@ class SealedSum:
     gpu_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """Whole days [first, last), and the spans of hours beside them."""
-
-    days: tuple[date, date] | None
-    hours: Sequence[tuple[datetime, datetime]]
-
-
-def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
-    """The last day counts as whole where the period lasts until now: an hour that starts later has not
-    ended, so it is not sealed.
-    """
-    first, last = _ceil(start), (_ceil(end) if end > now - HOUR else _floor(end))
-    if first >= last:
-        return Period(None, [(start, end)])
-    spans = [(start, first), (last, end)]
-    return Period((first.date(), last.date()), [(a, b) for a, b in spans if a < b])
-
-
-def months_in(days: tuple[date, date], *, today: date) -> tuple[date, date] | None:
-    """The first days of the first whole month in [first, last), and of the month after the last whole
-    one; None without any. A month that lasts until today or later is whole from its first day on: no
-    later hour of it is sealed.
-    """
-    first, last = days
-    begin = first if first.day == 1 else _next_month(first)
-    end = last.replace(day=1)
-    if end < last and last > today:
-        end = _next_month(end)
-    return (begin, end) if begin < end else None
-
-
 def sums(
     scope: Scope,
     start: datetime,
@@ -102,9 +77,11 @@ def sums(
     *,
     step: Step | None = None,
 ) -> Iterator[SealedSum]:
-    """Of the hours that start in [start, end). A group may come several times; None is all of them."""
+    """Of the hours that start in [start, end). A group may come several times, or with nothing; None is all of them."""
     count = len(names_of(group_by))
-    for rows in grouped(scope, start, end, group_by, step=step):
+    queries = list(grouped(scope, start, end, group_by, step=step))
+    # In one statement where all have the same columns: times are days of some, hours of others.
+    for rows in queries if step else [queries[0].union(*queries[1:], all=True)]:
         for is_idle, is_demo, *values in rows:
             yield SealedSum(
                 at=_step_of(values[count], step) if step else None,
@@ -126,20 +103,30 @@ def grouped(
 ) -> Iterator[QuerySet[Any, Any]]:
     """The queries whose rows together are the sums: idle, demo, the names of the group, the time where a
     step was requested, micro-dollars and GPU milliseconds. With rows: those of the ledger as they are, for
-    a statement that adds them up; PostgreSQL would sort them for sums of their own.
+    a statement that adds them up; PostgreSQL would sort them for sums of their own. Without, a group that is only
+    in what is taken off a month again comes out as nothing.
     """
     period = Period(None, [(start, end)])
     if step is not Step.HOUR:
-        period = cut(start, end, now=clock.now())
+        period = periods.cut(start, end, now=clock.now())
     by_team = group_by in (None, GroupBy.TEAM, GroupBy.CLUSTER) and not scope.has_names
     if period.days:
-        yield from _of_days(scope, period.days, group_by, step, by_team=by_team)
+        yield from _of_days(
+            scope, period.days, group_by, step, by_team=by_team, may_take_off=not with_rows
+        )
     for first, last in period.hours:
         if by_team:
             hours = LedgerTeamHour.objects.filter(hour__gte=first, hour__lt=last)
             yield _summed(_of_teams(hours, scope), group_by, "hour" if step else "")
-        else:
-            rows = rows_in(scope, first, last)
+            continue
+        whole = None
+        if step is not Step.HOUR:
+            whole = periods.four_hours_in(first, last, now=clock.now())
+        if whole:
+            sums = LedgerFourHours.objects.filter(start__gte=whole[0], start__lt=whole[1])
+            yield _summed(_named(_of_teams(sums, scope), scope), group_by, "start" if step else "")
+        for begin, until in periods.beside((first, last), whole):
+            rows = rows_in(scope, begin, until)
             yield columns_of_rows(rows, group_by) if with_rows else _of_rows(rows, group_by, step)
 
 
@@ -150,22 +137,22 @@ def _of_days(
     step: Step | None,
     *,
     by_team: bool,
+    may_take_off: bool,
 ) -> Iterator[QuerySet[Any, Any]]:
-    months = None if by_team or step else months_in(days, today=clock.now().astimezone(UTC).date())
-    if months:
-        rows: QuerySet[Any] = LedgerMonth.objects.filter(month__gte=months[0], month__lt=months[1])
+    cover = periods.Cover(None, [days])
+    if not (by_team or step):
+        today = clock.now().astimezone(UTC).date()
+        cover = periods.cover(days, today=today, may_take_off=may_take_off)
+    if cover.months:
+        first, last = cover.months
+        rows: QuerySet[Any] = LedgerMonth.objects.filter(month__gte=first, month__lt=last)
         yield _summed(_named(_of_teams(rows, scope), scope), group_by, "")
     model: type[Model] = LedgerTeamDay if by_team else LedgerDay
-    for first, last in _beside(days, months):
-        rows = model._default_manager.filter(day__gte=first, day__lt=last)
-        yield _summed(_named(_of_teams(rows, scope), scope), group_by, "day" if step else "")
-
-
-def _beside(days: tuple[date, date], months: tuple[date, date] | None) -> list[tuple[date, date]]:
-    """The days that the months leave."""
-    if not months:
-        return [days]
-    return [(a, b) for a, b in ((days[0], months[0]), (months[1], days[1])) if a < b]
+    for spans, sign in ((cover.days, 1), (cover.taken_off, -1)):
+        for first, last in spans:
+            rows = model._default_manager.filter(day__gte=first, day__lt=last)
+            rows = _named(_of_teams(rows, scope), scope)
+            yield _summed(rows, group_by, "day" if step else "", sign=sign)
 
 
 def _named(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
@@ -183,11 +170,14 @@ def _of_teams(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
 
 
 def _summed(
-    rows: QuerySet[Any], group_by: GroupBy | None, time_name: str
+    rows: QuerySet[Any], group_by: GroupBy | None, time_name: str, *, sign: int = 1
 ) -> QuerySet[Any, tuple[Any, ...]]:
     times = (time_name,) if time_name else ()
     # PostgreSQL adds integers to a decimal, which takes longer to read.
-    cost, ms = (Cast(Sum(n), BigIntegerField()) for n in ("cost_micros", "gpu_milliseconds"))
+    cost, ms = (
+        Cast(Sum(n) * sign if sign < 0 else Sum(n), BigIntegerField())
+        for n in ("cost_micros", "gpu_milliseconds")
+    )
     columns = rows.values_list("is_idle", "is_demo", *names_of(group_by), *times)
     summed: QuerySet[Any, tuple[Any, ...]] = columns.annotate(cost=cost, ms=ms).order_by()
     return summed
@@ -249,16 +239,3 @@ def _step_of(at: date, step: Step) -> datetime:
     if not isinstance(at, datetime):
         return datetime.combine(at, time(), tzinfo=UTC)
     return at.astimezone(UTC).replace(hour=0) if step is Step.DAY else at
-
-
-def _floor(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _ceil(at: datetime) -> datetime:
-    floor = _floor(at)
-    return floor if floor == at else floor + _DAY
-
-
-def _next_month(day: date) -> date:
-    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)

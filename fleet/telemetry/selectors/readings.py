@@ -1,18 +1,22 @@
-"""Sums of readings over a period: days that were summed up from their roll-up, all others from hours."""
+"""Sums of readings over a period: days that were summed up from their roll-up, all others from hours.
+
+Of teams, hours of a day that was summed up have a roll-up of their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Q, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform
 
-from fleet.models import SummedDay, TeamUsageDay, WorkloadDay, WorkloadHour
+from fleet.models import SummedDay, TeamUsageDay, TeamUsageHour, WorkloadDay, WorkloadHour
 
 _DAY = timedelta(days=1)
+Span = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,20 @@ def of_teams(
     *, start: datetime, end: datetime, team_slugs: Collection[str] | None
 ) -> Iterator[ReadingSum]:
     """By team and cluster; one may come several times."""
-    days, spans = _cut(start, end)
-    hours = WorkloadHour.objects.filter(_within(spans))
-    rows = TeamUsageDay.objects.filter(_of_days(days))
-    if team_slugs is not None:
-        hours = hours.filter(workload__team__slug__in=team_slugs)
-        rows = rows.filter(team_slug__in=team_slugs)
-    if days:
+    cut = _cut(start, end)
+    sums: list[QuerySet[Any]] = []
+    if cut.days:
+        sums.append(TeamUsageDay.objects.filter(_of_days(cut.days)))
+    if cut.summed_spans:
+        sums.append(TeamUsageHour.objects.filter(_within(cut.summed_spans, "hour")))
+    for rows in sums:
+        if team_slugs is not None:
+            rows = rows.filter(team_slug__in=team_slugs)  # noqa: PLW2901  the same rows, fewer
         yield from _team_sums(rows, "team_slug", "cluster_name", F("tokens"))
-    if spans:
+    if cut.spans:
+        hours = WorkloadHour.objects.filter(_within(cut.spans))
+        if team_slugs is not None:
+            hours = hours.filter(workload__team__slug__in=team_slugs)
         names = ("workload__team__slug", "workload__cluster__name")
         yield from _team_sums(hours, *names, F("prompt_tokens") + F("generation_tokens"))
 
@@ -65,7 +74,8 @@ def of_workloads(
     """By team and these labels of the workload; one may come several times. With models or deployments:
     of the workloads that serve them.
     """
-    days, spans = _cut(start, end)
+    cut = _cut(start, end)
+    days, spans = cut.days, [*cut.summed_spans, *cut.spans]
     # SQLite cannot look for text among values: KT(…)__in is no JSON there.
     filters: dict[str, Any] = {
         "workload__team__slug__in": team_slugs,
@@ -113,23 +123,36 @@ def _summed(rows: QuerySet[Any], names: list[str], tokens: Any) -> Iterator[Any]
     return iter(sums)
 
 
-def _cut(start: datetime, end: datetime) -> tuple[list[date], list[tuple[datetime, datetime]]]:
-    """Days that were summed up, whole or so far, and what is left of the period."""
-    kept = SummedDay.objects.filter(day__gte=start.date(), day__lte=end.date())
-    days: list[date] = []
-    spans: list[tuple[datetime, datetime]] = []
-    at = start
-    for day, until in kept.values_list("day", "until").order_by("day"):
+@dataclass(slots=True)
+class _Cut:
+    """Days that were summed up, whole or so far; spans of which the hours of teams are; and what is left."""
+
+    days: list[date] = field(default_factory=list)
+    summed_spans: list[Span] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+
+
+def _cut(start: datetime, end: datetime) -> _Cut:
+    kept = SummedDay.objects.filter(
+        day__gte=start.astimezone(UTC).date(), day__lte=end.astimezone(UTC).date()
+    )
+    cut, at = _Cut(), start
+    for day, until, has_hours in kept.values_list("day", "until", "has_hours").order_by("day"):
         first, last = _midnight(day), until or _midnight(day) + _DAY
-        if first < start or last > end:
+        is_whole = start <= first and last <= end
+        first, last = max(first, start), min(last, end)
+        if first >= last or not (is_whole or has_hours):
             continue
         if at < first:
-            spans.append((at, first))
-        days.append(day)
+            cut.spans.append((at, first))
+        if is_whole:
+            cut.days.append(day)
+        else:
+            cut.summed_spans.append((first, last))
         at = last
     if at < end:
-        spans.append((at, end))
-    return days, spans
+        cut.spans.append((at, end))
+    return cut
 
 
 def _of_days(days: list[date]) -> Q:
@@ -146,10 +169,10 @@ def _of_days(days: list[date]) -> Q:
     return within
 
 
-def _within(spans: list[tuple[datetime, datetime]]) -> Q:
+def _within(spans: list[Span], time: str = "start") -> Q:
     within = Q(pk__in=[]) if not spans else Q()
     for start, end in spans:
-        within |= Q(start__gte=start, start__lt=end)
+        within |= Q(**{f"{time}__gte": start, f"{time}__lt": end})
     return within
 
 

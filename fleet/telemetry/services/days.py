@@ -6,15 +6,16 @@ A day is summed up once, the running one after each hour; repeated runs change n
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max, Min, Q, Sum
+from django.db.models import F, Max, Min, Q, QuerySet, Sum
 
 from fleet.gpus.domain.intervals import hour_of
-from fleet.models import SummedDay, TeamUsageDay, WorkloadDay, WorkloadHour
+from fleet.models import SummedDay, TeamUsageDay, TeamUsageHour, WorkloadDay, WorkloadHour
+from fleet.models.days import UsageSum
 from portal.core import clock
 
 logger = logging.getLogger(__name__)
@@ -60,50 +61,47 @@ def forget(*, start: datetime) -> None:
     with transaction.atomic():
         for model in (SummedDay, WorkloadDay, TeamUsageDay):
             model.objects.filter(day__gte=start.astimezone(UTC).date()).delete()
+        TeamUsageHour.objects.filter(hour__gte=_midnight(start.astimezone(UTC).date())).delete()
 
 
 def _sum_up(day: date, until: datetime | None = None) -> bool:
     """False when another worker did so first. `until` None: the whole day."""
-    start = datetime.combine(day, time(), tzinfo=UTC)
+    start = _midnight(day)
     end = until or start + _DAY
     hours = WorkloadHour.objects.filter(start__gte=start, start__lt=end).order_by()
-    names = {"slug": F("workload__team__slug"), "cluster": F("workload__cluster__name")}
-    workloads = hours.values("workload_id").annotate(**{f"_{k}": v for k, v in _SUMS.items()})
-    teams = hours.values(**names).annotate(**{f"_{k}": v for k, v in _SUMS.items()})
+    team = {"team_slug": F("workload__team__slug"), "cluster_name": F("workload__cluster__name")}
     try:
         with transaction.atomic():
             # What was summed up while the day ran.
             SummedDay.objects.filter(day=day).exclude(until=None).delete()
-            SummedDay.objects.create(day=day, until=until)
+            SummedDay.objects.create(day=day, until=until, has_hours=True)
             for model in (WorkloadDay, TeamUsageDay):
                 model.objects.filter(day=day).delete()
-            WorkloadDay.objects.bulk_create(
-                (
-                    WorkloadDay(
-                        day=day,
-                        workload_id=row["workload_id"],
-                        **{name: row[f"_{name}"] for name in _SUMS},
-                    )
-                    for row in map(dict[str, Any], workloads)
-                ),
-                batch_size=2000,
-            )
-            TeamUsageDay.objects.bulk_create(
-                (
-                    TeamUsageDay(
-                        day=day,
-                        team_slug=row["slug"],
-                        cluster_name=row["cluster"],
-                        **{name: row[f"_{name}"] for name in _SUMS},
-                    )
-                    for row in map(dict[str, Any], teams)
-                ),
-                batch_size=2000,
-            )
+            TeamUsageHour.objects.filter(hour__gte=start, hour__lt=start + _DAY).delete()
+            _store(WorkloadDay, hours, {"workload_id": F("workload_id")}, day=day)
+            _store(TeamUsageDay, hours, team, day=day)
+            _store(TeamUsageHour, hours, {"hour": F("start"), **team})
     except IntegrityError:
         return False
     logger.info("telemetry: summed up %s", until or day)
     return True
+
+
+def _store(
+    model: type[UsageSum], hours: QuerySet[WorkloadHour], names: Mapping[str, F], **of_all: Any
+) -> None:
+    """The sums of the hours for each group of `names`, which are columns of the model."""
+    rows = hours.values(**{f"_{name}": one for name, one in names.items()})
+    sums: Iterable[Any] = rows.annotate(**{f"_{name}": one for name, one in _SUMS.items()})
+    columns = [*names, *_SUMS]
+    model._default_manager.bulk_create(
+        (model(**of_all, **{name: row[f"_{name}"] for name in columns}) for row in sums),
+        batch_size=2000,
+    )
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)
 
 
 def _days(first: date, end: date) -> Iterator[date]:

@@ -40,6 +40,14 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+def from_b64(text: str) -> bytes:
+    return base64.b64decode(text)
+
+
+def pae(payload_type: str, payload: bytes) -> bytes:
+    return pre_authentication(Envelope(payload_type, payload, ()))
+
+
 def model_statement(files: Mapping[str, str], **serialization: Any) -> dict[str, Any]:
     """What `model_signing` signs: all files by path, and the digest of their digests as the subject."""
     rows = [{"name": n, "algorithm": "sha256", "digest": d} for n, d in sorted(files.items())]
@@ -73,7 +81,7 @@ def provenance(digests: Sequence[str], builder: str = BUILDER) -> dict[str, Any]
 def envelope(statement: Any, key: Key, payload_type: str = IN_TOTO) -> dict[str, Any]:
     payload = json.dumps(statement).encode()
     hashed = {256: hashes.SHA256(), 384: hashes.SHA384(), 521: hashes.SHA512()}[key.key_size]
-    signed = key.sign(pre_authentication(Envelope(payload_type, payload, ())), ec.ECDSA(hashed))
+    signed = key.sign(pae(payload_type, payload), ec.ECDSA(hashed))
     return {
         "payload": b64(payload),
         "payloadType": payload_type,

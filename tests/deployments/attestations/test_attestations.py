@@ -240,6 +240,10 @@ def test_the_certificate_must_be_valid_when_the_signature_is_added(world: World)
         ("[]", "must be a JSON object"),
         ('{"mediaType": "x"}', "neither a Sigstore bundle nor a DSSE envelope"),
         ("[" * 5000, "nested"),
+        (
+            '{"payload": "é", "payloadType": "x", "signatures": [{"sig": "AAAA"}]}',
+            "payload is not base64",
+        ),
         (" " * 2_000_001, "at most 2,000,000 bytes"),
     ],
 )

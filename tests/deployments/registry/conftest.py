@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from deployments.registry.gateways import bucket_setup
 from deployments.registry.gateways.object_store import S3Store
+from tests.deployments.browsing import chromium_for_tests
 from tests.deployments.uploading import People
 from tests.waiting import PATIENCE_MS
 
 
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with chromium_for_tests() as running:
+        yield running
+
+
 @pytest.fixture
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """One program for a module, whose start takes as long as a test: nothing of a test stays in it."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
 
 
 @pytest.fixture

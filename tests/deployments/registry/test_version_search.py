@@ -9,7 +9,7 @@ from django.test import Client
 
 from deployments.models import ModelVersion
 from deployments.registry.domain.metadata import search_query
-from deployments.registry.selectors import found_versions, version_search
+from deployments.registry.selectors import found_versions, named_models, version_search
 from deployments.registry.selectors.version_search import VersionFilter
 from deployments.registry.services import metadata, models, references
 from deployments.registry.services.references import ReferenceDraft
@@ -284,7 +284,7 @@ def test_a_search_by_words_alone_is_limited_to_the_readers_teams(
 def test_models_that_are_too_many_to_name_are_found_too(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(version_search, "_MAX_IDS", 0)
+    monkeypatch.setattr(named_models, "_MAX_IDS", 0)
 
     assert found(client, search="detector int8") == ["detector:2", "detector:1"]
     assert found(client, search="vision/det") == ["detector:3", "detector:2", "detector:1"]

@@ -20,6 +20,7 @@ from fleet.costs.services import ledger, open_hours
 from fleet.models import (
     Cluster,
     LedgerDay,
+    LedgerFourHours,
     LedgerMonth,
     LedgerRow,
     LedgerTeamDay,
@@ -75,6 +76,7 @@ def assert_days_equal_rows() -> None:
     by_day: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     by_labels: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     by_month: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+    by_four_hours: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     for row in LedgerRow.objects.all():
         is_idle = row.kind == "idle" or (row.kind == "adjustment" and not row.namespace)
         who = (row.cluster_name, row.team_slug, is_idle, row.is_demo)
@@ -85,6 +87,7 @@ def assert_days_equal_rows() -> None:
             by_day[row.hour.date(), *who],
             by_labels[row.hour.date(), *who, *of],
             by_month[row.hour.date().replace(day=1), *who, *of],
+            by_four_hours[row.hour.replace(hour=row.hour.hour // 4 * 4), *who, *of],
         ):
             total[0] += row.gpu_milliseconds
             total[1] += int(row.cost_amount / MICRO)
@@ -95,6 +98,7 @@ def assert_days_equal_rows() -> None:
         (LedgerTeamDay, ("day", *who_names), by_day),
         (LedgerDay, ("day", *who_names, "model", "deployment", "revision"), by_labels),
         (LedgerMonth, ("month", *who_names, "model", "deployment", "revision"), by_month),
+        (LedgerFourHours, ("start", *who_names, "model", "deployment", "revision"), by_four_hours),
     ):
         rows = model.objects.values_list(*keys, *ends)
         assert {tuple(row[:-2]): list(row[-2:]) for row in rows} == expected
@@ -105,13 +109,20 @@ def assert_days_equal_rows() -> None:
     rows=ledger_rows,
     more=ledger_rows,
     start=hours,
-    length=st.integers(1, 36 * 24),
+    length=st.one_of(st.integers(1, 36 * 24), st.integers(1, 30)),
     later=st.integers(1, 400),
+    minutes=st.sampled_from([(0, 0), (0, 0), (1, 0), (30, 30), (0, 59)]),
 )
 def test_any_rows_and_any_period(
-    rows: list[Any], more: list[Any], start: datetime, length: int, later: int
+    rows: list[Any],
+    more: list[Any],
+    start: datetime,
+    length: int,
+    later: int,
+    minutes: tuple[int, int],
 ) -> None:
-    end = start + timedelta(hours=length)
+    end = start + timedelta(hours=length, minutes=minutes[1])
+    start += timedelta(minutes=minutes[0])
     last = max((names["hour"] for names, _ in [*rows, *more]), default=FIRST)
     # Months and days that are not over are read from their sums too.
     now = last + timedelta(hours=later)

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 import time_machine
 
-from fleet.models import Cluster, SummedDay, TeamUsageDay, Workload, WorkloadDay, WorkloadHour
+from fleet.models import (
+    Cluster,
+    SummedDay,
+    TeamUsageDay,
+    TeamUsageHour,
+    Workload,
+    WorkloadDay,
+    WorkloadHour,
+)
 from fleet.telemetry.selectors import readings
 from fleet.telemetry.services import days
 from tests.accounts import make_team
@@ -92,4 +100,45 @@ def test_hours_that_were_written_late_are_read_again(workload: Workload) -> None
         days.forget(start=MIDNIGHT)
 
     assert not SummedDay.objects.exists()
+    assert not TeamUsageHour.objects.exists()
     assert counted(0, 24) == (2**10 - 2 + 1000,) * 2
+
+
+def test_a_part_of_a_summed_day_is_read_from_the_hours_of_teams(workload: Workload) -> None:
+    count(workload, *range(10))
+    with time_machine.travel(MIDNIGHT + timedelta(hours=9, minutes=30), tick=False):
+        assert days.sum_up_running()
+    hours = TeamUsageHour.objects.order_by("hour").values_list("inference_count", flat=True)
+    assert list(hours) == [2**hour for hour in range(8)]
+
+    # Only a reader of other rows sees what these say.
+    WorkloadHour.objects.filter(start=MIDNIGHT + timedelta(hours=4)).update(inference_count=0)
+    assert counted(3, 10) == (2**10 - 2**3, 2**10 - 2**3 - 2**4)
+    assert counted(3.5, 5.25) == (2**4 + 2**5, 2**5)
+    # Of the version before: it sums up days alone.
+    SummedDay.objects.update(has_hours=False)
+    assert counted(3, 10) == (2**10 - 2**3 - 2**4,) * 2
+
+
+def test_hours_of_teams_are_of_each_team_and_cluster(workload: Workload) -> None:
+    other = Workload.objects.create(
+        cluster=workload.cluster,
+        team=make_team(slug="nlp"),
+        namespace="nlp",
+        name="intent-r1",
+        created_at=MIDNIGHT,
+    )
+    count(workload, *range(24))
+    count(other, 5, 6)
+    with time_machine.travel(MIDNIGHT + timedelta(hours=25, minutes=1), tick=False):
+        assert days.sum_up_finished() == [MIDNIGHT.date()]
+        assert days.sum_up_finished() == []
+
+    part = {"start": MIDNIGHT + timedelta(hours=6), "end": MIDNIGHT + timedelta(hours=8)}
+    for slugs, expected in (
+        (None, {"audio": 2**6 + 2**7, "nlp": 2**6}),
+        (["nlp"], {"nlp": 2**6}),
+    ):
+        sums = readings.of_teams(team_slugs=slugs, **part)
+        assert {one.team_slug: one.inferences for one in sums} == expected
+    assert TeamUsageHour.objects.count() == 26

@@ -5,16 +5,20 @@ What is not listed here as shared has to be hidden.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from rest_framework.test import APIClient
 
+from portal.core import clock
 from tests.deployments.attestations import signing
+from tests.deployments.attestations.sigstore_instance import Sigstore
 from tests.portal import api_document
 from tests.portal.api.full_world import STEPS
 
 _PEM = signing.public_pem(signing.new_key())
+_ROOT = json.dumps(Sigstore(clock.now()).trusted_root())
 METHODS = ("get", "post", "put", "patch", "delete")
 # Everyone who is signed in may read these; they name no team's objects.
 SHARED = {
@@ -26,6 +30,10 @@ SHARED = {
     "get clusters/{cluster_id}/office-hours",
     "get clusters/{cluster_id}/shares",
     "get prices",
+    "get trust-roots",
+    "get trust-roots/{root_id}",
+    # One for all teams.
+    "get trusted-signers/{signer_id}",
 }
 # About the caller.
 OWN = {"get me", "get me/tokens", "post me/tokens"}
@@ -73,6 +81,9 @@ ADMINS = {
     "delete approval-rules/{rule_id}",
     "put environments/{environment}",
     "delete clusters/{cluster_id}",
+    "post trust-roots",
+    "put trust-roots/{root_id}",
+    "delete trust-roots/{root_id}",
     "post trusted-signers",
     "delete trusted-signers/{signer_id}",
     "post signing-rules",
@@ -222,6 +233,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "body": '{"payload": "e30=", "payloadType": "x", "signatures": [{"sig": "e30="}]}'
     },
     "post trusted-signers": {"name": "two", "pem": _PEM},
+    "post trust-roots": {"name": "two", "document": _ROOT},
+    "put trust-roots/{root_id}": {"document": _ROOT},
     "post signing-rules": {"name": "two", "environments": ["staging"]},
     "post token-issuers": {
         "name": "two",

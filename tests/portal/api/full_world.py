@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -9,7 +10,7 @@ from typing import Any
 
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
-from deployments.attestations.services import attestations, trust
+from deployments.attestations.services import attestations, roots, trust
 from deployments.attestations.services.trust import RuleDraft as SigningDraft
 from deployments.attestations.services.trust import SignerDraft
 from deployments.batch.services import uploads
@@ -43,6 +44,7 @@ from portal.core import clock
 from portal.notifications import vault
 from portal.notifications.models import Channel, ChannelKind
 from tests.deployments.attestations import signing
+from tests.deployments.attestations.sigstore_instance import Sigstore
 from tests.deployments.world import (
     World,
 )
@@ -272,8 +274,12 @@ def _signing_names(world: World) -> dict[str, Any]:
         filename="model.sig",
         body=signing.signed({}, key),
     )
+    root = roots.add(
+        actor=world.admin, name="acme", document=json.dumps(Sigstore(clock.now()).trusted_root())
+    )
     return {
         "attestation_id": attestation.pk,
+        "root_id": root.pk,
         "signer_id": signer.pk,
         "signing_rule_id": rule.pk,
         "token_issuer_id": issuer.pk,

@@ -110,10 +110,10 @@ _OTHERS: dict[str, list[Any]] = {
     ],
     "born": [None, datetime(2026, 3, 1, tzinfo=UTC).date()],
     "amount": [Decimal("0.1234567"), "2", 3, None],
-    "names": [(), ("a", None), None],
-    "facts": [{}, {1: 2}, None],
+    "names": [(), [], ("a", None), ["a", None], ["a", 5], ["a", Colour.RED], None],
+    "facts": [{}, {1: 2}, UserDict({"a": 1}), {Colour.RED: 1}, None],
     "inner": [{"title": 5, "size": "6"}, UserDict({"title": "t"}), None],
-    "several": [[], None, (Thing("x"), Thing("y"))],
+    "several": [[], None, (Thing("x"), Thing("y")), [{"title": 5, "size": None}, Thing("z")]],
     "called": [str, "text", None],
 }
 
@@ -148,6 +148,17 @@ def test_values_of_one_answer_are_not_in_the_next() -> None:
 
     assert first["text"] == "first"
     assert [(row["text"], row["number"]) for row in second] == [("second", 5), ("ü <b>", 9)]
+
+
+def test_an_answer_is_not_what_was_read() -> None:
+    """A change of the answer changes no row."""
+    names, facts = ["a"], {"a": 1}
+    answer = Ours(_Object(_values(names=names, facts=facts))).data
+
+    answer["names"].append("b")
+    answer["facts"]["b"] = 2
+
+    assert (names, facts) == (["a"], {"a": 1})
 
 
 def _answer(serializer: Any, instance: Any) -> str:

@@ -16,6 +16,7 @@ from deployments.models import (
     SigningRule,
     TokenIssuer,
     TrustedSigner,
+    TrustRoot,
     VersionLabel,
     VersionMetric,
 )
@@ -66,6 +67,7 @@ def fill(full: FullWorld, scale: float) -> None:
     copies(
         TrustedSigner.objects.get(pk=names["signer_id"]), 60 * scale, name=lambda n: f"signer-{n}"
     )
+    copies(TrustRoot.objects.get(pk=names["root_id"]), 40 * scale, name=lambda n: f"root-{n}")
     copies(
         TokenIssuer.objects.get(pk=names["token_issuer_id"]),
         40 * scale,

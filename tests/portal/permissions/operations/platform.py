@@ -58,6 +58,7 @@ BY_ADMINS: Final = (
         "put approval-rules/{rule_id}",
         "put clusters/{cluster_id}/serving",
         "put environments/{environment}",
+        "put trust-roots/{root_id}",
         stranger=403,
     ),
     # Deployments run on it, and no approval was needed for the rule.
@@ -68,6 +69,7 @@ BY_ADMINS: Final = (
         "delete approval-rules/{rule_id}",
         "delete signing-rules/{signing_rule_id}",
         "delete token-issuers/{token_issuer_id}",
+        "delete trust-roots/{root_id}",
         "delete trusted-signers/{signer_id}",
         stranger=403,
     ),
@@ -79,6 +81,7 @@ BY_ADMINS: Final = (
         "post signing-rules",
         "post teams",
         "post token-issuers",
+        "post trust-roots",
         "post trusted-signers",
         stranger=403,
     ),

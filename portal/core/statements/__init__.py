@@ -1,0 +1,1 @@
+"""Statements of PostgreSQL beside those of the ORM, and what they return."""
