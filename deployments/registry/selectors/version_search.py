@@ -6,8 +6,6 @@ short texts; SQLite, the demo's database, parts of words only.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -17,10 +15,8 @@ from operator import and_, or_
 from typing import Any, Final
 
 from django.contrib.postgres.search import SearchQuery as TextQuery
-from django.core.cache import cache
 from django.db import connection
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
-from redis.exceptions import RedisError
 
 from deployments.models import (
     Model,
@@ -34,6 +30,7 @@ from deployments.registry.domain.metadata.search_query import Condition, Referen
 from deployments.registry.selectors import named_models, versions
 from portal.accounts import policy
 from portal.accounts.policy import Actor
+from portal.core.cache import recent
 
 # Stems of English words; other words are kept as they are.
 TEXT_CONFIGURATION: Final = "english"
@@ -87,17 +84,8 @@ def facets(*, actor: Actor, filters: VersionFilter) -> list[Facet]:
     """Counted again when a visible model changed, and at the latest after FACETS_SECONDS."""
     teams = sorted(policy.visible_teams(actor).values_list("pk", flat=True))
     changed = Model.objects.filter(team__in=teams).aggregate(at=Max("changed_at"), n=Count("pk"))
-    stated = repr((teams, changed["at"], changed["n"], filters)).encode()
-    key = f"registry-facets-{hashlib.sha256(stated).hexdigest()}"
-    # Without the cache they are counted each time.
-    with contextlib.suppress(RedisError, OSError):
-        kept: list[Facet] | None = cache.get(key)
-        if kept is not None:
-            return kept
-    counted = _count(teams, filters)
-    with contextlib.suppress(RedisError, OSError):
-        cache.set(key, counted, FACETS_SECONDS)
-    return counted
+    key = ("registry-facets", teams, changed["at"], changed["n"], filters)
+    return recent(key, lambda: _count(teams, filters), seconds=FACETS_SECONDS)
 
 
 def _count(teams: Sequence[int], filters: VersionFilter) -> list[Facet]:
