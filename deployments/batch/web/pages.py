@@ -144,10 +144,11 @@ def _estimate(
 def _versions(user: User, team: Team) -> list[ModelVersion]:
     """Those that Triton serves, the newest of each model first; of more than can be listed, the newest."""
     ready = versions.list_ready_versions(actor=user, team_slug=team.slug)
-    ready = ready.defer("config_pbtxt", "readme", "signature", "scan", "checks", "laid_out")
-    rows = list(ready[: _VERSIONS + 1])
-    if len(rows) > _VERSIONS:
-        rows = list(ready.order_by("-pk")[: _VERSIONS + 1])
+    named = ready.select_related(None).select_related("model")
+    named = named.only("number", "source_uri", "format", "model__name")
+    rows = list(named.order_by("-pk")[: _VERSIONS + 1])
+    if len(rows) <= _VERSIONS:
+        rows.sort(key=lambda row: (row.model.name, -row.number))
     return [row for row in rows if TRITON in loading.engines_for(row.source_uri, row.format)]
 
 

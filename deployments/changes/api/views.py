@@ -37,14 +37,13 @@ class _Changes(GenericAPIView[Any]):
 
     def get(self, request: Request) -> Response:
         query = read_query(self.filters, request)
-        rows = changes.list_visible_to(
+        rows = changes.ids_visible_to(
             actor_of(request),
             team_slug=query.get("team"),
             state=query["state"],
             about=self.subject,
-            with_decided=False,
         )
-        page = self.paginate_queryset(rows)
+        page = changes.listed(self.paginate_queryset(rows) or ())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
 

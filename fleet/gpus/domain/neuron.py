@@ -23,6 +23,8 @@ _COUNT_LABELS: Final = (
     "eks.amazonaws.com/instance-accelerator-count",
 )
 _TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+# All that are read here.
+LABELS: Final = (*_NAME_LABELS, *_COUNT_LABELS, _TYPE_LABEL)
 
 
 @dataclass(frozen=True, slots=True)

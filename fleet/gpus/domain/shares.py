@@ -6,6 +6,7 @@ shares of one GPU never exceed it.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -35,6 +36,14 @@ _MEMORY_LABELS = (
     "eks.amazonaws.com/instance-gpu-memory",
     "nvidia.com/gpu.memory",
 )
+_REPLICAS_LABEL = "nvidia.com/gpu.replicas"
+_SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
+_LABELS = (
+    *(_COUNT_LABELS + _PRODUCT_LABELS + _MEMORY_LABELS),
+    *(_REPLICAS_LABEL, _SHARING_LABEL),
+    *neuron.LABELS,
+)
+_RESOURCES = (WHOLE, SHARED, *neuron.RESOURCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +118,7 @@ def gpus_of(
     """From the labels of the device plugins, GPU feature discovery and Karpenter; what only a DRA driver
     knows from its devices. A GPU that both offer is one GPU.
     """
-    gpus = _labelled(labels, allocatable)
+    gpus = _labelled(_among(_LABELS, labels), _among(_RESOURCES, allocatable))
     if not claimable.all or gpus.neuron_cores:
         return gpus
     return replace(
@@ -130,7 +139,16 @@ def undivided(gpus: NodeGpus) -> NodeGpus:
     return replace(gpus, replicas=1, single_profile="", is_mps=False)
 
 
-def _labelled(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NodeGpus:
+def _among(names: tuple[str, ...], values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, values[name]) for name in names if name in values)
+
+
+# A form reads thousands of nodes, of which most are alike.
+@functools.lru_cache(maxsize=1024)
+def _labelled(
+    label_items: tuple[tuple[str, str], ...], allocatable_items: tuple[tuple[str, str], ...]
+) -> NodeGpus:
+    labels, allocatable = dict(label_items), dict(allocatable_items)
     if of_neuron := neuron.devices_of(labels, allocatable):
         return NodeGpus(
             count=of_neuron.count,
@@ -140,8 +158,8 @@ def _labelled(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> Node
             neuron_cores=of_neuron.cores_each,
         )
     product = _first(labels, _PRODUCT_LABELS)
-    replicas = max(1, _number(labels.get("nvidia.com/gpu.replicas")))
-    if labels.get("nvidia.com/gpu.sharing-strategy") == "none":
+    replicas = max(1, _number(labels.get(_REPLICAS_LABEL)))
+    if labels.get(_SHARING_LABEL) == "none":
         replicas = 1
     name, _, profile = product.partition("-MIG-")
     return NodeGpus(
@@ -150,7 +168,7 @@ def _labelled(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> Node
         product=name.removesuffix("-SHARED"),
         replicas=replicas,
         single_profile=profile,
-        is_mps=labels.get("nvidia.com/gpu.sharing-strategy") == "mps",
+        is_mps=labels.get(_SHARING_LABEL) == "mps",
     )
 
 
