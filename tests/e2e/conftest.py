@@ -1,4 +1,4 @@
-"""One demo with all its real parts for every end-to-end test of a run, and people signed in to it."""
+"""Demos with all their real parts for the end-to-end tests of a run, and people signed in to them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ from tests.e2e.rest import Classifier, Person
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
+# They mostly wait, rollouts for half of the time: one demo for all of them would outlast every other test.
+_GROUPS = {
+    "test_samples.py": "demo with samples",
+    **dict.fromkeys(
+        ("test_baseline.py", "test_canary.py", "test_rollouts.py", "test_shadow.py"),
+        "demo of rollouts",
+    ),
+}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs them all, so that there is one demo; starting it may be part of any test. The one
-    with samples is another, and a worker of its own waits for it.
-    """
+    """One worker runs those of a group, so that there is one demo for them; starting it may be part of any test."""
     for item in items:
         if "/e2e/" in str(item.path):
-            group = "demo with samples" if item.path.name == "test_samples.py" else "demo"
-            item.add_marker(pytest.mark.xdist_group(group))
+            item.add_marker(pytest.mark.xdist_group(_GROUPS.get(item.path.name, "demo")))
             item.add_marker(pytest.mark.timeout(1200))
 
 
