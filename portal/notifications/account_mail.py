@@ -91,7 +91,7 @@ def _password_link(link: PasswordLink) -> Mail:
 
 
 def _address(page: str, link: AccountLink) -> str:
-    return f"{settings.SLIPWAY_PUBLIC_URL.rstrip('/')}/{page}/{links.token_of(link.nonce)}"
+    return f"{settings.SLIPWAY_PUBLIC_URL}/{page}/{links.token_of(link.nonce)}"
 
 
 def _end(link: AccountLink) -> str:

@@ -89,7 +89,7 @@ def _team_of(notice: Notice) -> str:
 
 
 def _absolute(path: str) -> str:
-    return f"{settings.SLIPWAY_PUBLIC_URL.rstrip('/')}{path}"
+    return f"{settings.SLIPWAY_PUBLIC_URL}{path}"
 
 
 def _obsolete_reason(delivery: Delivery) -> str:

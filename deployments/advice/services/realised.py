@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.advice.domain.advice import CENT
 from deployments.models import AdviceItem
 from deployments.states import CHANGE, AdviceState, ChangeState
 from fleet.costs.selectors import hours
 from fleet.gpus.domain.intervals import HOUR, hour_of
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from portal.core import clock
-from portal.core.money import HOURS_PER_MONTH
 
 CHECK_AFTER: Final = timedelta(days=30)
 # A cluster that was not reached leaves hours that are never sealed; the others are then the result.

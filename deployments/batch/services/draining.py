@@ -13,8 +13,7 @@ from deployments.batch.services import cluster_job, queue_job
 from deployments.batch.services import reports as reported
 from deployments.models import BatchJob
 from fleet.kube.domain.errors import ObjectInvalid, Refused
-from portal.core import clock
-from portal.core.errors import Conflict
+from portal.core import clock, leases
 from portal.core.leases import Lease
 
 _OVER: Final = "Its {hours:,} hours are over. Resume it to go on."
@@ -84,4 +83,4 @@ def save(job: BatchJob, lease: Lease, **columns: object) -> None:
     """Raises Conflict when it moved on, or another worker took over."""
     held = BatchJob.objects.filter(pk=job.pk, state=job.state, lease_token=lease.token)
     if not held.update(**columns):
-        raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
+        raise leases.lost(job)

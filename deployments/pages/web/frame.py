@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -21,22 +21,15 @@ from deployments.rollouts.web.buttons import buttons_of
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments
 from deployments.serving.services import stopping
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import DeploymentState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
+from portal.core import definitions
 from portal.ui.htmx import respond
 
-ENGINE_NAMES = {
-    serving_spec.KSERVE_TRITON: "KServe Triton",
-    serving_spec.TRITON: "Triton",
-    serving_spec.KSERVE_VLLM: "KServe vLLM",
-    serving_spec.KSERVE_SGLANG: "KServe SGLang",
-    serving_spec.KSERVE_TENSORRT_LLM: "KServe TensorRT-LLM",
-    serving_spec.TRITON_VLLM: "Triton vLLM",
-    serving_spec.LLM_SERVICE: "LLMInferenceService",
-}
+_ENGINE_NAMES: Final = definitions.fields_of(ServingSpec)["engine"].choices
 TABS = (
     ("deployment", "Overview"),
     ("rollout", "Rollout"),
@@ -105,7 +98,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
     return {
         "deployment": deployment,
         "spec": deployments.spec_of_stable(deployment),
-        "engine_name": ENGINE_NAMES.get(stable.spec["engine"], "") if stable else "",
+        "engine_name": _ENGINE_NAMES.get(stable.spec["engine"], "") if stable else "",
         "address": deployments.url_of(deployment),
         "stable_label": f"stable · {stable.version.label} · r{stable.number}" if stable else "",
         "candidate_label": f"{candidate.version.label} · r{candidate.number}" if candidate else "",

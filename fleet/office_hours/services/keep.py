@@ -89,7 +89,7 @@ def _step(row: PoolOfficeHours, lease: Lease) -> datetime | None:
     decision = decide(hours, standing_of(row), live.size, at, is_ending=row.is_ending)
     if decision.effect is not None:
         if not leases.is_held(PoolOfficeHours, lease):
-            raise Conflict(f"Another worker took over the {row}.", code="lease_lost")
+            raise leases.lost(row)
         token = f"slipway-hours-{row.pk}-{decision.effect.token}"
         live_sizes.write(
             cluster_id=row.cluster_id,
@@ -132,7 +132,7 @@ def _record(row: PoolOfficeHours, lease: Lease, decision: Decision, at: datetime
         else:
             changed = held.update(**_columns(row, decision, at))
         if not changed:
-            raise Conflict(f"Another worker took over the {row}.", code="lease_lost")
+            raise leases.lost(row)
 
 
 def _columns(row: PoolOfficeHours, decision: Decision, at: datetime) -> dict[str, Any]:
