@@ -108,7 +108,7 @@ def _obsolete_reason(delivery: Delivery) -> str:
 
 def _obsolete_for_platform(user: User | None, notice: Notice) -> str:
     if user is None or not user.is_active:
-        return "its person is no longer active"
+        return "the user is no longer active"
     if user.is_platform_admin or user.pk in notice.data.get("people", ()):
         return ""
     return f"{user.username} is no longer a platform admin"

@@ -1,4 +1,4 @@
-"""Promised against realised: what a deployment cost after a change that advice asked for."""
+"""What a deployment cost after a change that advice requested, compared with the promise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from portal.core import clock
 
 CHECK_AFTER: Final = timedelta(days=30)
-# A cluster that was not reached leaves hours that are never sealed; the others are then the result.
+# Hours in which the cluster was unreachable are never sealed; the others are then measured.
 WAIT_FOR_HOURS: Final = timedelta(days=7)
 
 

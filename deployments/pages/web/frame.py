@@ -122,7 +122,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
 
 
 def _poll_seconds(deployment: Deployment, *, is_busy: bool) -> int:
-    """Until the head asks again: soon while a person may wait for something, else seldom."""
+    """Seconds until the header polls again: short while something changes."""
     is_ending = deployments.is_stopping(deployment) or deployment.is_retiring
     is_steady = deployment.state in _STEADY and not is_busy and not is_ending
     return _STEADY_SECONDS if is_steady else _MOVING_SECONDS

@@ -32,7 +32,7 @@ def rows_of(version: ModelVersion) -> list[StartRow]:
 def describe(usual: UsualStart) -> str:
     plural = "" if usual.starts == 1 else "s"
     return (
-        f"Usual start: {formats.duration(usual.seconds)} on {usual.instance_type} "
+        f"Typical start: {formats.duration(usual.seconds)} on {usual.instance_type} "
         f"({usual.starts} start{plural})"
     )
 

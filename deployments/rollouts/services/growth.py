@@ -65,7 +65,7 @@ def _promise(snapshot: RolloutSnapshot, step_index: int, message: str, evidence:
     )
     shown = StepObservation.from_json(rollout.observed)
     waits = replace(snapshot.progress, promoted_to=step_index).describe_growth()
-    # What it showed is decided on: there is nothing to promote until it has grown.
+    # This step is promoted already; the next can be promoted once the replicas are ready.
     observed = replace(
         shown, is_promotable=False, was_promotable=shown.has_passed, reason=waits
     ).to_json()

@@ -274,7 +274,7 @@ def _compare(choice: Choice, best: Choice) -> str:
 
 def _note_isolation(choice: Choice, message: str) -> str:
     if choice.offer.is_neuron:
-        return f"{message}; Neuron compiles the model, which takes architectures that it knows"
+        return f"{message}; only for architectures that the Neuron compiler supports"
     is_shared = choice.offer.kind in _NOT_ISOLATED
     return (
         f"{message}; GPU memory is shared with other pods without isolation"

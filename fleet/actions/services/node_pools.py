@@ -91,7 +91,7 @@ def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
     try:
         live = node_pools.get(cluster_id=cluster_id, name=name)
     except ClusterError as error:
-        raise Unavailable(f"The cluster could not be asked: {error}") from error
+        raise Unavailable(f"The cluster cannot be reached: {error}") from error
     if live is None:
         raise NotFound(f"There is no node pool {name}.")
     return pool_settings.read(live)
@@ -101,7 +101,7 @@ def read_live(action: FleetAction) -> dict[str, Any] | None:
     try:
         return node_pools.get(cluster_id=action.cluster_id, name=action.target)
     except ClusterError as error:
-        raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
+        raise Unavailable(f"{action.cluster.name} cannot be reached: {error}") from error
 
 
 def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:

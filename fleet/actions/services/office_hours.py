@@ -137,7 +137,7 @@ def _read_group(action: FleetAction) -> _Pool:
             f"There is no node group {action.target}: {error}", code="no_node_group"
         ) from error
     except ClusterError as error:
-        raise Unavailable(f"AWS could not be asked: {error}") from error
+        raise Unavailable(f"AWS does not answer: {error}") from error
     if group.status == UPDATING:
         raise Conflict(f"Node group {group.name} is being updated. Wait for its end.", code="busy")
     return _Pool(group.size.to_json(), group=group)

@@ -11,7 +11,7 @@ from fleet.office_hours.domain import sizes
 from fleet.office_hours.domain.hours import OfficeHours
 from fleet.office_hours.domain.sizes import Size
 
-# AWS and the cluster show what they were told well before this.
+# AWS and the cluster reflect a change well within this.
 _SHOWN_WITHIN: Final = timedelta(minutes=10)
 
 
@@ -76,7 +76,7 @@ class Decision:
 def decide(
     hours: OfficeHours, standing: Standing, live: Size, at: datetime, *, is_ending: bool = False
 ) -> Decision:
-    """A change that a person made between two edges stays until the next edge."""
+    """A manual change is kept until the next time that office hours begin or end."""
     should_open = is_ending or hours.is_open(at)
     if standing.move is not None:
         return _go_on(standing, standing.move, live, at, should_open=should_open)

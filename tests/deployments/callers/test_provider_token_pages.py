@@ -74,7 +74,7 @@ def test_a_lead_adds_renews_and_revokes_a_caller_without_a_key(world: World) -> 
     revoked = client.post(_TAB, {"action": "revoke", "key_id": str(second.pk)})
 
     assert "Callers send a token of acme" in before
-    assert "Nobody gets answers." in before
+    assert "Nobody can call this deployment yet." in before
     assert (added.status_code, empty.status_code) == (200, 422)
     assert "billing may call" in page(added).text
     assert "sub: svc-billing" in page(added).text
