@@ -112,7 +112,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "poll_seconds": _poll_seconds(
             deployment, is_busy=rollout is not None or open_change is not None
         ),
-        "usual_start": _usual_start(deployment),
+        "typical_start": _typical_start(deployment),
         "queues": deployments.queues_to_mention(deployment),
         "open_change": None if rollout else open_change,
         "can_request": can_request,
@@ -128,7 +128,7 @@ def _poll_seconds(deployment: Deployment, *, is_busy: bool) -> int:
     return _STEADY_SECONDS if is_steady else _MOVING_SECONDS
 
 
-def _usual_start(deployment: Deployment) -> str:
+def _typical_start(deployment: Deployment) -> str:
     """While a revision starts: how long that usually takes."""
     if deployment.is_stopped or deployment.is_retiring or deployment.is_retired:
         return ""
@@ -141,7 +141,7 @@ def _usual_start(deployment: Deployment) -> str:
         ),
         None,
     )
-    usual = starts.usual_start_of(revision) if revision is not None else None
+    usual = starts.typical_start_of(revision) if revision is not None else None
     return registry_starts.describe(usual) if usual is not None else ""
 
 

@@ -248,7 +248,7 @@ class RegisterReferenceSerializer(Serializer):
     readme = serializers.CharField(default="", allow_blank=True, help_text="Markdown")
 
 
-class UsualStartSerializer(Serializer):
+class TypicalStartSerializer(Serializer):
     engine = serializers.CharField()
     model_cache = serializers.CharField()
     instance_type = serializers.CharField()

@@ -33,7 +33,7 @@ def begin(
     """Raises Conflict as `transitions.move` does."""
     rollout = snapshot.rollout
     with transaction.atomic():
-        _promise(snapshot, step_index, message, evidence)
+        _store_pending_promotion(snapshot, step_index, message, evidence)
         transitions.announce(
             actor,
             rollout,
@@ -54,7 +54,9 @@ def replicas_for(snapshot: RolloutSnapshot, step_index: int) -> int | None:
     return None if count >= snapshot.progress.approved_replicas else count
 
 
-def _promise(snapshot: RolloutSnapshot, step_index: int, message: str, evidence: str) -> None:
+def _store_pending_promotion(
+    snapshot: RolloutSnapshot, step_index: int, message: str, evidence: str
+) -> None:
     rollout, at = snapshot.rollout, clock.now()
     rows = Rollout.objects.filter(
         pk=rollout.pk,

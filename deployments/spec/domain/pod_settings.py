@@ -32,7 +32,7 @@ InstanceType = Annotated[
     str,
     setting(
         "Instance type",
-        "Instance type of the nodes.",
+        "Nodes of this type run the pods.",
         pattern=INSTANCE_TYPE,
         max_length=40,
         fix="Enter an instance type of the cluster, for example g5.xlarge.",

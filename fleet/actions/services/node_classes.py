@@ -60,7 +60,9 @@ def observe_change(action: FleetAction) -> Evidence:
     body = node_class_settings.patch(live, settings)
     after = apply_patch(live, body)
     if after == live:
-        raise Conflict(f"EC2NodeClass {action.target} is like this already.", code="no_change")
+        raise Conflict(
+            f"EC2NodeClass {action.target} already has these settings.", code="no_change"
+        )
     node_pools.dry_run(action, lambda: _patch(action, body, dry_run=True))
     return _evidence(action, live, after)
 

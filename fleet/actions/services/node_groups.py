@@ -119,7 +119,7 @@ def _warnings(group: NodeGroup, wanted: GroupSize) -> list[str]:
             "AWS chooses which nodes end, and drains them by itself. Drain those that should end first."
         )
     if len(group.instance_types) > 1:
-        found.append("It starts several instance types: the cost is that of the dearest.")
+        found.append("It starts several instance types: the cost is that of the most expensive.")
     return found
 
 

@@ -41,7 +41,7 @@ def observe_change(action: FleetAction) -> Evidence:
     body = pool_settings.patch(live, settings)
     after = pool_settings.apply_patch(live, body)
     if after == live:
-        raise Conflict(f"Node pool {action.target} is like this already.", code="no_change")
+        raise Conflict(f"Node pool {action.target} already has these settings.", code="no_change")
     dry_run(action, lambda: _patch(action, body, dry_run=True))
     return _evidence(action, live, after)
 

@@ -207,7 +207,7 @@ def _warnings_of_group(group: NodeGroup, closed: Size) -> list[str]:
             "AWS wants a maximum of at least 1: where Cluster Autoscaler runs, pods that wait can start one node."
         )
     if len(group.instance_types) > 1:
-        found.append("It starts several instance types: the cost is that of the dearest.")
+        found.append("It starts several instance types: the cost is that of the most expensive.")
     return found
 
 

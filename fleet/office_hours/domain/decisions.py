@@ -79,7 +79,7 @@ def decide(
     """A manual change is kept until the next time that office hours begin or end."""
     should_open = is_ending or hours.is_open(at)
     if standing.move is not None:
-        return _go_on(standing, standing.move, live, at, should_open=should_open)
+        return _continue_move(standing, standing.move, live, at, should_open=should_open)
     if should_open != standing.is_open:
         return _start(hours, standing, live, at, opens=should_open)
     if not should_open and standing.closed_size != hours.closed_size:
@@ -104,9 +104,12 @@ def _start(
     return Decision(replace(stored, last_size=live, move=move), is_waiting=True)
 
 
-def _go_on(
+def _continue_move(
     standing: Standing, move: Move, live: Size, at: datetime, *, should_open: bool
 ) -> Decision:
+    """The live size decides: arrived, changed by someone, or as before the move. Then the move is made again if the
+    hours still want it, waited for while it may still show, and given up after that.
+    """
     arrived = replace(standing, is_open=move.opens, last_size=live, move=None)
     if live == move.after:
         return Decision(arrived, event=Event.OPENED if move.opens else Event.CLOSED)
@@ -116,7 +119,7 @@ def _go_on(
         return Decision(standing, effect=move, is_waiting=True)
     if at - move.started_at < _SHOWN_WITHIN:
         return Decision(standing, is_waiting=True)
-    # The next edge came before it was made.
+    # Office hours began or ended before it was made.
     return Decision(replace(standing, is_open=not move.opens, move=None))
 
 
