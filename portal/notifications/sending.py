@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
@@ -78,8 +79,9 @@ def message_of(delivery: Delivery) -> Message:
     lines = [notice.message, f"{_team_of(notice)}: {_absolute(notice.path)}"]
     link = DecisionLink.objects.filter(delivery=delivery).first()
     if link is not None:
+        hours = links.LIFETIME // timedelta(hours=1)
         lines.append(
-            f"Decide (personal one-time link, valid 24 hours): {_absolute(links.path_of(link))}"
+            f"Decide (personal one-time link, valid {hours} hours): {_absolute(links.path_of(link))}"
         )
     return Message(title=notice.subject, body="\n\n".join(line for line in lines if line))
 

@@ -44,7 +44,7 @@ def test_an_admin_registers_an_issuer_and_removes_it(world: World) -> None:
     assert "client_id names the caller" in shown
     assert "groups has models or staff" in shown
     assert "no deployment" in shown
-    assert "None yet" in page(client.get(_ADMIN)).text
+    assert "No issuers yet" in page(client.get(_ADMIN)).text
 
 
 def test_what_the_form_of_an_issuer_refuses_it_explains(world: World) -> None:
