@@ -38,7 +38,6 @@ class PercentileKind:
     reads: Reads = Reads.HISTOGRAM
     ignore_below: float | None = IGNORE_BELOW_MS
     not_compared: str = ""
-    is_measured_on_neuron: bool = True
     has_max: bool = True
 
     @property
