@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from deployments.advice.domain import catalogue
-from deployments.advice.domain.advice import CENT, MONTHS_PER_YEAR, Saving
+from deployments.advice.domain.advice import MONTHS_PER_YEAR, Saving
 from deployments.advice.selectors import facts, items
 from deployments.changes.services import drafts, requests
 from deployments.changes.services.drafts import ChangeDraft
@@ -16,6 +16,7 @@ from deployments.models import AdviceItem, ChangeRequest, Deployment
 from deployments.rejections import as_invalid
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ADVICE, AdviceState
+from fleet.gpus.domain.money import CENT
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action

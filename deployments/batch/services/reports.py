@@ -15,8 +15,7 @@ from deployments.batch.gateways.batch_store import BatchStore
 from deployments.batch.services import links
 from deployments.models import BatchChunk, BatchJob
 from deployments.registry.gateways.object_store import ObjectMissing
-from portal.core import clock
-from portal.core.errors import Conflict
+from portal.core import clock, leases
 from portal.core.leases import Lease
 
 # Of one pass: reading them takes a few seconds.
@@ -81,7 +80,7 @@ def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> N
             first_error=job.first_error,
             drained=job.drained,
         ):
-            raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
+            raise leases.lost(job)
         BatchChunk.objects.bulk_create(chunks, ignore_conflicts=True)
 
 

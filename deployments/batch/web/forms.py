@@ -47,11 +47,11 @@ class BatchForm(ServiceForm):
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
         help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /: each row is one request. Or a queue "
-        "that is drained: a stream of Redis, redis://redis.TEAM.svc:6379/STREAM; the URL of a queue of SQS; kafka://kafka.TEAM.svc:9092/TOPIC.",
+        "to drain: a Redis stream (redis://redis.TEAM.svc:6379/STREAM), an SQS queue URL, or a Kafka topic (kafka://kafka.TEAM.svc:9092/TOPIC).",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="An empty prefix. Parts of the output are written here. Of a stream of Redis also another stream of its server.",
+        help_text="An empty prefix. Parts of the output are written here. For a Redis stream, this can be another stream of the same server.",
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 

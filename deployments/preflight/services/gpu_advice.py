@@ -22,13 +22,13 @@ from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import neuron, offers
+from fleet.gpus.domain.money import HOURS_PER_MONTH
 from fleet.gpus.selectors import prices
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
 from portal.core import clock
 from portal.core.errors import Invalid
-from portal.core.money import HOURS_PER_MONTH
 
 _KINDS = {
     "whole": ShareKind.WHOLE,

@@ -14,11 +14,10 @@ from typing import Final
 
 from deployments.sizing.domain.memory import Need
 from fleet.gpus.domain import neuron, shares
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 
-HOURS_PER_MONTH: Final = 730
 # Requests queue above this GPU utilisation.
 BUSY_PERCENT: Final = 70
-_CENT = Decimal("0.01")
 
 
 class ShareKind(StrEnum):
@@ -167,7 +166,7 @@ def _evaluate(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choic
     month = None
     if offer.usd_per_hour_amount is not None:
         hourly = offer.usd_per_hour_amount * demand.replicas
-        month = (hourly * HOURS_PER_MONTH).quantize(_CENT)
+        month = (hourly * HOURS_PER_MONTH).quantize(CENT)
     choice = Choice(
         offer=offer,
         needed_mib=needed,
@@ -275,7 +274,7 @@ def _compare(choice: Choice, best: Choice) -> str:
 
 def _note_isolation(choice: Choice, message: str) -> str:
     if choice.offer.is_neuron:
-        return f"{message}; Neuron compiles the model, which takes architectures that it knows"
+        return f"{message}; only for architectures that the Neuron compiler supports"
     is_shared = choice.offer.kind in _NOT_ISOLATED
     return (
         f"{message}; GPU memory is shared with other pods without isolation"

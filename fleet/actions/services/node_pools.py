@@ -41,7 +41,7 @@ def observe_change(action: FleetAction) -> Evidence:
     body = pool_settings.patch(live, settings)
     after = pool_settings.apply_patch(live, body)
     if after == live:
-        raise Conflict(f"Node pool {action.target} is like this already.", code="no_change")
+        raise Conflict(f"Node pool {action.target} already has these settings.", code="no_change")
     dry_run(action, lambda: _patch(action, body, dry_run=True))
     return _evidence(action, live, after)
 
@@ -91,7 +91,7 @@ def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
     try:
         live = node_pools.get(cluster_id=cluster_id, name=name)
     except ClusterError as error:
-        raise Unavailable(f"The cluster could not be asked: {error}") from error
+        raise Unavailable(f"The cluster cannot be reached: {error}") from error
     if live is None:
         raise NotFound(f"There is no node pool {name}.")
     return pool_settings.read(live)
@@ -101,7 +101,7 @@ def read_live(action: FleetAction) -> dict[str, Any] | None:
     try:
         return node_pools.get(cluster_id=action.cluster_id, name=action.target)
     except ClusterError as error:
-        raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
+        raise Unavailable(f"{action.cluster.name} cannot be reached: {error}") from error
 
 
 def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from fleet.gpus.domain.shares import GPU_PPM
 from fleet.observation.domain.node_notices import Notice
 
 OTHER_TEAM = "other team"
@@ -65,7 +66,7 @@ class NodeView:
 
     @property
     def free_gpus(self) -> Decimal:
-        return Decimal(sum(tile.free_ppm for tile in self.tiles)) / 1_000_000
+        return Decimal(sum(tile.free_ppm for tile in self.tiles)) / GPU_PPM
 
     @property
     def idle_usd_per_hour_amount(self) -> Decimal | None:
@@ -92,11 +93,11 @@ class NodeSummary:
 
     @property
     def free_ppm(self) -> int:
-        return max(0, self.gpu_count * 1_000_000 - self.held_ppm)
+        return max(0, self.gpu_count * GPU_PPM - self.held_ppm)
 
     @property
     def free_gpus(self) -> Decimal:
-        return Decimal(self.free_ppm) / 1_000_000
+        return Decimal(self.free_ppm) / GPU_PPM
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from fleet.costs.domain.results import (
 )
 from fleet.costs.selectors.anomalies import UnusualDay
 from fleet.costs.web.query import IDLE_RULES, CostQuery
+from fleet.gpus.domain.money import CENT
 from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 from portal.ui.vega.marks import Mark
@@ -32,7 +33,6 @@ from portal.ui.vega.marks import Mark
 # Groups with a colour of their own in the chart.
 NAMED = 6
 _MOST_UNUSUAL = 5
-_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _names_of(key: GroupKey) -> dict[str, str]:
 
 def _forecast(table: CostTable, allocated: AllocatedGpus, now: datetime) -> Decimal | None:
     return month_end_amount(
-        spent_amount=table.total_amount.quantize(_CENT),
+        spent_amount=table.total_amount.quantize(CENT),
         usd_per_hour_amount=allocated.usd_per_hour_amount,
         at=now,
         ending=allocated.ending,

@@ -17,7 +17,7 @@ _COLUMNS: Final = ("node_name", "pool", "generation", "counters", "devices", "re
 
 
 def write(cluster: Cluster, observed: Sequence[ObservedSlice], gone: Collection[str]) -> set[str]:
-    """`gone` are uids. Returns the names of nodes whose slices changed."""
+    """Write the observed slices and delete those with the uids `gone`; return the names of nodes that changed."""
     uids = [one.uid for one in observed]
     rows = {row.uid: row for row in DeviceSlice.objects.filter(cluster=cluster, uid__in=uids)}
     new: list[DeviceSlice] = []
@@ -60,13 +60,14 @@ def update_nodes(cluster: Cluster, names: Collection[str]) -> None:
     offered = of_nodes(cluster, names)
     nodes = list(Node.objects.filter(cluster=cluster, gone_at=None, name__in=names))
     for node in nodes:
-        had_name_of_product = node.instance_type == node.gpu_product[:40]
+        # Without a label of an instance type, the product stands for it.
+        is_named_after_product = node.instance_type == node.gpu_product[:40]
         withdrawn = devices.from_json(node.claimable).withdrawn().to_json()
         node.claimable = offered.get(node.name) or withdrawn
         gpus = shares.of_node(node)
         node.gpu_count, node.gpu_memory_mib = gpus.count, gpus.memory_mib
         node.gpu_product = gpus.product
-        if had_name_of_product:
+        if is_named_after_product:
             node.instance_type = gpus.product[:40]
     Node.objects.bulk_update(
         nodes, ["claimable", "gpu_count", "gpu_memory_mib", "gpu_product", "instance_type"]
