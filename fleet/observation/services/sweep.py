@@ -103,6 +103,21 @@ def _list_devices(client: KubeClient, cluster_id: int, at: datetime) -> None:
         claims=FullListing(claims.items, _number(claims.resource_version)),
         at=at,
     )
+    if slices.items:
+        _list_taint_rules(client, cluster_id)
+
+
+def _list_taint_rules(client: KubeClient, cluster_id: int) -> None:
+    """Without them, and without the permission to read them, only the driver taints devices."""
+    for kind in resource_types.DEVICE_TAINT_RULES:
+        try:
+            items = client.list_all(kind).items
+        except ObjectNotFound:
+            continue
+        except NotAllowed:
+            items = []
+        record.record_taint_rules(cluster_id=cluster_id, rules=items)
+        return
 
 
 def _note_failure(cluster_id: int, error: ClusterError) -> None:
