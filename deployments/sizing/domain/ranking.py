@@ -63,6 +63,8 @@ class Offer:
     is_started: bool = False
     missing: RejectionReason | None = None
     missing_message: str = ""
+    # Of a DRA driver: pods claim it instead of requesting the resource.
+    is_claimed: bool = False
 
     @property
     def is_neuron(self) -> bool:
@@ -227,8 +229,8 @@ def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal
     return refusals
 
 
-def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, int]:
-    """Order by free capacity, known price, price, isolation and headroom. Neuron devices follow all GPUs: whether
+def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, int, bool]:
+    """Order by free capacity, known price, price, isolation and headroom; of equal ones what needs no claim first. Neuron devices follow all GPUs: whether
     a model's architecture compiles for them is not in its size.
     """
     offer = choice.offer
@@ -241,6 +243,7 @@ def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, in
         -choice.headroom_percent,
         offer.instance_type,
         offer.gpus,
+        offer.is_claimed,
     )
 
 
@@ -289,10 +292,14 @@ def _with_others(choice: Choice, fitting: Sequence[Choice]) -> Choice:
     alike = [
         other.offer.instance_type
         for other in fitting
-        if (other.offer.gpu_resource, other.offer.gpus) == (offer.gpu_resource, offer.gpus)
+        if _request_of(other.offer) == _request_of(offer)
         and other.offer.instance_type != offer.instance_type
     ]
     return replace(choice, also_on=tuple(dict.fromkeys(alike)))
+
+
+def _request_of(offer: Offer) -> tuple[str, int, bool]:
+    return offer.gpu_resource, offer.gpus, offer.is_claimed
 
 
 def _is_waiting(choice: Choice) -> bool:

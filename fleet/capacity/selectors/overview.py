@@ -93,7 +93,7 @@ def list_nodes(*, actor: Actor, ids: Collection[int]) -> list[NodeView]:
     # What each node would carry of its cluster again.
     nodes = found.defer("cluster__capabilities", "cluster__serving").in_bulk()
     book = prices.book({node.instance_type for node in nodes.values()}, on=clock.now().date())
-    taints = tainted.by_node(Node.objects.filter(pk__in=ids))
+    taints = tainted.by_node(nodes.values())
     return [_node(nodes[pk], by_node[pk], taints.get(pk, ()), book) for pk in ids if pk in nodes]
 
 
@@ -132,7 +132,7 @@ def _summaries(cluster_id: int | None) -> list[NodeSummary]:
             *("gpu_product", "gpu_count", "is_simulated", "region", "cluster__region"),
         )
     )
-    blocked = tainted.by_node(nodes)
+    blocked = tainted.of_all(nodes)
     today = clock.now().date()
     book = prices.book({row[4] for row in rows}, on=today)
     amounts: dict[tuple[PriceKey, int], Decimal | None] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,30 +13,30 @@ from fleet.gpus.domain.device_taints import Blocked
 from fleet.models import Node, Pod
 
 
-def by_node(nodes: QuerySet[Node]) -> dict[int, list[Blocked]]:
-    """By id; most nodes have none and are not read."""
-    rows = list(
-        nodes.exclude(tainted_gpus=[]).values_list(
-            "pk", "tainted_gpus", "gpu_count", "allocatable"
-        )
-    )
+def of_all(nodes: QuerySet[Node]) -> dict[int, list[Blocked]]:
+    """By id. Most nodes have none and are not read."""
+    found = nodes.exclude(tainted_gpus=[]).only("tainted_gpus", "gpu_count", "allocatable")
+    return by_node(found.order_by())
+
+
+def by_node(nodes: Iterable[Node]) -> dict[int, list[Blocked]]:
+    """By id, without those that have none."""
+    rows = [node for node in nodes if node.tainted_gpus]
     if not rows:
         return {}
     held: dict[int | None, set[tuple[str, str]]] = defaultdict(set)
     pods = Pod.objects.filter(
-        node__in=[pk for pk, *_ in rows], gone_at=None, ended_at=None
+        node__in=[node.pk for node in rows], gone_at=None, ended_at=None
     ).exclude(devices=[])
     for node_id, devices in pods.values_list("node_id", "devices").order_by():
         held[node_id] |= {(row["pool"], row["device"]) for row in devices}
     found = {}
-    for pk, stored, gpu_count, allocatable in rows:
+    for node in rows:
         # What a device plugin offers it still gives away, whatever the driver says.
-        at_most = gpu_count - _plugin_gpus(allocatable)
-        blocked = device_taints.blocked(
-            device_taints.from_json(stored), held[pk], at_most=at_most
-        )
-        if blocked:
-            found[pk] = blocked
+        at_most = node.gpu_count - _plugin_gpus(node.allocatable)
+        stored = device_taints.from_json(node.tainted_gpus)
+        if blocked := device_taints.blocked(stored, held[node.pk], at_most=at_most):
+            found[node.pk] = blocked
     return found
 
 

@@ -71,9 +71,7 @@ class TaintedGpu:
         offered = [
             part.ppm
             for part in self.parts
-            if not self.is_withdrawn
-            and not part.taints
-            and (part.pool, part.device) not in held
+            if not self.is_withdrawn and not part.taints and (part.pool, part.device) not in held
         ]
         # A whole GPU is none of its slices: it can be claimed while all of it is free.
         slices = sum(ppm for ppm in offered if ppm < GPU_PPM)
@@ -132,7 +130,9 @@ def withdrawn_gpus(offered: Devices, gpus: NodeGpus) -> list[TaintedGpu]:
     gone = DeviceTaint("", "", "")
     all_of = tainted_gpus(offered, {device.key: [gone] for device in offered.all}, gpus)
     return [
-        TaintedGpu(one.gpu, tuple(replace(part, taints=()) for part in one.parts), True)
+        TaintedGpu(
+            one.gpu, tuple(replace(part, taints=()) for part in one.parts), is_withdrawn=True
+        )
         for one in all_of
     ]
 

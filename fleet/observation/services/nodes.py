@@ -77,9 +77,7 @@ def _uids(observed: Collection[ObservedNode]) -> list[str]:
     return [node.uid for node in observed]
 
 
-def _row(
-    cluster: Cluster, node: ObservedNode, offered: DevicesOfNode | None, at: datetime
-) -> Node:
+def _row(cluster: Cluster, node: ObservedNode, offered: DevicesOfNode | None, at: datetime) -> Node:
     row = Node(
         cluster=cluster,
         uid=node.uid,

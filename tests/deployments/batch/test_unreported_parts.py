@@ -15,7 +15,9 @@ from tests.deployments.batch.queue_bench import Drain, QueueBench, run_until_kil
 from tests.deployments.batch.sqs_bench import SqsBench
 
 
-@pytest.fixture(params=[(RedisStream, "queue_bench"), (SqsQueue, "sqs_bench")], ids=["redis", "sqs"])
+@pytest.fixture(
+    params=[(RedisStream, "queue_bench"), (SqsQueue, "sqs_bench")], ids=["redis", "sqs"]
+)
 def drain(request: pytest.FixtureRequest) -> tuple[Any, type]:
     owner, name = request.param
     return request.getfixturevalue(name), owner

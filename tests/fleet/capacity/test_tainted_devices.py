@@ -82,7 +82,10 @@ def test_the_drivers_taint_takes_a_gpu_out_of_what_is_free(cluster: Cluster) -> 
     assert [node.free_gpus for node in whole.nodes] == [2]
     client = signed_in()
     html = client.get("/fleet").content.decode()
-    assert "2 of 3 × NVIDIA A100-SXM4-80GB free" in page(client.get("/fleet")).text
+    assert (
+        "2 of 3 \N{MULTIPLICATION SIGN} NVIDIA A100-SXM4-80GB free"
+        in page(client.get("/fleet")).text
+    )
     assert "Not offered: gpu-1: gpu.nvidia.com/xid=79:NoExecute by the driver" in html
     assert "2 free, 1 tainted" in page(client.get("/fleet")).text
 
