@@ -12,15 +12,9 @@ from deployments.preflight.services import cost
 from deployments.registry.selectors import versions
 from deployments.sizing.domain import alternatives, declared_size, language_models
 from deployments.sizing.domain.alternatives import ListedInstanceType
+from deployments.sizing.domain.demand import Demand, Limits
 from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
-from deployments.sizing.domain.ranking import (
-    Advice,
-    Demand,
-    Limits,
-    Offer,
-    RejectionReason,
-    ShareKind,
-)
+from deployments.sizing.domain.ranking import Advice, Offer, RejectionReason, ShareKind
 from deployments.sizing.domain.ranking import advise as ranked
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain.serving_spec import AdditionalModel, Placement

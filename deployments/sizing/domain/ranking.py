@@ -12,12 +12,11 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from deployments.sizing.domain.demand import Demand, Limits
 from deployments.sizing.domain.memory import Need
 from fleet.gpus.domain import neuron, shares
 
 HOURS_PER_MONTH: Final = 730
-# Requests queue above this GPU utilisation.
-BUSY_PERCENT: Final = 70
 _CENT = Decimal("0.01")
 
 
@@ -76,30 +75,6 @@ class Offer:
             return f"{self.gpu_name}, slice {self.gpu_resource.removeprefix('nvidia.com/mig-')}"
         slices = {ShareKind.SHARED: ", time-sliced", ShareKind.MPS: ", shared by MPS"}
         return f"{self.gpus} \N{MULTIPLICATION SIGN} {self.gpu_name}{slices.get(self.kind, '')}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What is left to the team. None means no limit or unknown. Amounts are monthly."""
-
-    quota_left_gpus: int | None = None
-    budget_left_amount: Decimal | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """The expected load. `busy_us` is the measured GPU time of a request."""
-
-    requests_per_second: int | None = None
-    busy_us: int | None = None
-    max_replicas: int = 1
-
-    @property
-    def replicas(self) -> int:
-        """Enough for a GPU utilisation of at most 70%; 1 if the GPU time is unknown."""
-        if not self.requests_per_second or not self.busy_us:
-            return 1
-        return max(1, -(-self.requests_per_second * self.busy_us // (BUSY_PERCENT * 10_000)))
 
 
 @dataclass(frozen=True, slots=True)

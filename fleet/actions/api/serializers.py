@@ -126,8 +126,7 @@ class PoolSettingsSerializer(ActionCommentSerializer):
     )
     capacity_types = serializers.ListField(
         child=serializers.ChoiceField(choices=list(CAPACITY_TYPES)),
-        # A list would be that of every request.
-        default=("on-demand",),  # type: ignore[arg-type]
+        default=("on-demand",),  # type: ignore[arg-type]  # a list would be that of every request
     )
     gpu_limit = serializers.IntegerField(
         default=None, allow_null=True, min_value=0, max_value=10_000, help_text="null: no limit"
