@@ -233,7 +233,8 @@ class Consumer:
         self.counts["retried"], self.retried = self.counts["retried"] + self.retried, 0
         if part is not None:
             self.report(part, len(answered))
-        elif time.monotonic() - self.reported >= REPORT_SECONDS:
+        # No dead letter is found again, as a part is.
+        elif dead or time.monotonic() - self.reported >= REPORT_SECONDS:
             self.report()
 
     def report(self, part: int | None = None, rows: int = 0) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from deployments.batch.domain import job, program
+from deployments.batch.domain import claims, job, program
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources.interface import Queue
 from deployments.manifests.domain import network
@@ -60,6 +60,7 @@ def objects_of(
     return [
         policy,
         *authentications,
+        *claims.templates(context, served, job.labels_of(context, name)),
         _scaled_job(context, served, settings, triggers, pod, name=name),
     ]
 
@@ -76,7 +77,7 @@ def _scaled_job(
     labels = job.labels_of(context, name)
     template = {
         "metadata": {
-            "labels": labels,
+            "labels": {**labels, **claims.pod_labels(served)},
             "annotations": {"slipway.dev/version": served.version_label},
         },
         "spec": pod,

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from deployments.batch.domain import claims, observation
 from deployments.batch.domain import job as objects_of
-from deployments.batch.domain import observation
 from deployments.batch.domain.observation import Observed
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import GRACE
@@ -93,6 +93,23 @@ def remove(job: BatchJob) -> None:
             namespace=job.team.slug,
             name=name_of(job),
         )
+    remove_templates(job)
+
+
+def remove_templates(job: BatchJob) -> None:
+    """Once no pod is to be made of them."""
+    pods = BatchSettings.from_json(job.pods)
+    if not pods.device_claims:
+        return
+    labels = {network.BATCH_LABEL: name_of(job)}
+    for template in _list(job, claims.KIND, labels, api_version=claims.API_VERSION):
+        objects.delete(
+            cluster_id=job.cluster_id,
+            api_version=claims.API_VERSION,
+            kind=claims.KIND,
+            namespace=job.team.slug,
+            name=template["metadata"]["name"],
+        )
 
 
 def name_of(job: BatchJob) -> str:
@@ -137,13 +154,16 @@ def _create(job: BatchJob) -> None:
     manifest = objects_of.job(
         context, served, pods, name=name_of(job), workers=links.workers_of(job)
     )
-    objects.apply(cluster_id=job.cluster_id, manifests=[manifest])
+    templates = claims.templates(context, served, objects_of.labels_of(context, name_of(job)))
+    objects.apply(cluster_id=job.cluster_id, manifests=[*templates, manifest])
 
 
-def _list(job: BatchJob, kind: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+def _list(
+    job: BatchJob, kind: str, labels: Mapping[str, str], *, api_version: str = "v1"
+) -> list[dict[str, Any]]:
     return objects.list_objects(
         cluster_id=job.cluster_id,
-        api_version="v1",
+        api_version=api_version,
         kind=kind,
         namespace=job.team.slug,
         labels=labels,

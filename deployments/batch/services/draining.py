@@ -40,6 +40,7 @@ def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
         observed = queue_job.ensure(job)
     except (Refused, ObjectInvalid) as error:
         return Ending(BatchState.FAILED, f"The cluster rejected the job: {error.message}")
+    reported.adopt(job, lease, store, has_workers=observed.has_workers)
     if observed.failure:
         return Ending(BatchState.FAILED, f"{observed.failure} Resume the job to continue.")
     if observed.is_empty:
@@ -52,7 +53,10 @@ def end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:
     queue_job.remove_workers(job)
     if queue_job.has_pods(job) and not is_late:
         return False
-    reported.collect(job, lease, BatchStore())
+    store = BatchStore()
+    reported.collect(job, lease, store)
+    while reported.adopt(job, lease, store, has_workers=False):
+        pass
     queue_job.remove(job)
     return True
 

@@ -60,6 +60,28 @@ Memory = Annotated[
         fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
     ),
 ]
+ClaimProduct = Annotated[
+    str,
+    setting(
+        "Product of claimed GPUs",
+        "As the DRA driver names it, for example NVIDIA A100-SXM4-80GB. Empty: any of the instance type.",
+        pattern=r"([A-Za-z0-9][-A-Za-z0-9 ._/+]{0,78}[A-Za-z0-9])?",
+        max_length=80,
+        fix="Enter the productName of a ResourceSlice, for example NVIDIA L4, or leave it empty.",
+    ),
+]
+ClaimMemory = Annotated[
+    int,
+    setting(
+        "Min memory of claimed GPUs",
+        "Only GPUs or slices with at least this much. Not set: any.",
+        unit="GiB",
+        ge=0,
+        le=1024,
+        fix="Use up to 1024 GiB, or 0 for any.",
+        is_empty_zero=True,
+    ),
+]
 EnvironmentVariables = Annotated[
     tuple[tuple[str, str], ...],
     BeforeValidator(field_rules.sorted_pairs),
@@ -147,28 +169,8 @@ class Placement(Definition):
         ),
         needs({True: "device-claims"}),
     ] = False
-    claim_product: Annotated[
-        str,
-        setting(
-            "Product of claimed GPUs",
-            "As the DRA driver names it, for example NVIDIA A100-SXM4-80GB. Empty: any of the instance type.",
-            pattern=r"([A-Za-z0-9][-A-Za-z0-9 ._/+]{0,78}[A-Za-z0-9])?",
-            max_length=80,
-            fix="Enter the productName of a ResourceSlice, for example NVIDIA L4, or leave it empty.",
-        ),
-    ] = ""
-    claim_memory_gib: Annotated[
-        int,
-        setting(
-            "Min memory of claimed GPUs",
-            "Only GPUs or slices with at least this much. Not set: any.",
-            unit="GiB",
-            ge=0,
-            le=1024,
-            fix="Use up to 1024 GiB, or 0 for any.",
-            is_empty_zero=True,
-        ),
-    ] = 0
+    claim_product: ClaimProduct = ""
+    claim_memory_gib: ClaimMemory = 0
     spread_zones: Annotated[
         bool, setting("Spread across zones", "Best effort. Never blocks scheduling.")
     ] = True

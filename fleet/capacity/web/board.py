@@ -114,7 +114,7 @@ class Board:
 
     @property
     def free_gpus(self) -> Decimal:
-        return self.overview.gpus - self.overview.allocated_gpus
+        return self.overview.gpus - self.overview.allocated_gpus - self.overview.tainted_gpus
 
     @property
     def has_neuron(self) -> bool:
@@ -199,7 +199,9 @@ def _pool(
         free_gpus=Decimal(sum(node.free_ppm for node in nodes)) / GPU_PPM,
         usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices) else None,
         rows=[NodeRow(node, parts_of(node.tiles)) for node in shown],
-        map_levels=[_LEVELS if node.id in marked else _map_level(node) for node in nodes]
+        map_levels=[
+            _LEVELS if node.tainted_ppm or node.id in marked else _map_level(node) for node in nodes
+        ]
         if len(shown) < len(nodes)
         else (),
     )
@@ -234,11 +236,14 @@ def _part_html(part: Part) -> tuple[SafeString]:
 
 
 def _holders(tile: GpuTile) -> Iterable[Part]:
-    alone = len(tile.holders) == 1 and not tile.free_ppm
+    alone = len(tile.holders) == 1 and not tile.free_ppm and not tile.tainted_ppm
     for holder in tile.holders:
         share = min(holder.share_ppm, GPU_PPM)
         width = 100 if alone else max(1, round(share / 10_000))
         yield Part(holder.label, _level(holder), width, _title(holder), _url(holder))
+    if tile.tainted_ppm:
+        width = round(tile.tainted_ppm / 10_000)
+        yield Part("tainted", "tainted", max(1, width), f"Not offered: {tile.taint}")
     if tile.free_ppm:
         yield Part("", "free", round(tile.free_ppm / 10_000), f"{tile.free_ppm / 10_000:.0f}% free")
 

@@ -47,6 +47,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_DRA, "deviceclasses", ("get",), "checking that GPUs can be claimed"),
     _cluster(_DRA, "resourceslices", _READ, "reading GPUs that can be claimed"),
     _cluster(_DRA, "resourceclaims", _READ, "reading which pods hold claimed GPUs"),
+    _cluster(_DRA, "devicetaintrules", ("list",), "reading which of them are tainted"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
     _cluster(_KUEUE, "localqueues", ("get", "list"), "offering the queues of teams"),
     Permission(

@@ -16,7 +16,7 @@ from deployments.advice.domain.advice import (
     rate,
 )
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
-from deployments.sizing.domain.ranking import BUSY_PERCENT
+from deployments.sizing.domain.demand import BUSY_PERCENT
 from fleet.gpus.domain.money import HOURS_PER_MONTH
 
 CODE: Final = "fewer-replicas"

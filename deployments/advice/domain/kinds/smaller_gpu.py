@@ -23,7 +23,8 @@ from deployments.advice.domain.advice import (
 )
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
 from deployments.advice.domain.kinds.fewer_replicas import UNUSED_BELOW
-from deployments.sizing.domain.ranking import BUSY_PERCENT, Choice, ShareKind
+from deployments.sizing.domain.demand import BUSY_PERCENT
+from deployments.sizing.domain.ranking import Choice, ShareKind
 from fleet.gpus.domain.money import HOURS_PER_MONTH
 
 MIG: Final = "mig-slice"
