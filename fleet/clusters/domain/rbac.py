@@ -123,7 +123,7 @@ _IN_TEAMS: tuple[Permission, ...] = (
     ),
     # Neither get nor list: what it wrote is in its own rows.
     Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
-    Permission("batch", "jobs", ("get", *_APPLY, "delete"), "load tests and batch jobs"),
+    Permission("batch", "jobs", ("get", "list", *_APPLY, "delete"), "load tests and batch jobs"),
     Permission(
         "keda.sh", "scaledjobs", ("get", *_APPLY, "delete"), "batch jobs that drain a queue"
     ),
