@@ -146,6 +146,7 @@ def what_queues_need(client: KubeClient, namespace: str) -> None:
     pending = kueue.pending_type("requested")
     assert pending is not None
     quietly(client.get, kueue.local_queue_type, namespace, "requested")
+    quietly(client.get, kueue.cluster_queue_type, None, "requested")
     quietly(client.list_all, kueue.workload_type, namespace=namespace)
     quietly(client.list_all, pending, namespace=namespace)
 

@@ -49,6 +49,7 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_DRA, "resourceclaims", _READ, "reading which pods hold claimed GPUs"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
     _cluster(_KUEUE, "localqueues", ("get", "list"), "offering the queues of teams"),
+    _cluster(_KUEUE, "clusterqueues", ("get",), "saying why a queue admits nothing"),
     Permission(
         "",
         "configmaps",

@@ -26,7 +26,8 @@ _WEBHOOK, _VISIBILITY = "kueue-webhook-service", "kueue-visibility-server"
 _CRD = "CustomResourceDefinition"
 _ACCESS = ("ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_OWN = "clusterqueues,cohorts,resourceflavors,workloadpriorityclasses"
+_OF_NAMESPACES = "localqueues.kueue.x-k8s.io,workloads.kueue.x-k8s.io"
+_OF_CLUSTER = "clusterqueues,resourceflavors,workloadpriorityclasses"
 
 
 @contextmanager
@@ -55,7 +56,9 @@ def running(build: Build, admin: Kubectl, folder: Path) -> Iterator[Callable[[],
         apis = [f"apiservice/{name}" for name in names]
         admin.run("wait", "--for=condition=Available", *apis, "--timeout=60s")
         # While it runs: it removes its finalizers.
-        stack.callback(admin.run, "delete", _OWN, "--all", "--timeout=60s")
+        stack.callback(admin.run, "delete", _OF_CLUSTER, "--all", "--timeout=60s")
+        everywhere = ("--all", "--all-namespaces", "--timeout=60s")
+        stack.callback(admin.run, "delete", _OF_NAMESPACES, *everywhere)
         yield manager.log_tail
 
 
@@ -152,3 +155,7 @@ def _remove_hooks(admin: Kubectl, shipped: list[Manifest]) -> None:
     for kind in ("APIService", *_WEBHOOKS):
         names = [item["metadata"]["name"] for item in shipped if item["kind"] == kind]
         admin.run("delete", kind, *names, "--ignore-not-found")
+    for item in shipped:
+        if item["kind"] == _CRD:
+            alone = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
+            admin.patch("crd", item["metadata"]["name"], patch=alone)
