@@ -17,6 +17,7 @@ from deployments.batch.domain import queues
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services import advance, requests
 from deployments.batch.services.requests import BatchDraft
+from deployments.manifests.domain.network import BATCH_LABEL
 from deployments.models import BatchJob
 from deployments.serving.domain import queue_state
 from deployments.serving.services import queue_lists
@@ -38,6 +39,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 __all__ = ["agents", "kueue", "quota", "served_cluster"]
 STREAM = "requests"
+ROWS = 12_000
 
 
 def row(value: float) -> str:
@@ -55,6 +57,12 @@ def until(job: BatchJob, done: Callable[[], bool], why: Callable[[], str]) -> No
             return
         time.sleep(0.2)  # bounded polling of real processes
     raise AssertionError((job.state, job.state_reason, job.detail, why()))
+
+
+def workers(scene: Scene) -> list[str]:
+    """Names of its pods."""
+    pods = scene.pods()
+    return [one["metadata"]["name"] for one in pods if BATCH_LABEL in one["metadata"]["labels"]]
 
 
 @pytest.fixture
@@ -75,7 +83,7 @@ def priced(served_cluster: Cluster) -> Cluster:
     return served_cluster
 
 
-def test_a_job_over_files_waits_runs_and_gives_way(
+def test_a_job_over_files_waits_runs_gives_way_and_goes_on(
     quota: Quota,
     priced: Cluster,
     agents: Agents,
@@ -90,7 +98,7 @@ def test_a_job_over_files_waits_runs_and_gives_way(
     version = scene.upload("adder", 1)
     bucket = settings.SLIPWAY_S3_BUCKET
     area = f"batch/{namespace}"
-    body = "".join(row(float(number)) for number in range(500)).encode()
+    body = "".join(row(float(number)) for number in range(ROWS)).encode()
     s3_store.client.put_object(Bucket=bucket, Key=f"{area}/in/rows.jsonl", Body=body)
     for count, name in ((1, "first"), (2, "second")):
         quota.train(name)
@@ -110,6 +118,7 @@ def test_a_job_over_files_waits_runs_and_gives_way(
             "hours": 1,
             "capacity": "any",
             "queue": QUEUE,
+            "requests": 1,
         },
     )
     job = requests.request(actor=scene.member, team_slug=namespace, draft=draft)
@@ -121,15 +130,25 @@ def test_a_job_over_files_waits_runs_and_gives_way(
     rest = APIClient()
     rest.force_authenticate(scene.member)
     assert rest.get(f"/api/v1/batch-jobs/{job.pk}").json()["detail"] == job.detail
-    assert scene.pods() == [] or not any("batch" in p["metadata"]["name"] for p in scene.pods())
+    assert not workers(scene)
 
     quota.finish("second")
     until(job, lambda: "position 1" in job.detail, quota.describe)
     quota.finish("first")
+    until(job, lambda: job.done_rows > 0, quota.describe)
+
+    quota.train("urgent", priority=1000)
+    quota.wait_for_admission("urgent")
+    until(job, lambda: job.detail.startswith("evicted ("), quota.describe)
+    assert "reempted" in job.detail
+    assert job.state == "running"
+    until(job, lambda: not workers(scene), quota.describe)
+    assert 0 < job.done_rows < ROWS
+    quota.finish("urgent")
     until(job, lambda: job.state == "succeeded", quota.describe)
-    assert (job.done_rows, job.failed_rows) == (500, 0)
+    assert (job.done_rows, job.failed_rows) == (ROWS, 0)
     journey(
-        "Kueue, batch job: second in its queue, suspended until quota was free, all rows scored"
+        "Kueue, batch job: second in its queue, suspended until quota was free, preempted half-way, all rows scored"
     )
 
 

@@ -145,6 +145,15 @@ def test_workers_that_drain_a_queue_of_messages_wait_one_by_one(queue_bench: Que
     assert job.state != "running", "the time in which it drains is not prolonged"
 
 
+def test_a_queue_that_does_not_exist_refuses_one_that_drains(queue_bench: QueueBench) -> None:
+    queues.install(queue_bench.bench.world)
+    with pytest.raises(Invalid) as refusal:
+        queue_bench.bench.request(input=queue_bench.address, queue="missing")
+    assert "LocalQueue missing of vision does not exist" in refusal.value.fields["queue"]
+    assert not BatchJob.objects.exists()
+    assert queue_bench.bench.made("ScaledJob") == []
+
+
 def test_a_portal_that_may_not_list_jobs_goes_on_draining(
     queue_bench: QueueBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
