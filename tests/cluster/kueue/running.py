@@ -41,7 +41,7 @@ def running(build: Build, admin: Kubectl, folder: Path) -> Iterator[Callable[[],
         certificates = folder / "certificates"
         certificates.mkdir()
         (folder / VISIBILITY_FOLDER).mkdir()
-        command = [
+        command: list[str | Path] = [
             build.program("kueue"),
             f"--config={_configuration(shipped, folder, certificates, ports)}",
             f"--kubeconfig={_kubeconfig(admin, folder)}",
