@@ -116,6 +116,7 @@ def what_jobs_do(cluster_id: int, namespace: str) -> None:
     manifest = {"apiVersion": job.API_VERSION, "kind": job.KIND, "metadata": metadata}
     quietly(objects.apply, cluster_id=cluster_id, manifests=[manifest])
     quietly(objects.get, cluster_id=cluster_id, name="requested", **of_job)
+    quietly(objects.list_objects, cluster_id=cluster_id, labels={}, **of_job)
     quietly(objects.delete, cluster_id=cluster_id, name="requested", **of_job)
     of_scaled = {"api_version": scaled_job.API_VERSION, "kind": scaled_job.KIND}
     scaled = {"apiVersion": scaled_job.API_VERSION, "kind": scaled_job.KIND, "metadata": metadata}
@@ -145,6 +146,7 @@ def what_queues_need(client: KubeClient, namespace: str) -> None:
     pending = kueue.pending_type("requested")
     assert pending is not None
     quietly(client.get, kueue.local_queue_type, namespace, "requested")
+    quietly(client.get, kueue.cluster_queue_type, None, "requested")
     quietly(client.list_all, kueue.workload_type, namespace=namespace)
     quietly(client.list_all, pending, namespace=namespace)
 

@@ -14,6 +14,7 @@ from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
     ServedRevision,
+    queue_labels,
 )
 
 API_VERSION: Final = "keda.sh/v1alpha1"
@@ -22,6 +23,8 @@ AUTHENTICATION: Final = "TriggerAuthentication"
 POLLING_SECONDS: Final = 15
 # After a worker died without giving back what it held, its messages are delivered again.
 REDELIVERY_SECONDS: Final = 60
+# On the Jobs of a ScaledJob.
+OWNER_LABEL: Final = "scaledjob.keda.sh/name"
 FAILURES: Final = 6
 _CONSUMER: Final = {
     "name": "SLIPWAY_CONSUMER",
@@ -85,9 +88,15 @@ def _scaled_job(
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": name, "namespace": context.namespace, "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": context.namespace,
+            # KEDA copies them to each Job, so that Kueue admits worker by worker.
+            "labels": {**labels, **queue_labels(served)},
+        },
         "spec": {
             "jobTargetRef": {
+                **({"suspend": True} if settings.queue else {}),
                 "parallelism": 1,
                 "completions": 1,
                 "backoffLimit": job.BACKOFF_LIMIT,

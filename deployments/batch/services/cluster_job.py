@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -44,7 +44,7 @@ def ensure(job: BatchJob) -> Observed:
     if made is None:
         _create(job)
         return Observed("")
-    if waits := _waits_in_queue(job, made):
+    if waits := describe_waiting(job, [made]):
         return Observed(waits, is_queued=True)
     pods = pods_of(job)
     events = [] if pods else _events(job)
@@ -69,14 +69,14 @@ def _get(job: BatchJob) -> dict[str, Any] | None:
     )
 
 
-def _waits_in_queue(job: BatchJob, made: Mapping[str, Any]) -> str:
-    """Where a Job that Kueue has not admitted stands; empty: it is admitted, or names no queue."""
+def describe_waiting(job: BatchJob, made: Sequence[Mapping[str, Any]]) -> str:
+    """Where Jobs stand that Kueue has not admitted; empty: all are admitted, or it names no queue."""
     queue = BatchSettings.from_json(job.pods).queue
-    if not queue or not made["spec"].get("suspend"):
+    if not queue or not queue_state.suspended(made):
         return ""
     kueue = clusters.get_cluster(job.cluster_id).capabilities.kueue
     lists = queue_lists.read(job.cluster_id, kueue, namespace=job.team.slug, queues=[queue])
-    state = queue_state.of_job(queue, made, lists.workloads, lists.positions.get(queue))
+    state = queue_state.of_jobs(queue, made, lists.workloads, lists.positions.get(queue))
     if state is None:
         return ""
     return replace(state, why=lists.problem or state.why).message
