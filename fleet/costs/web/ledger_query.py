@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from fleet.costs.domain.results import UNATTRIBUTED
 from fleet.costs.selectors.ledger_filter import LedgerFilter
@@ -31,6 +31,7 @@ def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
 def _time(text: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        # Beside the first and the last year there are times that have no UTC.
+        return at.astimezone(UTC) if at.tzinfo else None
+    except (ValueError, OverflowError):
         return None
-    return at if at.tzinfo else None
