@@ -73,10 +73,14 @@ def load_bytes(*, actor: Actor, content: bytes) -> LoadResult:
 def load_text(*, actor: Actor, text: str, origin: PriceOrigin = PriceOrigin.PERSON) -> LoadResult:
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
+        named = reader.fieldnames or ()
+        missing = [name for name in _NEEDED if name not in named]
+        if missing and len(named) == 1 and ";" in named[0]:
+            raise Invalid("The columns are separated by semicolons. Save the file with commas.")
         if missing:
             raise Invalid(
-                f"The columns {', '.join(missing)} are missing. The first line of the file names "
+                f"The {'columns' if len(missing) > 1 else 'column'} {', '.join(missing)} "
+                f"{'are' if len(missing) > 1 else 'is'} missing. The first line of the file names "
                 f"its columns: {', '.join(price_rows.COLUMNS)}."
             )
         rows = list(reader)
@@ -119,7 +123,7 @@ def load_rows(
                 actor=actor,
                 action=LOADED,
                 obj=InstancePrice.objects.latest("pk"),
-                label=f"{len(priced)} prices",
+                label="1 price" if len(priced) == 1 else f"{len(priced)} prices",
                 after={"new": new, "sources": sorted({p.source for p in priced.values()})},
             )
     return LoadResult(len(priced), new, tuple(unpriced))

@@ -229,7 +229,8 @@ def test_rented_node_costs_what_its_type_costs_whatever_its_gpus(node: Node) -> 
     ("content", "problem"),
     [
         (b"", "The columns instance_type, region, usd_per_hour are missing"),
-        (b"instance_type,region\na,b\n", "The columns usd_per_hour are missing"),
+        (b"instance_type,region\na,b\n", "The column usd_per_hour is missing"),
+        (b"instance_type;region;usd_per_hour\na;b;1\n", "separated by semicolons"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"instance_type,region,usd_per_hour\ng5.xlarge,us-east-1,1\n", "Line 2, instance_type"),
         (b"x" * (2**20 + 1), "more than 1 MiB"),
