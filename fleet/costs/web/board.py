@@ -64,7 +64,8 @@ class CostBoard:
     is_this_month: bool
     # None for other periods, and when the price of an allocated GPU is not known.
     forecast_amount: Decimal | None
-    budget_amount: Decimal
+    # None: only a part of the costs has a budget.
+    budget_amount: Decimal | None
     # Elapsed part of the month in percent.
     elapsed_percent: Decimal | None
     usd_per_1k_inferences_amount: Decimal | None
@@ -133,7 +134,7 @@ def build(
     table: CostTable,
     points: Sequence[CostPoint],
     changes: Sequence[ChangeMark] = (),
-    budget_amount: Decimal,
+    budget_amount: Decimal | None,
     allocated: AllocatedGpus,
     now: datetime,
     sees_idle: bool = False,
@@ -230,7 +231,7 @@ def _elapsed(now: datetime) -> Decimal:
 
 
 def _per_1k(table: CostTable) -> Decimal | None:
-    counted = [row for row in table.rows if row.inferences and not row.is_unpriced]
+    counted = [row for row in table.rows if row.inferences and not row.has_unpriced_hours]
     inferences = sum(row.inferences or 0 for row in counted)
     amount = sum((row.amount for row in counted), Decimal(0))
     return amount * 1000 / inferences if inferences else None
