@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -134,6 +134,7 @@ def build(
     table: CostTable,
     points: Sequence[CostPoint],
     changes: Sequence[ChangeMark] = (),
+    without_page: Collection[GroupKey] = (),
     budget_amount: Decimal | None,
     allocated: AllocatedGpus,
     now: datetime,
@@ -143,7 +144,14 @@ def build(
     elapsed = _elapsed(now) if query.is_this_month else None
     return CostBoard(
         table=table,
-        rows=[Row(row, ledger_url(query, row), name_url(query, row.key)) for row in table.rows],
+        rows=[
+            Row(
+                row,
+                ledger_url(query, row),
+                "" if row.key in without_page else name_url(query, row.key),
+            )
+            for row in table.rows
+        ],
         idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
         chart=_chart(points, table, query.step, changes) if points else None,
         ledger_url=ledger_url(query),
@@ -191,7 +199,9 @@ def name_url(query: CostQuery, key: GroupKey) -> str:
         return f"/{kind or 'deployments'}/{key.team_slug}/{quote(name)}"
     if key.model:
         name = key.model.removeprefix(f"{key.team_slug}/")
-        return f"/models/{key.team_slug}/{quote(name)}" if "/" not in name else ""
+        # Several models of one process stand together: "a + b".
+        is_one = "/" not in name and " + " not in name
+        return f"/models/{key.team_slug}/{quote(name)}" if is_one else ""
     names = {"of": key.team_slug, "group": GroupBy.DEPLOYMENT}
     if query.range_name:
         names["range"] = query.range_name

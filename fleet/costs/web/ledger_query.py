@@ -9,6 +9,8 @@ from fleet.costs.domain.results import UNATTRIBUTED
 from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.web import query
 
+_FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 9999))
+
 
 def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
     """The filter; without times it covers this month."""
@@ -31,7 +33,9 @@ def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
 def _time(text: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
-        # Beside the first and the last year there are times that have no UTC.
-        return at.astimezone(UTC) if at.tzinfo else None
+        at = at.astimezone(UTC) if at.tzinfo else None
+    # At the ends of the calendar there are times that have no UTC.
     except (ValueError, OverflowError):
         return None
+    # Days before and after it are computed too.
+    return at if at is not None and _FIRST <= at <= _LAST else None

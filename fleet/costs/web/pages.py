@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from fleet.costs.domain.results import CostTable, GroupBy
 from fleet.costs.selectors import anomalies, costs, ledger_entries, ledger_rows, open_hours, series
 from fleet.costs.selectors.open_hours import Unsealed
-from fleet.costs.services import exports, marks
+from fleet.costs.services import exports, marks, named_pages
 from fleet.costs.web import board as cost_board
 from fleet.costs.web import csv, ledger_query
 from fleet.costs.web import query as cost_query
@@ -54,6 +54,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         table=table,
         points=points,
         changes=changes,
+        without_page=named_pages.without_page(table, query.group_by),
         budget_amount=_budget(request, query, slugs),
         allocated=_allocated(slugs),
         now=now,

@@ -12,8 +12,9 @@ from typing import Final
 from fleet.gpus.domain import capacity_types
 
 HIGHEST_USD_PER_HOUR: Final = Decimal(100_000)
-# A date further ahead is a typing error.
+# A date further ahead, or before there were such GPUs, is a typing error.
 _LONGEST_AHEAD: Final = timedelta(days=5 * 366)
+_FIRST_DAY: Final = date(2000, 1, 1)
 # Small enough that no number of them takes long.
 _AMOUNT: Final = re.compile(
     r"[-+]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})(e[-+]?[0-9]{1,2})?", re.IGNORECASE
@@ -132,6 +133,8 @@ def _day(text: str, today: date) -> date:
         raise RowProblem("valid_from", f"Use a date like 2026-11-01, not {text[:40]!r}.") from None
     if day > today + _LONGEST_AHEAD:
         raise RowProblem("valid_from", f"{day} is more than five years ahead.")
+    if day < _FIRST_DAY:
+        raise RowProblem("valid_from", f"{day} is before {_FIRST_DAY.year}. Check the year.")
     return day
 
 
