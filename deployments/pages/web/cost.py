@@ -23,9 +23,12 @@ _CHARTED = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CostTile:
+    """`is_unit`: of so few that cents are not enough."""
+
     title: str
     amount: Decimal | None
     detail: str
+    is_unit: bool = False
 
 
 def context_of(deployment: Deployment) -> dict[str, Any]:
@@ -90,12 +93,18 @@ def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
         unit = "1,000,000 tokens" if tokens else "1,000 inferences"
         return CostTile(unit, None, "a price is missing")
     if tokens:
-        return CostTile("1,000,000 tokens", total * 1_000_000 / tokens, f"{tokens:,} this month")
+        return CostTile(
+            "1,000,000 tokens",
+            total * 1_000_000 / tokens,
+            f"{tokens:,} this month",
+            is_unit=True,
+        )
     count = sum(row.inferences or 0 for row in rows)
     return CostTile(
         "1,000 inferences",
         total * 1000 / count if count else None,
         f"{count:,} this month" if count else "no inferences counted this month",
+        is_unit=True,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from deployments.models import Deployment
-from fleet.models import Cluster, LedgerRow, Node, UnpricedHour
+from fleet.models import Cluster, LedgerRow, Node, UnpricedHour, WorkloadHour
 from portal.accounts.models import User
 from tests.deployments.advice import history
 from tests.deployments.world import World
@@ -72,3 +72,15 @@ def test_hours_without_a_price_leave_the_cost_of_an_inference_unknown(
     assert row["Cost"].startswith("$4.02")
     assert row["Cost"].endswith("1.0 GPU-h unpriced")
     assert (row["$/1k inferences"], row["Change"]) == ("not known", "—")
+
+
+def test_the_cost_of_an_inference_has_enough_digits(
+    world: World, signed_in: Callable[[User], Client]
+) -> None:
+    deployment = world.serving()
+    history.write(world, deployment, hours=2, requests=lambda _: 73_000)
+    WorkloadHour.objects.update(inference_count=73_000)
+
+    tab = tab_of(signed_in(world.viewer), deployment)
+
+    assert tab.terms("1,000 inferences") == ["$0.0138", "146,000 this month"]
