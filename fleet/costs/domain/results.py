@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -251,19 +251,6 @@ class CostPoint:
     key: GroupKey
     amount: Decimal
     is_estimated: bool = False
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ChangeMark:
-    """What changed in a deployment, such as "r3 promoted"."""
-
-    at: datetime
-    text: str
-
-    def bar_at(self, step: Step) -> datetime:
-        """The time of the bar that it is in."""
-        hour = self.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        return hour if step is Step.HOUR else hour.replace(hour=0)
 
 
 @dataclass(frozen=True, slots=True)

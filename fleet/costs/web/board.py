@@ -11,10 +11,10 @@ from decimal import Decimal
 from urllib.parse import quote, urlencode
 
 from fleet.costs.domain.anomalies import Anomaly
+from fleet.costs.domain.change_marks import ChangeMark
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import (
     UNATTRIBUTED,
-    ChangeMark,
     CostPoint,
     CostRow,
     CostTable,

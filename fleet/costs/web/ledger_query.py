@@ -32,10 +32,10 @@ def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
 
 def _time(text: str) -> datetime | None:
     try:
-        at = datetime.fromisoformat(text)
-        at = at.astimezone(UTC) if at.tzinfo else None
+        local = datetime.fromisoformat(text)
+        at = local.astimezone(UTC)
     # At the ends of the calendar there are times that have no UTC.
     except (ValueError, OverflowError):
         return None
     # Days before and after it are computed too.
-    return at if at is not None and _FIRST <= at <= _LAST else None
+    return at if local.tzinfo and _FIRST <= at <= _LAST else None

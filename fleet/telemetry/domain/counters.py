@@ -66,7 +66,8 @@ class Counters:
 
     def is_less_than(self, other: Counters) -> bool:
         """Whether any of them is."""
-        return min(map(sub, _values(self), _values(other))) < 0
+        differences = tuple(map(sub, _values(self), _values(other)))
+        return any(difference < 0 for difference in differences)
 
 
 COUNTER_NAMES = tuple(field.name for field in fields(Counters))
