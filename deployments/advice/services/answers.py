@@ -65,7 +65,7 @@ def snooze(*, actor: User, item_id: int, days: int, reason: str = "") -> AdviceI
     if not 1 <= days <= LONGEST_SNOOZE_DAYS:
         raise Invalid(
             f"Snooze for 1 to {LONGEST_SNOOZE_DAYS} days.",
-            fields={"days": f"1 to {LONGEST_SNOOZE_DAYS}"},
+            fields={"days": f"Snooze for 1 to {LONGEST_SNOOZE_DAYS} days."},
         )
     until = clock.now() + timedelta(days=days)
     return _answer(actor, item, AdviceState.SNOOZED, SNOOZED, reason, snoozed_until=until)
@@ -74,7 +74,7 @@ def snooze(*, actor: User, item_id: int, days: int, reason: str = "") -> AdviceI
 def dismiss(*, actor: User, item_id: int, reason: str) -> AdviceItem:
     item = _changeable(actor, item_id)
     if not reason.strip():
-        raise Invalid("Say why.", fields={"reason": "Enter a reason."})
+        raise Invalid("Enter a reason.", fields={"reason": "Enter a reason."})
     return _answer(actor, item, AdviceState.DISMISSED, DISMISSED, reason, snoozed_until=None)
 
 

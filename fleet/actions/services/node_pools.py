@@ -16,7 +16,7 @@ from fleet.actions.services import kept_hours, node_facts
 from fleet.gpus.domain.shares import WHOLE
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price, PriceKey
-from fleet.kube.domain.errors import ClusterError, ObjectInvalid
+from fleet.kube.domain.errors import ClusterError, ObjectInvalid, ObjectNotFound
 from fleet.kube.services import node_pools
 from fleet.models import FleetAction
 from portal.accounts import fleet_policy
@@ -132,6 +132,13 @@ def dry_run(action: FleetAction, call: Any) -> None:
         call()
     except ObjectInvalid as error:
         raise Invalid(f"{action.cluster.name} refuses it: {error}") from error
+    except ObjectNotFound as error:
+        message = (
+            f"{action.cluster.name} has no Karpenter, or {action.target} was deleted meanwhile."
+        )
+        raise Conflict(
+            f"{message} Install Karpenter, or reload the page.", code="no_karpenter"
+        ) from error
     except ClusterError as error:
         raise Unavailable(f"{action.cluster.name} could not check it: {error}") from error
 

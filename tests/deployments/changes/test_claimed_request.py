@@ -40,14 +40,14 @@ def test_fit_and_price_are_those_of_the_devices(dra: World) -> None:
     one = checked(dra)
     two = checked(dra, min_replicas=2, max_replicas=2)
 
-    assert detail(one, "Capacity now") == "1 of this size fit now."
+    assert detail(one, "Capacity now") == "1 of this size fits now."
     assert one.cost.per_hour == Decimal("9.149")
     assert detail(two, "Capacity now").startswith(
         "1 of 2 fit now: not enough GPU (1 of 2 GPUs free on 1 node)."
     )
     assert one.gpu_name == "NVIDIA A100-SXM4-80GB"
     slice_ = checked(dra, gpu_resource="nvidia.com/mig-1g.10gb")
-    assert detail(slice_, "Capacity now") == "1 of this size fit now."
+    assert detail(slice_, "Capacity now") == "1 of this size fits now."
     assert slice_.cost.per_hour == Decimal("1.143625")
 
 

@@ -67,7 +67,7 @@ def fits(cluster: Cluster, *, replicas: int = 1, resource: str = GPU, **selected
 
 
 def test_what_is_claimed_is_not_free(cluster: Cluster) -> None:
-    assert fits(cluster) == Fit(ok=True, reason="1 of this size fit now.")
+    assert fits(cluster) == Fit(ok=True, reason="1 of this size fits now.")
     assert fits(cluster, replicas=2) == Fit(
         ok=False,
         reason="1 of 2 fit now: not enough GPU (1 of 3 GPUs free on 1 node).",
