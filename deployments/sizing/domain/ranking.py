@@ -18,7 +18,6 @@ from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 
 
-
 class ShareKind(StrEnum):
     WHOLE = "whole"
     MIG = "mig"
