@@ -16,6 +16,7 @@ from deployments.load_tests.domain import job
 from fleet.clusters.domain.queues import Kueue
 from fleet.clusters.domain.rbac import FLEET_ACTIONS, ISTIO_KEYS, PERMISSIONS
 from fleet.clusters.services import api_server_probe, capabilities, gateway_probe
+from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
@@ -199,6 +200,8 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         quietly(first_event, client, of_kind)
     quietly(client.list_all, capabilities.NODE_POOL)
     quietly(client.list_all, capabilities.PROMETHEUS)
+    for rules in resource_types.DEVICE_TAINT_RULES:
+        quietly(client.list_all, rules)
     quietly(client.get, api_server_probe.ENDPOINT_SLICE, "default", "kubernetes")
     quietly(client.get, gateway_probe.GATEWAY_CLASS, None, "requested")
     for api_version, kind in NAMED:

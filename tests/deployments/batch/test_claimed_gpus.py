@@ -40,7 +40,7 @@ def test_fit_and_price_are_those_of_the_devices(bench: Bench) -> None:
     one, two = estimate(bench), estimate(bench, workers=2)
 
     # One of the two GPUs is claimed by others; a GPU is a third of the node.
-    assert (one.capacity.ok, one.capacity.detail) == (True, "1 of this size fit now.")
+    assert (one.capacity.ok, one.capacity.detail) == (True, "1 of this size fits now.")
     assert one.price.usd_per_hour_amount == Decimal("9.149000")
     assert two.capacity.ok is False
     assert "1 of 2 fit now: not enough GPU" in two.capacity.detail
