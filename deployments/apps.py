@@ -18,7 +18,7 @@ class DeploymentsConfig(AppConfig):
         from deployments.load_tests.services.jobs import Jobs  # noqa: PLC0415  as above
         from deployments.manifests.domain import metadata  # noqa: PLC0415  as above
         from deployments.models import Deployment, Pipeline  # noqa: PLC0415  as above
-        from deployments.pages.selectors import cost_marks  # noqa: PLC0415  as above
+        from deployments.pages.selectors import cost_marks, named_pages  # noqa: PLC0415  as above
         from deployments.pipelines.services import usage  # noqa: PLC0415  as above
         from deployments.pipelines.services.pipeline_subject import (  # noqa: PLC0415  as above
             PipelineSubject,
@@ -26,7 +26,9 @@ class DeploymentsConfig(AppConfig):
         from deployments.registry.services.examination import (  # noqa: PLC0415  as above
             cluster_load_test,
         )
+        from fleet.costs.domain.results import GroupBy  # noqa: PLC0415  as above
         from fleet.costs.services import marks  # noqa: PLC0415  as above
+        from fleet.costs.services import named_pages as named_cost_pages  # noqa: PLC0415  as above
         from fleet.observation.services import subscribers  # noqa: PLC0415  as above
 
         subjects.register(Deployment, DeploymentSubject())
@@ -38,3 +40,6 @@ class DeploymentsConfig(AppConfig):
         drafts.before_retire(usage.require_unused)
         cluster_load_test.register(Jobs())
         marks.register(cost_marks.list_marks)
+        for group_by in (GroupBy.DEPLOYMENT, GroupBy.REVISION):
+            named_cost_pages.register(group_by, named_pages.existing_deployments)
+        named_cost_pages.register(GroupBy.MODEL, named_pages.existing_models)

@@ -204,7 +204,7 @@ SLIPWAY_CLUSTER_CREDENTIALS_DIR = env.text("SLIPWAY_CLUSTER_CREDENTIALS_DIR", "/
 SLIPWAY_GIT_CREDENTIALS_DIR = env.text("SLIPWAY_GIT_CREDENTIALS_DIR", "")
 SLIPWAY_DEMO = env.flag("SLIPWAY_DEMO", default=False)
 # Messages lead back to the portal by this address; empty leaves the host out.
-SLIPWAY_PUBLIC_URL = env.text("SLIPWAY_PUBLIC_URL", (*CSRF_TRUSTED_ORIGINS, "")[0])
+SLIPWAY_PUBLIC_URL = env.text("SLIPWAY_PUBLIC_URL", (*CSRF_TRUSTED_ORIGINS, "")[0]).rstrip("/")
 SLIPWAY_SMTP_URL = env.optional_secret("SLIPWAY_SMTP_URL")
 SLIPWAY_SMTP_FROM = env.text("SLIPWAY_SMTP_FROM", "slipway@localhost")
 SLIPWAY_NOTIFY_PRIVATE_HOSTS = env.names("SLIPWAY_NOTIFY_PRIVATE_HOSTS")

@@ -41,7 +41,7 @@ class Failed(Exception):
 
 
 class Graph:
-    """The nodes of one InferenceGraph. Safe on many threads."""
+    """The nodes of one InferenceGraph. Thread-safe."""
 
     def __init__(self, spec: Json) -> None:
         self._nodes: Json = spec["nodes"]

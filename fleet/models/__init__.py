@@ -17,7 +17,6 @@ from fleet.models.days import (
 )
 from fleet.models.devices import DeviceClaim, DeviceSlice
 from fleet.models.metering import (
-    GPU_PPM,
     GpuLease,
     InstancePrice,
     LedgerKind,
@@ -30,7 +29,6 @@ from fleet.models.office_hours import PoolOfficeHours
 from fleet.models.telemetry import EnergyReading, MetricSample, WorkloadHour, WorkloadMinute
 
 __all__ = [
-    "GPU_PPM",
     "BudgetAlert",
     "CallerCounter",
     "CallerHour",

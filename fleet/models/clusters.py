@@ -47,6 +47,10 @@ class Cluster(Leased):
     watch_seen_at = models.DateTimeField(null=True)
     # When ResourceSlices and ResourceClaims were last listed; null: they are not readable.
     devices_read_at = models.DateTimeField(null=True)
+    # fleet.gpus.domain.device_taints.TaintRule: its DeviceTaintRules.
+    device_taint_rules = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
+    )
     created_at = models.DateTimeField()
 
     class Meta:
@@ -76,6 +80,10 @@ class Node(models.Model):
     # fleet.gpus.domain.devices.Devices: what NVIDIA's DRA driver offers; {}: nothing.
     claimable = models.JSONField(
         default=dict, db_default=models.Value({}, output_field=models.JSONField())
+    )
+    # fleet.gpus.domain.device_taints.TaintedGpu: which of its GPUs a taint of a device takes out.
+    tainted_gpus = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
     )
     # fleet.observation.domain.node_health: Condition and Taint, lists.
     conditions = models.JSONField(default=list)

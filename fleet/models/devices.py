@@ -19,6 +19,10 @@ class DeviceSlice(models.Model):
     # fleet.gpus.domain.devices: Counters, and Devices of the slice.
     counters = models.JSONField(default=dict)
     devices = models.JSONField(default=list)
+    # Of its devices: [name, fleet.gpus.domain.device_taints.DeviceTaint]
+    taints = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
+    )
 
     class Meta:
         constraints = [

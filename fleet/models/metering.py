@@ -7,8 +7,6 @@ from django.db.models.fields.json import KeyTextTransform
 
 from fleet.models.clusters import Cluster, Node, Workload
 
-GPU_PPM = 1_000_000  # one whole GPU
-
 
 class GpuLease(models.Model):
     """An interval in which a pod held GPUs of a node.
@@ -41,7 +39,7 @@ class GpuLease(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.pod_name} {self.share_ppm / GPU_PPM:g} GPU"
+        return f"{self.pod_name} {self.share_ppm / 10_000:g}% of a GPU"
 
 
 class PriceOrigin(models.TextChoices):

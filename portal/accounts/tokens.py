@@ -28,7 +28,7 @@ CREATED = register("token.made", "created an API token")
 REVOKED = register("token.revoked", "revoked an API token")
 _PREFIX = "slp_"
 _LONGEST_DAYS: Final = 365
-# With such a token one decides in a terminal, as in a browser session; it is not for scripts.
+# Of a token with which a person decides in a terminal: too short for scripts.
 DECIDE_DAYS: Final = 1
 DEFAULT_DAYS: Final = 90
 _LIFETIMES: Final = (1, 7, 30, 90, 180, 365)
@@ -87,7 +87,7 @@ def create(
         )
     team = teams.get_visible(actor=actor, slug=team_slug) if team_slug else None
     if Scope.DECIDE in scopes:
-        # What is decided with it counts as confirmed when it was made.
+        # A decision with this token counts as confirmed when the token was created.
         step_up.require(actor)
     with transaction.atomic():
         made = issue(
@@ -163,8 +163,8 @@ def _check(name: str, days: int, scopes: Collection[Scope]) -> None:
         )
     if Scope.DECIDE in scopes and days > DECIDE_DAYS:
         raise Invalid(
-            "A token that decides lives 1 day. Choose 1 day, or leave out the scope decide.",
-            fields={"days": "1 day with the scope decide"},
+            f"A token with the scope decide expires after {DECIDE_DAYS} day. Choose {DECIDE_DAYS} day, or leave out the scope.",
+            fields={"days": f"{DECIDE_DAYS} day with the scope decide"},
         )
 
 
@@ -215,7 +215,10 @@ def refusal_of(plain: str) -> tuple[str, str]:
     if row.revoked_at is not None:
         return "token_revoked", f"The token “{row.name}” was revoked. {new}."
     if not row.user.is_active:
-        return "token_revoked", f"The token “{row.name}” ended with the account of its owner."
+        return (
+            "token_revoked",
+            f"The token “{row.name}” was disabled with the account of its owner.",
+        )
     day = row.expires_at.strftime("%Y-%m-%d %H:%M UTC")
     return "token_expired", f"The token “{row.name}” expired on {day}. {new}."
 

@@ -24,7 +24,7 @@ _BATCH: Final = 1000
 def seal(*, floor: int | None = None, batch: int = _BATCH) -> int:
     """Chain all committed events, a batch in a transaction, and return how many.
 
-    Events up to the anchor before the last one are not looked at again; pass `floor=0` to look at all. Only
+    Events up to the anchor before the last one are not checked again; pass `floor=0` to check all. Only
     transactions that stay open for longer than a day commit events below, and the daily anchor passes 0.
     """
     lowest = _settled_id() if floor is None else floor

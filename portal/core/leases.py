@@ -19,6 +19,7 @@ from django.db.models.expressions import Combinable
 
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
+from portal.core.errors import Conflict
 
 
 class Leased(models.Model):
@@ -38,6 +39,16 @@ class Lease:
     until: datetime
 
 
+def free(at: datetime | Parameter) -> Q:
+    """Rows that no worker holds."""
+    return Q(lease_until__isnull=True) | Q(lease_until__lte=at)
+
+
+def lost(row: object) -> Conflict:
+    """To raise where `is_held` is False or `renew` returns None."""
+    return Conflict(f"Another worker took over the {row}.", code="lease_lost")
+
+
 def due(model: type[Leased], *, limit: int = 100) -> list[int]:
     """Primary keys of rows that are due and not leased, oldest first."""
     return [pk for (pk,) in _due(model, limit).rows(at=clock.now())]
@@ -46,8 +57,7 @@ def due(model: type[Leased], *, limit: int = 100) -> list[int]:
 @cache
 def _due(model: type[Leased], limit: int) -> CompiledQuery[Leased]:
     at = Parameter("at", DateTimeField())
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
-    rows = model._default_manager.filter(free, next_check_at__lte=at).order_by("next_check_at")
+    rows = model._default_manager.filter(free(at), next_check_at__lte=at).order_by("next_check_at")
     return CompiledQuery(lambda: rows.values_list("pk")[:limit])
 
 
@@ -62,11 +72,10 @@ class Backlog:
 def backlog(rows: QuerySet[Any]) -> Backlog:
     """One query. `rows` are those that a sweep takes, without its order and limit."""
     at = clock.now()
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
-    found = rows.filter(free, next_check_at__lte=at).aggregate(
+    totals = rows.filter(free(at), next_check_at__lte=at).aggregate(
         count=Count("pk"), oldest=Min("next_check_at")
     )
-    return Backlog(found["count"], found["oldest"])
+    return Backlog(totals["count"], totals["oldest"])
 
 
 def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
@@ -76,8 +85,7 @@ def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
     """
     at = clock.now()
     lease = Lease(pk=pk, token=secrets.token_hex(8), until=at + timedelta(seconds=seconds))
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
-    claimed = model._default_manager.filter(free, pk=pk).update(
+    claimed = model._default_manager.filter(free(at), pk=pk).update(
         lease_until=lease.until, lease_token=lease.token, next_check_at=lease.until
     )
     return lease if claimed == 1 else None
@@ -89,8 +97,7 @@ def claim_many(
     """As `claim`, in one statement; rows that another worker holds are left out."""
     at = clock.now()
     token, until = secrets.token_hex(8), at + timedelta(seconds=seconds)
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
-    model._default_manager.filter(free, pk__in=pks).update(
+    model._default_manager.filter(free(at), pk__in=pks).update(
         lease_until=until, lease_token=token, next_check_at=until
     )
     claimed = model._default_manager.filter(pk__in=pks, lease_token=token)
@@ -112,12 +119,11 @@ def renew(model: type[Leased], lease: Lease, *, seconds: float = 60) -> Lease | 
     """Extend the lease to `seconds` from now; None when it was lost. A nudge in the meantime is kept."""
     at = clock.now()
     until = at + timedelta(seconds=seconds)
-    nudged = When(next_check_at__lt=lease.until, then=F("next_check_at"))
     changed = model._default_manager.filter(
         pk=lease.pk, lease_token=lease.token, lease_until__gt=at
     ).update(
         lease_until=until,
-        next_check_at=Case(nudged, default=Value(until), output_field=models.DateTimeField()),
+        next_check_at=_next_check(lease, until),
     )
     return Lease(pk=lease.pk, token=lease.token, until=until) if changed == 1 else None
 
@@ -176,12 +182,15 @@ def _write_back(
     next_check_at: datetime | None,
     check_failures: Combinable,
 ) -> int:
-    nudged = When(next_check_at__lt=lease.until, then=F("next_check_at"))
     return rows.filter(lease_token=lease.token).update(
         lease_until=None,
         lease_token="",
         check_failures=check_failures,
-        next_check_at=Case(
-            nudged, default=Value(next_check_at), output_field=models.DateTimeField()
-        ),
+        next_check_at=_next_check(lease, next_check_at),
     )
+
+
+def _next_check(lease: Lease, at: datetime | None) -> Case:
+    """`at`, or the earlier time that a nudge set during the lease."""
+    nudged = When(next_check_at__lt=lease.until, then=F("next_check_at"))
+    return Case(nudged, default=Value(at), output_field=models.DateTimeField())

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal
 
 MICRO = Decimal("0.000001")
-HOURS_PER_MONTH = 730
 
 
 def split_exactly(

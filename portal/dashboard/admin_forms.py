@@ -43,7 +43,7 @@ class LimitsForm(forms.Form):
         max_digits=12,
         decimal_places=2,
         help_text="Change requests that would exceed it show a warning. The team is notified at 50, 80 and 100%, "
-        "and when the forecast is above it.",
+        "and when the forecast is above it. 0: no budget, so nothing is limited; to stop requests, set the quota to 0.",
         widget=forms.NumberInput(attrs={"data-unit": "$ / month", "step": "0.01"}),
     )
     is_budget_binding = forms.BooleanField(

@@ -31,7 +31,7 @@ from portal.dashboard.home_tiles import SpendTile
 from portal.ui import formats
 
 _RECENT = timedelta(days=7)
-_MAX_OF_A_KIND = 8
+_MAX_PER_KIND = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +48,18 @@ class Need:
 
 
 def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
-    needs = [
-        _promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MAX_OF_A_KIND]
-    ]
-    waiting = changes.of_ids(changes.waiting_for(user, most=_MAX_OF_A_KIND))
+    needs = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MAX_PER_KIND]]
+    waiting = changes.of_ids(changes.waiting_for(user, most=_MAX_PER_KIND))
     needs += [_waiting(change) for change in waiting]
-    needs += [_batch(job) for job in batch.list_waiting_for(user)[:_MAX_OF_A_KIND]]
+    needs += [_batch(job) for job in batch.list_waiting_for(user)[:_MAX_PER_KIND]]
     needs += [
-        _emergency(review) for review in emergency_reviews.waiting_for(user, most=_MAX_OF_A_KIND)
+        _emergency(review) for review in emergency_reviews.waiting_for(user, most=_MAX_PER_KIND)
     ]
     failing = home.failing(actor=user, team_slug=team.slug, now=now)
     needs += [_failing(deployment) for deployment in failing]
-    bad = home.bad_versions(actor=user, team_slug=team.slug, since=now - _RECENT)
-    needs += [_bad_version(version) for version in bad]
-    opened = alerts.list_open(user, team_slug=team.slug, limit=_MAX_OF_A_KIND)
+    failed_versions = home.bad_versions(actor=user, team_slug=team.slug, since=now - _RECENT)
+    needs += [_bad_version(version) for version in failed_versions]
+    opened = alerts.list_open(user, team_slug=team.slug, limit=_MAX_PER_KIND)
     # The forecast below says the same of the budget.
     needs += [_alert(row) for row in opened if row.kind != budget.KIND.code or spend.over is None]
     if spend.over is not None:

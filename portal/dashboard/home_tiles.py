@@ -13,12 +13,12 @@ from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.selectors import costs
 from fleet.gpus.domain import shares
 from fleet.gpus.domain.intervals import minute_of
+from fleet.gpus.domain.money import CENT
 from fleet.telemetry.selectors import current
 from fleet.telemetry.selectors.current import AllocatedGpus, TeamMinute
 from portal.accounts.models import Team
 
 _MINUTES = 30
-_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def gpus_of(team: Team, allocated: AllocatedGpus) -> GpuTile:
 
 def spend_of(team: Team, allocated: AllocatedGpus, now: datetime) -> SpendTile:
     spend = costs.spent_this_month(team_slug=team.slug)
-    spent = spend.total_amount.quantize(_CENT)
+    spent = spend.total_amount.quantize(CENT)
     budget = team.monthly_budget_amount or None
     days = calendar.monthrange(now.year, now.month)[1]
     elapsed_hours = (now.day - 1) * 24 + now.hour + now.minute / 60

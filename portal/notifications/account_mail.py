@@ -83,15 +83,15 @@ def _invitation(link: Invitation) -> Mail:
 
 def _password_link(link: PasswordLink) -> Mail:
     body = (
-        f"Somebody, hopefully you, asked for a new password of {link.user.username} in Slipway.\n\n"
-        f"Choose it: {_address('password-link', link)}\n\n"
-        f"The link works once, until {_end(link)}. If it was not you, do nothing: your password stays."
+        f"A new password was requested for {link.user.username} in Slipway.\n\n"
+        f"Set a new password: {_address('password-link', link)}\n\n"
+        f"The link works once, until {_end(link)}. If it was not you, ignore this message: your password does not change."
     )
-    return Mail(link.user.email, Message("Your new password in Slipway", body))
+    return Mail(link.user.email, Message("Reset your Slipway password", body))
 
 
 def _address(page: str, link: AccountLink) -> str:
-    return f"{settings.SLIPWAY_PUBLIC_URL.rstrip('/')}/{page}/{links.token_of(link.nonce)}"
+    return f"{settings.SLIPWAY_PUBLIC_URL}/{page}/{links.token_of(link.nonce)}"
 
 
 def _end(link: AccountLink) -> str:

@@ -1,4 +1,4 @@
-"""Whether the mail server takes mail from the portal: as far as one gets without sending any."""
+"""Whether the mail server accepts mail from the portal: as far as one gets without sending any."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
@@ -78,8 +79,9 @@ def message_of(delivery: Delivery) -> Message:
     lines = [notice.message, f"{_team_of(notice)}: {_absolute(notice.path)}"]
     link = DecisionLink.objects.filter(delivery=delivery).first()
     if link is not None:
+        hours = links.LIFETIME // timedelta(hours=1)
         lines.append(
-            f"Decide (personal one-time link, valid 24 hours): {_absolute(links.path_of(link))}"
+            f"Decide (personal one-time link, valid {hours} hours): {_absolute(links.path_of(link))}"
         )
     return Message(title=notice.subject, body="\n\n".join(line for line in lines if line))
 
@@ -89,7 +91,7 @@ def _team_of(notice: Notice) -> str:
 
 
 def _absolute(path: str) -> str:
-    return f"{settings.SLIPWAY_PUBLIC_URL.rstrip('/')}{path}"
+    return f"{settings.SLIPWAY_PUBLIC_URL}{path}"
 
 
 def _obsolete_reason(delivery: Delivery) -> str:
@@ -108,7 +110,7 @@ def _obsolete_reason(delivery: Delivery) -> str:
 
 def _obsolete_for_platform(user: User | None, notice: Notice) -> str:
     if user is None or not user.is_active:
-        return "its person is no longer active"
+        return "the user is no longer active"
     if user.is_platform_admin or user.pk in notice.data.get("people", ()):
         return ""
     return f"{user.username} is no longer a platform admin"

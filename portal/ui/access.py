@@ -62,7 +62,7 @@ def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBas
         return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
     if request.method in ("GET", "HEAD"):
         return redirect_to_login(request.get_full_path())
-    kept = kept_input.sealed(request) if is_keeping else ""
+    kept = kept_input.sign_form(request) if is_keeping else ""
     if not kept:
         return redirect_to_login(_page_of_form(request))
     context = {
@@ -78,7 +78,7 @@ def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBas
 
 def _confirm_first(request: HttpRequest, user: User, *, is_keeping: bool) -> HttpResponse:
     """To the page that confirms, and back with what was typed."""
-    sealed = kept_input.sealed(request, why=confirm_page.MESSAGE) if is_keeping else ""
+    sealed = kept_input.sign_form(request, why=confirm_page.MESSAGE) if is_keeping else ""
     if not sealed or htmx.is_htmx_request(request):
         query = urlencode({"next": _page_of_form(request)})
         return htmx.redirect(request, f"{reverse('confirm')}?{query}")

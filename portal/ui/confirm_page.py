@@ -59,7 +59,7 @@ def show(
     """`kept` is the sealed input of the form that needs the confirmation."""
     has_password = user.has_usable_password()
     names = set(user.identities.values_list("provider", flat=True))
-    if kept and not has_password and (opened := kept_input.opened(kept)) is not None:
+    if kept and not has_password and (opened := kept_input.read_signed_form(kept)) is not None:
         # The way over a provider carries no form.
         kept_input.store(request, opened)
     options = challenges.ask_for_proof(request, user)

@@ -28,9 +28,9 @@ SIGNED_OUT = (
 _why_shown_again: ContextVar[str] = ContextVar("why_shown_again", default="")
 
 
-def sealed(request: HttpRequest, *, why: str = SIGNED_OUT) -> str:
-    """The signed form data, carried by the sign-in page; empty when it is too large. `why` is said when the
-    input is shown again.
+def sign_form(request: HttpRequest, *, why: str = SIGNED_OUT) -> str:
+    """The signed form data, carried by the sign-in page; empty when it is too large. `why` explains why
+    the form is shown again.
     """
     posted = request.POST.copy()
     posted.pop("csrfmiddlewaretoken", None)
@@ -40,7 +40,7 @@ def sealed(request: HttpRequest, *, why: str = SIGNED_OUT) -> str:
     return signing.dumps({"path": request.get_full_path(), "data": text, "why": why}, salt=_SALT)
 
 
-def opened(text: str) -> dict[str, str] | None:
+def read_signed_form(text: str) -> dict[str, str] | None:
     """The form data; None when it has expired or the signature is invalid."""
     try:
         kept: dict[str, str] = signing.loads(text, salt=_SALT, max_age=_LIVES_SECONDS)

@@ -8,12 +8,13 @@ from datetime import date, timedelta
 from typing import Any, ClassVar
 
 from django import forms
-from django.core.validators import MaxValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import HttpRequest
 
 from portal.ui.addresses import with_query
 
 _DAY = timedelta(days=1)
+_FIRST_DAY = date(1900, 1, 1)
 
 
 class FilterForm(forms.Form):
@@ -75,8 +76,11 @@ def plain_input(placeholder: str, label: str, *, kind: str = "text") -> forms.Te
 
 
 def day_field() -> forms.DateField:
-    """A day of a filter, but not the last one there is: periods end on the day after."""
-    return forms.DateField(required=False, validators=[MaxValueValidator(date.max - _DAY)])
+    """A day of a filter, but not the last one there is: periods end on the day after. Nor one so early that
+    there is none before it.
+    """
+    bounds = (MinValueValidator(_FIRST_DAY), MaxValueValidator(date.max - _DAY))
+    return forms.DateField(required=False, validators=bounds)
 
 
 def plain_select(label: str) -> forms.Select:

@@ -80,7 +80,7 @@ class SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Restore kept form input. The form's own page checks that this user may see it."""
         user = form.get_user()
-        kept = kept_input.opened(self.request.POST.get("kept", ""))
+        kept = kept_input.read_signed_form(self.request.POST.get("kept", ""))
         next_path = self.get_success_url()
         if second_factor.is_on(user):
             response = sign_in_code.ask(self.request, user, next_path=next_path)

@@ -15,6 +15,17 @@ DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "client").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 )
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+_TOPS = (
+    "portal",
+    "deployments",
+    "fleet",
+    "templates",
+    "static",
+    "tests",
+    "client",
+    "docs",
+    "deploy",
+)
 _NOT_OURS = {"migrate", "createsuperuser", "collectstatic", "shell", "check", "makemigrations"}
 
 
@@ -62,6 +73,25 @@ def test_every_file_that_is_named_exists(path: Path) -> None:
 
     for name in re.findall(r"`([\w-][\w./-]*/[\w.-]+\.(?:py|html|js|toml|yml))`", path.read_text()):
         assert any((root / name).exists() for root in roots), name
+
+
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_every_path_of_the_map_exists(document: str) -> None:
+    """Folders too, and names without their folder, where a row names several of one folder."""
+    named = re.findall(
+        r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|html|js|toml|yml|yaml|json|md)))`",
+        (ROOT / document).read_text(),
+    )
+    roots = [ROOT, *(ROOT / top for top in _TOPS)]
+    names = {path.name for root in roots[1:] for path in root.rglob("*")}
+    names |= {path.name for path in ROOT.iterdir()}
+
+    def exists(path: str) -> bool:
+        short = path.rstrip("/")
+        return short in names or any((root / short).exists() for root in roots)
+
+    assert len(named) > 100
+    assert [path for path in named if not exists(path)] == []
 
 
 def test_readme_is_short_and_begins_with_two_commands() -> None:

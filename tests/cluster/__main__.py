@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.cluster import build, report
 from tests.cluster.go_toolchain import Unavailable
 from tests.cluster.keda.artifact import KEDA
+from tests.cluster.kueue.artifact import KUEUE
 from tests.cluster.running import Cluster, running
 
 _TESTS = ("tests/cluster", "tests/contract")
@@ -23,7 +24,8 @@ def main() -> int:
     started = time.monotonic()
     try:
         control_plane, *releases = build.build_all(
-            (build.CONTROL_PLANE, build.KSERVE), optional=(build.HELM, *build.OLDER_KSERVE, KEDA)
+            (build.CONTROL_PLANE, build.KSERVE),
+            optional=(build.HELM, *build.OLDER_KSERVE, KEDA, KUEUE),
         )
     except Unavailable as error:
         print(f"The tests on a real control plane are SKIPPED. {error}")

@@ -69,6 +69,14 @@ class Artifact:
         """Files that a build depends on."""
         return [self.folder / "go.mod", self.folder / "go.sum"]
 
+    def variables(self) -> Mapping[str, str]:
+        """Values of variables of its programs, as the linker sets them."""
+        if not self.stamps_version:
+            return {}
+        major, minor, _ = self.release.removeprefix("v").split(".", 2)
+        stamps = {"gitVersion": self.release, "gitMajor": major, "gitMinor": minor}
+        return {f"{_COMPONENT_BASE}.{name}": value for name, value in stamps.items()}
+
     @contextlib.contextmanager
     def module(self, go: Go) -> Iterator[Path]:
         """The folder of the module that is built."""
@@ -235,12 +243,8 @@ def _build(cache: Path, artifact: Artifact, go: Go, ends_at: float) -> float:
 
 
 def _ldflags(artifact: Artifact) -> list[str]:
-    flags = ["-s", "-w"]
-    if artifact.stamps_version:
-        major, minor, _ = artifact.release.removeprefix("v").split(".", 2)
-        stamps = {"gitVersion": artifact.release, "gitMajor": major, "gitMinor": minor}
-        flags += [f"-X {_COMPONENT_BASE}.{name}={value}" for name, value in stamps.items()]
-    return flags
+    settings = (f"-X {name}={value}" for name, value in artifact.variables().items())
+    return ["-s", "-w", *settings]
 
 
 def _render(artifact: Artifact, go: Go, module: str, path: str) -> list[dict[str, Any]]:

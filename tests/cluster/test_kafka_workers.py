@@ -124,6 +124,21 @@ def test_a_worker_killed_at_any_effect_loses_no_message_and_answers_each_once(
     assert kafka_bench.lag() == 0
 
 
+def test_a_worker_killed_after_its_last_acknowledgement_is_counted_without_another_message(
+    kafka_bench: KafkaBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka_bench.send(1, 2, 4)
+    job = kafka_bench.running()
+    worker = kafka_bench.consumer()
+    assert run_until_killed(worker, monkeypatch, KafkaTopic, "acknowledge", "after")
+    kill(worker)
+
+    kafka_bench.bench.tick(job)
+
+    assert kafka_bench.lag() == 0
+    assert job.done_rows == len(kafka_bench.answered()) == 3
+
+
 def test_a_message_that_ends_triton_is_a_dead_letter_and_takes_no_other_along(
     kafka_bench: KafkaBench,
 ) -> None:

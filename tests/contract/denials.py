@@ -147,7 +147,7 @@ DENIALS = (
         _quota,
         "exceeded quota: none, requested: count/pods=1,pods=1, used: count/pods=0,pods=0, limited: "
         "count/pods=0,pods=0",
-        "the namespace's quota is used up: free some, or have it raised",
+        "the namespace's quota is used up: free some, or ask a platform admin to raise it",
     ),
     Denial(
         "pod-security",

@@ -16,6 +16,7 @@ from deployments.load_tests.domain import job
 from fleet.clusters.domain.queues import Kueue
 from fleet.clusters.domain.rbac import FLEET_ACTIONS, ISTIO_KEYS, PERMISSIONS
 from fleet.clusters.services import api_server_probe, capabilities, gateway_probe
+from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.pod_proxy import PodRequest
 from fleet.kube.domain.resource_types import ResourceType
@@ -116,6 +117,7 @@ def what_jobs_do(cluster_id: int, namespace: str) -> None:
     manifest = {"apiVersion": job.API_VERSION, "kind": job.KIND, "metadata": metadata}
     quietly(objects.apply, cluster_id=cluster_id, manifests=[manifest])
     quietly(objects.get, cluster_id=cluster_id, name="requested", **of_job)
+    quietly(objects.list_objects, cluster_id=cluster_id, labels={}, **of_job)
     quietly(objects.delete, cluster_id=cluster_id, name="requested", **of_job)
     of_scaled = {"api_version": scaled_job.API_VERSION, "kind": scaled_job.KIND}
     scaled = {"apiVersion": scaled_job.API_VERSION, "kind": scaled_job.KIND, "metadata": metadata}
@@ -145,6 +147,7 @@ def what_queues_need(client: KubeClient, namespace: str) -> None:
     pending = kueue.pending_type("requested")
     assert pending is not None
     quietly(client.get, kueue.local_queue_type, namespace, "requested")
+    quietly(client.get, kueue.cluster_queue_type, None, "requested")
     quietly(client.list_all, kueue.workload_type, namespace=namespace)
     quietly(client.list_all, pending, namespace=namespace)
 
@@ -197,6 +200,8 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         quietly(first_event, client, of_kind)
     quietly(client.list_all, capabilities.NODE_POOL)
     quietly(client.list_all, capabilities.PROMETHEUS)
+    for rules in resource_types.DEVICE_TAINT_RULES:
+        quietly(client.list_all, rules)
     quietly(client.get, api_server_probe.ENDPOINT_SLICE, "default", "kubernetes")
     quietly(client.get, gateway_probe.GATEWAY_CLASS, None, "requested")
     for api_version, kind in NAMED:

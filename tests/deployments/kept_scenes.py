@@ -118,7 +118,7 @@ class Stage:
 
     def play(self, key: str, make: Callable[[], T]) -> T:
         """What `make` makes of a world that nothing was done to; `key` says all that it depends on."""
-        if " at 0x" in key or not self._is_untouched():
+        if " at 0x" in key or not self.is_untouched():
             return make()
         scene = _kept.scenes.get(key)
         if scene is not None:
@@ -132,7 +132,8 @@ class Stage:
         self._keep(key, made, self._store, differences, waiting)
         return made
 
-    def _is_untouched(self) -> bool:
+    def is_untouched(self) -> bool:
+        """Whether the next scene may be a copy."""
         untouched = self._untouched
         return untouched is not None and self._may_keep(_PATCHES) and self._state() == untouched
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
 import httpx
 import pytest
+from django.db import connection
 
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
@@ -21,6 +23,8 @@ from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
 ISVC = "/apis/serving.kserve.io/v1beta1/namespaces/vision/inferenceservices"
 PDB = "/apis/policy/v1/namespaces/vision/poddisruptionbudgets"
 ROUTE = "/apis/gateway.networking.k8s.io/v1/namespaces/vision/httproutes"
+# Far apart: no test makes as many deployments.
+_FIRST_IDS: Final = count(start=1000, step=1000)
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +77,22 @@ class Live:
 def live(world: World, module_api: LocalApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     monkeypatch.setattr(clients, "factory", HttpKubeClient)
     clients.forget()
+    _use_new_ids()
     Cluster.objects.filter(pk=world.cluster_id).update(
         kind="kubeconfig", kubeconfig_path=str(module_api.kubeconfig)
     )
     with module_api.client() as http:
         yield Live(world, http)
     clients.forget()
+
+
+def _use_new_ids() -> None:
+    """The cluster keeps what earlier tests of the module made, with the ids of its deployments. SQLite gives the ids of
+    a transaction that is rolled back again, PostgreSQL never does.
+    """
+    if connection.vendor != "sqlite":
+        return
+    table, first = Deployment._meta.db_table, next(_FIRST_IDS)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM sqlite_sequence WHERE name = %s", [table])
+        cursor.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table, first])

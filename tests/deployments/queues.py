@@ -18,6 +18,8 @@ KUEUE = Kueue(
     visibility_api="visibility.kueue.x-k8s.io/v1beta2",
     queues=(LocalQueue(NAMESPACE, QUEUE, "gpus"), LocalQueue("nlp", "other", "gpus")),
 )
+# All that a LocalQueue says when its ClusterQueue is stopped.
+INACTIVE = "Can't submit new workloads to clusterQueue"
 FULL = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu"
 
 
@@ -33,6 +35,17 @@ def install(world: World) -> None:
 
 def put_queue(world: World, **spec: Any) -> None:
     world.cluster.objects["LocalQueue", NAMESPACE, QUEUE] = queue_of(**spec)
+
+
+def put_cluster_queue(world: World, **spec: Any) -> None:
+    key = ("ClusterQueue", "", "gpus")
+    metadata = {"name": "gpus"}
+    world.cluster.objects[key] = {
+        "apiVersion": KUEUE.api,
+        "kind": "ClusterQueue",
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def queue_of(**spec: Any) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
 
-from deployments.advice.domain.facts import HOURS_PER_MONTH
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 
-CENT: Final = Decimal("0.01")
 # Less than this a month is not worth a change.
 LEAST_SAVING: Final = Decimal(5)
 MONTHS_PER_YEAR: Final = 12

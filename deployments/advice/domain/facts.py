@@ -11,9 +11,9 @@ from typing import Final
 from deployments.sizing.domain.memory import Need
 from deployments.sizing.domain.ranking import Choice
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 
 WEEK_HOURS: Final = 168
-HOURS_PER_MONTH: Final = 730
 HOUR_MS: Final = 3_600_000
 # Of an hour in which pods ran, this much must have been observed.
 _OBSERVED: Final = 0.9
@@ -104,7 +104,7 @@ class DeploymentFacts:
     def month_amount(self) -> Decimal:
         """What the last week cost, for a month of 730 hours."""
         spent = sum((hour.cost_amount for hour in self.last_week()), Decimal(0))
-        return (spent * HOURS_PER_MONTH / WEEK_HOURS).quantize(Decimal("0.01"))
+        return (spent * HOURS_PER_MONTH / WEEK_HOURS).quantize(CENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
-from deployments.advice.domain.advice import CENT, MONTHS_PER_YEAR, count, dollars, rate
-from deployments.advice.domain.facts import HOURS_PER_MONTH, WEEK_HOURS
+from deployments.advice.domain.advice import MONTHS_PER_YEAR, count, dollars, rate
+from deployments.advice.domain.facts import WEEK_HOURS
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 
 _HUNDRED: Final = Decimal(100)
 
@@ -163,7 +164,7 @@ def _office_hours_and_spot() -> PublishedCase:
         remarks=(
             "Weekdays from 07:30 to 22:00 are 14.5 h \N{MULTIPLICATION SIGN} 5 = 72.5 of 168 hours: 56.8% saved without spot.",
             "380 of 900 leaves 42.2%. At 65% lower, 3.3% of the running hours on spot make up the rest.",
-            f"$5.67/h is {dollars(month)} a month, not $900: $900 would be 159 of 730 hours before any "
+            f"$5.67/h is {dollars(month)} a month, not $900: $900 would be 159 of {HOURS_PER_MONTH} hours before any "
             "saving. The ratio holds, the dollars do not.",
         ),
     )

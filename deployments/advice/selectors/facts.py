@@ -133,7 +133,7 @@ def _facts(
     stable, spec = stable_of(deployment), spec_of(deployment)
     offered = shares.of(cluster.id)
     share = cost.find_gpu_share(offered, spec)
-    start = starts.usual_start_of(stable)
+    start = starts.typical_start_of(stable)
     advice = _advise(stable, spec, cluster, offered)
     return DeploymentFacts(
         name=str(deployment),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from deployments.advice.domain import catalogue
-from deployments.advice.domain.advice import CENT, MONTHS_PER_YEAR, Saving
+from deployments.advice.domain.advice import MONTHS_PER_YEAR, Saving
 from deployments.advice.selectors import facts, items
 from deployments.changes.services import drafts, requests
 from deployments.changes.services.drafts import ChangeDraft
@@ -16,6 +16,7 @@ from deployments.models import AdviceItem, ChangeRequest, Deployment
 from deployments.rejections import as_invalid
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ADVICE, AdviceState
+from fleet.gpus.domain.money import CENT
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -64,7 +65,7 @@ def snooze(*, actor: User, item_id: int, days: int, reason: str = "") -> AdviceI
     if not 1 <= days <= LONGEST_SNOOZE_DAYS:
         raise Invalid(
             f"Snooze for 1 to {LONGEST_SNOOZE_DAYS} days.",
-            fields={"days": f"1 to {LONGEST_SNOOZE_DAYS}"},
+            fields={"days": f"Snooze for 1 to {LONGEST_SNOOZE_DAYS} days."},
         )
     until = clock.now() + timedelta(days=days)
     return _answer(actor, item, AdviceState.SNOOZED, SNOOZED, reason, snoozed_until=until)
@@ -73,7 +74,7 @@ def snooze(*, actor: User, item_id: int, days: int, reason: str = "") -> AdviceI
 def dismiss(*, actor: User, item_id: int, reason: str) -> AdviceItem:
     item = _changeable(actor, item_id)
     if not reason.strip():
-        raise Invalid("Say why.", fields={"reason": "Enter a reason."})
+        raise Invalid("Enter a reason.", fields={"reason": "Enter a reason."})
     return _answer(actor, item, AdviceState.DISMISSED, DISMISSED, reason, snoozed_until=None)
 
 

@@ -1,20 +1,19 @@
-"""Promised against realised: what a deployment cost after a change that advice asked for."""
+"""What a deployment cost after a change that advice requested, compared with the promise."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.advice.domain.advice import CENT
 from deployments.models import AdviceItem
 from deployments.states import CHANGE, AdviceState, ChangeState
 from fleet.costs.selectors import hours
 from fleet.gpus.domain.intervals import HOUR, hour_of
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from portal.core import clock
-from portal.core.money import HOURS_PER_MONTH
 
 CHECK_AFTER: Final = timedelta(days=30)
-# A cluster that was not reached leaves hours that are never sealed; the others are then the result.
+# Hours in which the cluster was unreachable are never sealed; the others are then measured.
 WAIT_FOR_HOURS: Final = timedelta(days=7)
 
 

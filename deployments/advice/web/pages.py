@@ -21,6 +21,7 @@ from deployments.advice.selectors import items
 from deployments.advice.services import answers
 from deployments.models import AdviceItem
 from deployments.states import AdviceState
+from fleet.capacity.selectors import node_details
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
@@ -40,6 +41,8 @@ class AdviceRow:
     item: AdviceItem
     title: str
     can_answer: bool
+    # Of an unused node that is still there.
+    node_id: int | None = None
 
     @property
     def year_amount(self) -> Decimal:
@@ -135,6 +138,8 @@ def _show(request: HttpRequest, user: User, refusal: DomainError | None = None) 
         found |= {name: list(rows_of(states)[:_FEW]) for name, states in _SECTIONS.items()}
     totals = items.totals(user, team_slug=slug)
     shown_teams = {item.team for item in itertools.chain(*found.values()) if item.team}
+    node_uids = [item.node_uid for item in itertools.chain(*found.values()) if item.node_uid]
+    nodes = node_details.present_ids(node_uids)
     may = {team: policy.is_allowed(user, Action.REQUEST_CHANGE, team) for team in shown_teams}
     context: dict[str, Any] = {
         "totals": totals,
@@ -146,12 +151,15 @@ def _show(request: HttpRequest, user: User, refusal: DomainError | None = None) 
         "teams": visible,
         "chosen": slug,
         "refusal": refusal,
-        **{name: [_row(item, may, user) for item in rows] for name, rows in found.items()},
+        **{name: [_row(item, may, user, nodes) for item in rows] for name, rows in found.items()},
     }
     status = int(refusal.status) if refusal else 200
     return render(request, "advice/advice.html", context, status=status)
 
 
-def _row(item: AdviceItem, may: Mapping[Team, bool], user: User) -> AdviceRow:
+def _row(
+    item: AdviceItem, may: Mapping[Team, bool], user: User, nodes: Mapping[str, int]
+) -> AdviceRow:
     can_answer = user.is_platform_admin if item.team is None else may[item.team]
-    return AdviceRow(item, catalogue.TITLES.get(item.kind, item.kind), can_answer)
+    title = catalogue.TITLES.get(item.kind, item.kind)
+    return AdviceRow(item, title, can_answer, nodes.get(item.node_uid))

@@ -22,7 +22,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`is_told` is False where another event already tells the team about it. `advice` says what to do."""
+    """`is_told` is False where another event already notifies the team. `advice` says what to do."""
 
     code: str
     label: str

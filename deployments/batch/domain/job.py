@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from deployments.batch.domain import program, worker_store
+from deployments.batch.domain import claims, program, worker_store
 from deployments.batch.domain.settings import BatchSettings
 from deployments.manifests.domain import namespace, network, pod_template, triton_args
 from deployments.manifests.domain.metadata import (
@@ -53,7 +53,14 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
         cpu=settings.cpu,
         memory=settings.memory,
         # Each worker starts where a node is free: none waits for another zone.
-        placement=Placement(capacity=settings.capacity, spread_zones=False, queue=settings.queue),
+        placement=Placement(
+            capacity=settings.capacity,
+            spread_zones=False,
+            queue=settings.queue,
+            device_claims=settings.device_claims,
+            claim_product=settings.claim_product,
+            claim_memory_gib=settings.claim_memory_gib,
+        ),
         network=Network(access=OPEN),
     )
 
@@ -114,7 +121,7 @@ def job(
             "ttlSecondsAfterFinished": TTL_SECONDS,
             "template": {
                 "metadata": {
-                    "labels": labels,
+                    "labels": {**labels, **claims.pod_labels(served)},
                     "annotations": {"slipway.dev/version": served.version_label},
                 },
                 "spec": pod(context, served, name=name, text=program.TEXT, plan=plan),

@@ -40,26 +40,27 @@ class ObservedQueue:
 
     detail: str
     is_empty: bool = False
+    has_workers: bool = False
     failure: str = ""
 
 
 def observe_queue(scaled_job: Json, pods: Sequence[Json]) -> ObservedQueue:
+    has_live = any(map(is_live, pods))
     if failure := _failure_of(pods):
-        return ObservedQueue("", failure=failure)
+        return ObservedQueue("", has_workers=has_live, failure=failure)
     conditions = {
         str(item.get("type")): item
         for item in (scaled_job.get("status") or {}).get("conditions") or ()
     }
     ready, active = conditions.get("Ready", {}), conditions.get("Active", {})
     parts = [text] if (text := _describe(pods, ())) else []
-    has_live = any(map(is_live, pods))
     is_empty = active.get("status") == "False" and not has_live
     if ready.get("status") == "False":
         parts.append(f"KEDA cannot read the queue: {short(str(ready.get('message') or ''))}")
         is_empty = False
     elif is_empty:
         parts.append("no messages wait: no workers run")
-    return ObservedQueue("; ".join(parts), is_empty=is_empty)
+    return ObservedQueue("; ".join(parts), is_empty=is_empty, has_workers=has_live)
 
 
 def is_live(pod: Json) -> bool:

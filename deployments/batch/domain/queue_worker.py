@@ -1,7 +1,7 @@
 """Answering messages until none is left: a part of the program of queue workers (program.py).
 
 A message is acknowledged after its answer is durable: in a part in the object store, or beside the messages.
-What was answered by a worker that died before it acknowledged is found in that worker's part and not asked again.
+What was answered by a worker that died before it acknowledged is read from that worker's part and not sent to the model again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from deployments.batch.domain.worker_store import (
 )
 
 WAIT_MS = 1000
-# A part is written when it has so much, or when no more is to be had.
+# A part is written at this size, or when the queue is empty.
 PART_ROWS, PART_BYTES, PART_SECONDS = 10_000, 16 << 20, 30
 REPORT_SECONDS = 5
-# Delivered again in small groups, and for the last time alone: one that ends its worker does not take others along.
+# Delivered again in small groups, and for the last time alone: a message that crashes its worker then fails alone.
 SUSPECTS = 32
 # Ids of messages that were answered, by which a further delivery is known.
 REMEMBERED = 500_000
@@ -64,7 +64,7 @@ class Consumer:
         self.source.leave()
 
     def end(self) -> None:
-        """What was answered is not asked again, and what was not is for others, however this ends."""
+        """Flush what was answered and release the rest, whatever the reason for stopping."""
         try:
             self.flush()
         finally:
@@ -233,7 +233,8 @@ class Consumer:
         self.counts["retried"], self.retried = self.counts["retried"] + self.retried, 0
         if part is not None:
             self.report(part, len(answered))
-        elif time.monotonic() - self.reported >= REPORT_SECONDS:
+        # No dead letter is found again, as a part is.
+        elif dead or time.monotonic() - self.reported >= REPORT_SECONDS:
             self.report()
 
     def report(self, part: int | None = None, rows: int = 0) -> None:

@@ -58,11 +58,6 @@ def check_settings(source: str, output: str, settings: BatchSettings) -> None:
         if settings.hours > MAX_FILE_HOURS:
             raise _rejected("hours", f"Use 1 to {MAX_FILE_HOURS} hours for a job over files.")
         return
-    if settings.queue:
-        raise _rejected(
-            "queue",
-            "KEDA starts the workers of a job that drains a queue, and Kueue does not order them. Leave it empty.",
-        )
     read(source, output, settings)
 
 

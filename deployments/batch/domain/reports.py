@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from deployments.batch.domain.observation import short
 
-MAX_BYTES: Final = 4096
+# An error has 500 characters, of up to 12 bytes each in JSON.
+MAX_BYTES: Final = 8192
 _MOST: Final = 10**9
 _MAX_PART: Final = 9_999_999
 
@@ -30,6 +31,7 @@ class Report:
 class Drained:
     """`reports` is the number of the next one to read, `signed` what it was when addresses were last signed.
     `dead_before` were dead letters before the last start. `waiting` is as a worker said it at `waiting_at` (ISO).
+    `adopted` are parts that were found without a report: workers read them, because their messages may come again.
     """
 
     reports: int = 0
@@ -39,13 +41,17 @@ class Drained:
     dead_before: int = 0
     waiting: int | None = None
     waiting_at: str = ""
+    adopted: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        stored = asdict(self)
+        # A portal of the version before does not know it.
+        return stored if self.adopted else {k: v for k, v in stored.items() if k != "adopted"}
 
 
 def drained_of(column: dict[str, Any] | None) -> Drained:
-    return Drained(**(column or {}))
+    stored = dict(column or {})
+    return Drained(**{**stored, "adopted": tuple(stored.get("adopted", ()))})
 
 
 def restarted(column: dict[str, Any] | None, dead: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from deployments.batch.domain import job, program
+from deployments.batch.domain import claims, job, program
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources.interface import Queue
 from deployments.manifests.domain import network
@@ -14,6 +14,7 @@ from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
     ServedRevision,
+    queue_labels,
 )
 
 API_VERSION: Final = "keda.sh/v1alpha1"
@@ -22,6 +23,8 @@ AUTHENTICATION: Final = "TriggerAuthentication"
 POLLING_SECONDS: Final = 15
 # After a worker died without giving back what it held, its messages are delivered again.
 REDELIVERY_SECONDS: Final = 60
+# On the Jobs of a ScaledJob.
+OWNER_LABEL: Final = "scaledjob.keda.sh/name"
 FAILURES: Final = 6
 _CONSUMER: Final = {
     "name": "SLIPWAY_CONSUMER",
@@ -60,6 +63,7 @@ def objects_of(
     return [
         policy,
         *authentications,
+        *claims.templates(context, served, job.labels_of(context, name)),
         _scaled_job(context, served, settings, triggers, pod, name=name),
     ]
 
@@ -76,7 +80,7 @@ def _scaled_job(
     labels = job.labels_of(context, name)
     template = {
         "metadata": {
-            "labels": labels,
+            "labels": {**labels, **claims.pod_labels(served)},
             "annotations": {"slipway.dev/version": served.version_label},
         },
         "spec": pod,
@@ -84,9 +88,15 @@ def _scaled_job(
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": name, "namespace": context.namespace, "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": context.namespace,
+            # KEDA copies them to each Job, so that Kueue admits worker by worker.
+            "labels": {**labels, **queue_labels(served)},
+        },
         "spec": {
             "jobTargetRef": {
+                **({"suspend": True} if settings.queue else {}),
                 "parallelism": 1,
                 "completions": 1,
                 "backoffLimit": job.BACKOFF_LIMIT,

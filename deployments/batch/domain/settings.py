@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from deployments.spec.domain.pod_settings import Cpu, Memory
-from portal.core.definitions import Definition, setting
+from pydantic import model_validator
+
+from deployments.spec.domain.accelerators import claim_rules
+from deployments.spec.domain.pod_settings import ClaimMemory, ClaimProduct, Cpu, Memory
+from portal.core import definitions
+from portal.core.definitions import Definition, Rule, setting
 
 MAX_WORKERS: Final = 64
 # Of a job over files, and of one that drains a queue.
@@ -90,6 +95,15 @@ class BatchSettings(Definition):
     ] = 100
     cpu: Cpu = "2"
     memory: Memory = "8Gi"
+    device_claims: Annotated[
+        bool,
+        setting(
+            "Request GPUs by ResourceClaim",
+            "Where NVIDIA's DRA driver allocates the GPUs of nodes instead of the device plugin.",
+        ),
+    ] = False
+    claim_product: ClaimProduct = ""
+    claim_memory_gib: ClaimMemory = 0
     queue: Annotated[
         str,
         setting(
@@ -164,9 +178,25 @@ class BatchSettings(Definition):
         ),
     ] = ""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        definitions.check(_rules_of(self))
+        return self
+
     @property
     def time_limit(self) -> timedelta:
         return timedelta(hours=self.hours)
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json", by_alias=True)
+
+
+def _rules_of(settings: BatchSettings) -> Iterator[Rule]:
+    """As those of a deployment, whose placement has the same settings."""
+    yield from claim_rules.rules_of_claims(
+        settings.gpu_resource,
+        is_on=settings.device_claims,
+        product=settings.claim_product,
+        memory_gib=settings.claim_memory_gib,
+        queue=settings.queue,
+    )

@@ -6,6 +6,8 @@ The credentials are those of the portal's own store; pods get addresses that are
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from deployments.batch.domain.chunks import InputFile
@@ -16,6 +18,13 @@ from deployments.registry.gateways.object_store_errors import ObjectMissing, tra
 _NO_VERSION: Final = "null"
 _READ_BYTES: Final = 1 << 20
 _PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    key: str
+    size_bytes: int
+    written_at: datetime
 
 
 class BatchStore:
@@ -68,6 +77,20 @@ class BatchStore:
         with translated(key):
             response = self._client.get_object(Bucket=self.bucket, Key=key)
             return bytes(response["Body"].read(at_most))
+
+    def find_part(self, key: str) -> StoredPart | None:
+        """Of the portal's bucket."""
+        try:
+            with translated(key):
+                response = self._client.head_object(Bucket=self.bucket, Key=key)
+        except ObjectMissing:
+            return None
+        return StoredPart(key, int(response["ContentLength"]), response["LastModified"])
+
+    def count_lines(self, part: StoredPart) -> int:
+        with translated(part.key):
+            response = self._client.get_object(Bucket=self.bucket, Key=part.key)
+            return sum(block.count(b"\n") for block in response["Body"].iter_chunks(_READ_BYTES))
 
     def put(self, key: str, body: bytes) -> None:
         self._store.put(key, body, content_type="application/json")

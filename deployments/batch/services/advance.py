@@ -111,7 +111,9 @@ def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
         return
     # Nobody may have looked while it waited in a queue.
     if is_late and not cluster_job.is_queued(job):
-        _stop(job, BatchState.FAILED, "It was not done by its deadline. Resume it to go on.")
+        _stop(
+            job, BatchState.FAILED, "It was not done by its deadline. Resume the job to continue."
+        )
         return
     try:
         if _needs_links(job):
@@ -120,13 +122,13 @@ def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
             draining.save(job, lease, signed_at=job.signed_at)
         observed = cluster_job.ensure(job)
     except (Refused, ObjectInvalid) as error:
-        _stop(job, BatchState.FAILED, f"The cluster refuses it: {error.message}")
+        _stop(job, BatchState.FAILED, f"The cluster rejected the job: {error.message}")
         return
     if observed.has_ended:
         # The last chunks may have been marked since the store was read.
         if not _is_over(job, store):
             reason = observed.failure or "The Job ended before all chunks were done."
-            _stop(job, BatchState.FAILED, f"{reason} Resume it to go on.")
+            _stop(job, BatchState.FAILED, f"{reason} Resume the job to continue.")
         return
     columns: dict[str, object] = {"detail": observed.detail}
     if observed.is_queued:

@@ -1,4 +1,6 @@
-"""What a job needs of its cluster: KEDA's ScaledJobs for a queue of messages, a LocalQueue of Kueue that it names."""
+"""What a job needs of its cluster: KEDA's ScaledJobs for a queue of messages, a LocalQueue of Kueue that it names, DRA for
+GPUs by claim.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from deployments.batch.domain.job import spec_of
 from deployments.batch.domain.settings import BatchSettings
 from deployments.manifests.selectors import rendering
 from deployments.preflight.services import queue_checks
+from deployments.spec.domain.accelerators.claim_rules import MIG_PREFIX
 from fleet.clusters.domain.capabilities import describe_feature
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -17,11 +20,15 @@ def require(
     team: Team, cluster_id: int, settings: BatchSettings, *, name: str, is_queue: bool
 ) -> None:
     """Raises Invalid for what the cluster certainly lacks."""
-    if not is_queue and not settings.queue:
+    if not is_queue and not settings.queue and not settings.device_claims:
         return
     cluster = clusters.get_cluster(cluster_id)
     if is_queue:
         _require_feature(cluster, "scaled-jobs", field="input")
+    if settings.device_claims:
+        _require_feature(cluster, "device-claims", field="device_claims")
+        if settings.gpu_resource.startswith(MIG_PREFIX):
+            _require_feature(cluster, "mig-claims", field="device_claims")
     if settings.queue:
         _require_feature(cluster, "kueue", field="queue")
         _require_local_queue(team, cluster, settings, name)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
 
+from deployments.batch.domain import claims, observation
 from deployments.batch.domain import job as objects_of
-from deployments.batch.domain import observation
 from deployments.batch.domain.observation import Observed
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import GRACE
@@ -44,7 +44,7 @@ def ensure(job: BatchJob) -> Observed:
     if made is None:
         _create(job)
         return Observed("")
-    if waits := _waits_in_queue(job, made):
+    if waits := describe_waiting(job, [made]):
         return Observed(waits, is_queued=True)
     pods = pods_of(job)
     events = [] if pods else _events(job)
@@ -69,14 +69,14 @@ def _get(job: BatchJob) -> dict[str, Any] | None:
     )
 
 
-def _waits_in_queue(job: BatchJob, made: Mapping[str, Any]) -> str:
-    """Where a Job that Kueue has not admitted stands; empty: it is admitted, or names no queue."""
+def describe_waiting(job: BatchJob, made: Sequence[Mapping[str, Any]]) -> str:
+    """Where Jobs stand that Kueue has not admitted; empty: all are admitted, or it names no queue."""
     queue = BatchSettings.from_json(job.pods).queue
-    if not queue or not made["spec"].get("suspend"):
+    if not queue or not queue_state.suspended(made):
         return ""
     kueue = clusters.get_cluster(job.cluster_id).capabilities.kueue
     lists = queue_lists.read(job.cluster_id, kueue, namespace=job.team.slug, queues=[queue])
-    state = queue_state.of_job(queue, made, lists.workloads, lists.positions.get(queue))
+    state = queue_state.of_jobs(queue, made, lists.workloads, lists.positions.get(queue))
     if state is None:
         return ""
     return replace(state, why=lists.problem or state.why).message
@@ -92,6 +92,23 @@ def remove(job: BatchJob) -> None:
             kind=kind,
             namespace=job.team.slug,
             name=name_of(job),
+        )
+    remove_templates(job)
+
+
+def remove_templates(job: BatchJob) -> None:
+    """Once no pod is to be made of them."""
+    pods = BatchSettings.from_json(job.pods)
+    if not pods.device_claims:
+        return
+    labels = {network.BATCH_LABEL: name_of(job)}
+    for template in _list(job, claims.KIND, labels, api_version=claims.API_VERSION):
+        objects.delete(
+            cluster_id=job.cluster_id,
+            api_version=claims.API_VERSION,
+            kind=claims.KIND,
+            namespace=job.team.slug,
+            name=template["metadata"]["name"],
         )
 
 
@@ -137,13 +154,16 @@ def _create(job: BatchJob) -> None:
     manifest = objects_of.job(
         context, served, pods, name=name_of(job), workers=links.workers_of(job)
     )
-    objects.apply(cluster_id=job.cluster_id, manifests=[manifest])
+    templates = claims.templates(context, served, objects_of.labels_of(context, name_of(job)))
+    objects.apply(cluster_id=job.cluster_id, manifests=[*templates, manifest])
 
 
-def _list(job: BatchJob, kind: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+def _list(
+    job: BatchJob, kind: str, labels: Mapping[str, str], *, api_version: str = "v1"
+) -> list[dict[str, Any]]:
     return objects.list_objects(
         cluster_id=job.cluster_id,
-        api_version="v1",
+        api_version=api_version,
         kind=kind,
         namespace=job.team.slug,
         labels=labels,

@@ -13,11 +13,10 @@ from deployments.batch.services import cluster_job, queue_job
 from deployments.batch.services import reports as reported
 from deployments.models import BatchJob
 from fleet.kube.domain.errors import ObjectInvalid, Refused
-from portal.core import clock
-from portal.core.errors import Conflict
+from portal.core import clock, leases
 from portal.core.leases import Lease
 
-_OVER: Final = "Its {hours:,} hours are over. Resume it to go on."
+_OVER: Final = "The limit of {hours:,} hours is reached. Resume the job to continue."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Ending:
 
 
 def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
-    """What its workers do now, or how it ends."""
+    """Make one pass; return what the workers do, or the job's ending."""
     store = BatchStore()
     reported.collect(job, lease, store)
     settings = BatchSettings.from_json(job.pods)
@@ -40,9 +39,10 @@ def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
             save(job, lease, signed_at=job.signed_at, drained=job.drained)
         observed = queue_job.ensure(job)
     except (Refused, ObjectInvalid) as error:
-        return Ending(BatchState.FAILED, f"The cluster refuses it: {error.message}")
+        return Ending(BatchState.FAILED, f"The cluster rejected the job: {error.message}")
+    reported.adopt(job, lease, store, has_workers=observed.has_workers)
     if observed.failure:
-        return Ending(BatchState.FAILED, f"{observed.failure} Resume it to go on.")
+        return Ending(BatchState.FAILED, f"{observed.failure} Resume the job to continue.")
     if observed.is_empty:
         _note_empty(job, lease)
     return observed.detail
@@ -53,7 +53,10 @@ def end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:
     queue_job.remove_workers(job)
     if queue_job.has_pods(job) and not is_late:
         return False
-    reported.collect(job, lease, BatchStore())
+    store = BatchStore()
+    reported.collect(job, lease, store)
+    while reported.adopt(job, lease, store, has_workers=False):
+        pass
     queue_job.remove(job)
     return True
 
@@ -72,7 +75,7 @@ def _ending(job: BatchJob, settings: BatchSettings, *, is_late: bool) -> Ending 
 
 
 def _note_empty(job: BatchJob, lease: Lease) -> None:
-    """KEDA finds no message, so what a worker last said is over."""
+    """KEDA reports an empty queue, which replaces what the workers reported last."""
     drained = reports.drained_of(job.drained)
     if drained.waiting != 0:
         at = clock.now().isoformat()
@@ -84,4 +87,4 @@ def save(job: BatchJob, lease: Lease, **columns: object) -> None:
     """Raises Conflict when it moved on, or another worker took over."""
     held = BatchJob.objects.filter(pk=job.pk, state=job.state, lease_token=lease.token)
     if not held.update(**columns):
-        raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
+        raise leases.lost(job)

@@ -85,7 +85,12 @@ def _estimate(
         price=price,
         spot=limits.price_of(nodes.shares, settings, capacity_type=SPOT),
         on_demand=limits.price_of(nodes.shares, settings, capacity_type=ON_DEMAND),
-        capacity=capacity_checks.check_capacity(spec, cluster.capabilities, nodes.spaces),
+        capacity=capacity_checks.check_capacity(
+            spec,
+            cluster.capabilities,
+            nodes.spaces,
+            are_devices_read=cluster.devices_read_at is not None,
+        ),
         why_approval=why_approval,
         refusal=refusal,
     )

@@ -26,6 +26,7 @@ from portal.core.errors import Invalid
 
 _CENT: Final = Decimal("0.01")
 _OFFERED: Final = 8
+_BY_CLAIM: Final = " by ResourceClaim (device_claims)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +68,30 @@ def price_of(
 ) -> Price:
     """Of another capacity type than the requested one where it is given. Raises Invalid for what `shares` lack."""
     size = (settings.instance_type, settings.gpu_resource, 1)
-    # Workers claim no devices.
-    shares = offers.requested_by(shares, is_claimed=False)
-    alike = [share for share in shares if share.size == size]
+    requestable = offers.requested_by(shares, is_claimed=settings.device_claims)
+    alike = [share for share in requestable if share.size == size]
     if not alike:
-        offered = sorted(
-            {f"{s.instance_type} with {s.gpu_resource}" for s in shares if s.gpus == 1}
-        )
-        listed = ", ".join(offered[:_OFFERED]) or "none"
-        problem = f"The cluster has no {settings.instance_type} with {settings.gpu_resource}. Offered: {listed}."
-        raise Invalid(problem, fields=dict.fromkeys(("instance_type", "gpu_resource"), problem))
+        raise _not_offered(shares, settings)
     (share,) = capacity.for_capacity(alike, capacity_type or settings.capacity)
     if share.usd_per_hour_amount is None:
         return Price(None, None)
     per_hour = share.usd_per_hour_amount * settings.workers
     return Price(per_hour, (per_hour * settings.hours).quantize(_CENT))
+
+
+def _not_offered(shares: Sequence[GpuShare], settings: BatchSettings) -> Invalid:
+    """Names what there is, of both kinds: most often only `device_claims` is wrong."""
+    offered = sorted(
+        {
+            f"{s.instance_type} with {s.gpu_resource}{_BY_CLAIM if s.is_claimed else ''}"
+            for s in shares
+            if s.gpus == 1
+        }
+    )
+    listed = ", ".join(offered[:_OFFERED]) or "none"
+    how = _BY_CLAIM if settings.device_claims else ""
+    problem = f"The cluster has no {settings.instance_type} with {settings.gpu_resource}{how}. Offered: {listed}."
+    return Invalid(problem, fields=dict.fromkeys(("instance_type", "gpu_resource"), problem))
 
 
 def require(

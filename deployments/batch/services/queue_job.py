@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from deployments.batch.domain import csv_files, observation, queues, scaled_job
+from deployments.batch.domain import job as job_objects
 from deployments.batch.domain.observation import ObservedQueue
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services import cluster_job
 from deployments.models import BatchJob
 from deployments.registry.domain import signatures
+from fleet.kube.domain.errors import NotAllowed
 from fleet.kube.services import objects
 from fleet.observation.services import workloads
 from portal.core import clock
@@ -36,7 +39,9 @@ def ensure(job: BatchJob) -> ObservedQueue:
     if made is None:
         _create(job)
         return ObservedQueue("")
-    return observation.observe_queue(made, cluster_job.pods_of(job))
+    observed = observation.observe_queue(made, cluster_job.pods_of(job))
+    parts = (observed.detail, _waiting_workers(job))
+    return replace(observed, detail="; ".join(part for part in parts if part))
 
 
 def has_pods(job: BatchJob) -> bool:
@@ -57,6 +62,7 @@ def remove(job: BatchJob) -> None:
     has_authentication = queues.kind_of(job.input).authentication(pods) is not None
     for api_version, kind in _OTHERS if has_authentication else _OTHERS[1:]:
         _delete(job, api_version, kind)
+    cluster_job.remove_templates(job)
 
 
 def columns_of(job: BatchJob) -> list[csv_files.Column] | None:
@@ -66,6 +72,24 @@ def columns_of(job: BatchJob) -> list[csv_files.Column] | None:
         return csv_files.columns_of_inputs(signature, version=job.version.label)
     except Rejected:
         return None
+
+
+def _waiting_workers(job: BatchJob) -> str:
+    """Where the workers stand that KEDA has created and Kueue has not admitted; empty: none, or it names no queue."""
+    if not BatchSettings.from_json(job.pods).queue:
+        return ""
+    try:
+        jobs = objects.list_objects(
+            cluster_id=job.cluster_id,
+            api_version=job_objects.API_VERSION,
+            kind=job_objects.KIND,
+            namespace=job.team.slug,
+            labels={scaled_job.OWNER_LABEL: cluster_job.name_of(job)},
+        )
+    except NotAllowed as error:
+        # Its workers run all the same.
+        return f"whether workers wait for Kueue is not known: {error.message}"
+    return cluster_job.describe_waiting(job, jobs)
 
 
 def _create(job: BatchJob) -> None:

@@ -12,11 +12,10 @@ from django.db import transaction
 from deployments.batch.domain import places, queues, reports
 from deployments.batch.domain.reports import Drained, Report
 from deployments.batch.gateways.batch_store import BatchStore
-from deployments.batch.services import links
+from deployments.batch.services import links, unreported
 from deployments.models import BatchChunk, BatchJob
 from deployments.registry.gateways.object_store import ObjectMissing
-from portal.core import clock
-from portal.core.errors import Conflict
+from portal.core import clock, leases
 from portal.core.leases import Lease
 
 # Of one pass: reading them takes a few seconds.
@@ -47,6 +46,25 @@ def collect(job: BatchJob, lease: Lease, store: BatchStore) -> None:
         _add(job, lease, replace(drained, reports=number), read)
 
 
+def adopt(job: BatchJob, lease: Lease, store: BatchStore, *, has_workers: bool) -> bool:
+    """Count some of the parts whose worker died before it reported them; False: there are none. Their reports, should
+    they still come, add nothing. Raises Conflict when another worker took over.
+    """
+    drained = reports.drained_of(job.drained)
+    chunks = []
+    for part in unreported.find(job, store, has_workers=has_workers):
+        chunks.append(_chunk_of(job, part.number, part.rows, job.done_rows + 1))
+        job.done_rows += part.rows
+        drained = replace(
+            drained,
+            next_part=max(drained.next_part, part.number + 1),
+            adopted=(*drained.adopted, part.number)[-LISTED:],
+        )
+    if chunks:
+        _save(job, lease, drained, chunks)
+    return bool(chunks)
+
+
 def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> None:
     at = clock.now()
     chunks = []
@@ -72,6 +90,12 @@ def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> N
             first = job.done_rows - report.answered - report.dead + 1
             chunks.append(_chunk_of(job, report.part, report.rows, first))
             drained = replace(drained, next_part=max(drained.next_part, report.part + 1))
+    named = {report.part for report in read}
+    adopted = tuple(number for number in drained.adopted if number not in named)
+    _save(job, lease, replace(drained, adopted=adopted), chunks)
+
+
+def _save(job: BatchJob, lease: Lease, drained: Drained, chunks: list[BatchChunk]) -> None:
     job.drained = drained.to_json()
     with transaction.atomic():
         held = BatchJob.objects.filter(pk=job.pk, lease_token=lease.token)
@@ -81,7 +105,7 @@ def _add(job: BatchJob, lease: Lease, drained: Drained, read: list[Report]) -> N
             first_error=job.first_error,
             drained=job.drained,
         ):
-            raise Conflict(f"Another worker took over the {job}.", code="lease_lost")
+            raise leases.lost(job)
         BatchChunk.objects.bulk_create(chunks, ignore_conflicts=True)
 
 
@@ -135,7 +159,7 @@ def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
             for n in range(part, part + LISTED)
         ]
         reported = set(job.chunks.values_list("number", flat=True))
-        missing = [n for n in range(part) if n not in reported]
+        missing = sorted({*range(part)} - reported | {*drained.adopted})
         work["unreported"] = [_readable(store, job, n) for n in missing[-LISTED:]]
     store.put(key, json.dumps(work).encode())
     job.drained = replace(drained, signed=first).to_json()

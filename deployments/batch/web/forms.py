@@ -18,12 +18,14 @@ from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
 _FIELDS: Final = definitions.fields_of(BatchSettings)
-_OF_SHARE: Final = ("instance_type", "gpu_resource")
+_OF_SHARE: Final = ("instance_type", "gpu_resource", "device_claims")
+_CLAIMED: Final = "claimed"
 _OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)
 # Of jobs that drain a queue, and Kueue's: left out they are what they are by default.
 OPTIONAL: Final = (
     *("queue", "consumer_group", "dead_letters", "tries"),
     *("idle_seconds", "messages_per_worker", "secret"),
+    *("claim_product", "claim_memory_gib"),
 )
 
 
@@ -40,6 +42,7 @@ class BatchForm(ServiceForm):
         "cluster": "gpus",
         "instance_type": "gpus",
         "gpu_resource": "gpus",
+        "device_claims": "gpus",
     }
 
     name = forms.CharField(max_length=40, help_text="Lower-case letters, digits and hyphens.")
@@ -47,11 +50,11 @@ class BatchForm(ServiceForm):
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
         help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /: each row is one request. Or a queue "
-        "that is drained: a stream of Redis, redis://redis.TEAM.svc:6379/STREAM; the URL of a queue of SQS; kafka://kafka.TEAM.svc:9092/TOPIC.",
+        "to drain: a Redis stream (redis://redis.TEAM.svc:6379/STREAM), an SQS queue URL, or a Kafka topic (kafka://kafka.TEAM.svc:9092/TOPIC).",
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="An empty prefix. Parts of the output are written here. Of a stream of Redis also another stream of its server.",
+        help_text="An empty prefix. Parts of the output are written here. For a Redis stream, this can be another stream of the same server.",
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 
@@ -103,9 +106,14 @@ class BatchForm(ServiceForm):
                     values[name] = _FIELDS[name].default
         if not values.get("gpus") or any(values.get(name) is None for name in _OTHERS):
             return None
-        cluster, instance_type, gpu_resource = values["gpus"].split(" ")
+        cluster, instance_type, gpu_resource, *claimed = values["gpus"].split(" ")
         pods = {name: values[name] for name in _OTHERS}
-        return cluster, {**pods, "instance_type": instance_type, "gpu_resource": gpu_resource}
+        return cluster, {
+            **pods,
+            "instance_type": instance_type,
+            "gpu_resource": gpu_resource,
+            "device_claims": claimed == [_CLAIMED],
+        }
 
     @property
     def draft(self) -> BatchDraft:
@@ -152,9 +160,14 @@ def _field(name: str) -> forms.Field:
 def _share_choices(clusters: Mapping[str, ClusterCapacity]) -> list[tuple[str, str]]:
     choices = []
     for name, nodes in clusters.items():
-        shares = offers.requested_by(offers.of_gpus(nodes.shares), is_claimed=False)
-        sizes = dict.fromkeys(share.size for share in shares if share.gpus == 1)
-        for instance_type, resource, _ in sizes:
-            text = f"{name}: {instance_type}, {resource}"
-            choices.append((f"{name} {instance_type} {resource}", text))
+        shares = [share for share in offers.of_gpus(nodes.shares) if share.gpus == 1]
+        kinds = dict.fromkeys((*share.size[:2], share.is_claimed) for share in shares)
+        for instance_type, resource, is_claimed in kinds:
+            value, text = (
+                f"{name} {instance_type} {resource}",
+                f"{name}: {instance_type}, {resource}",
+            )
+            choices.append(
+                (f"{value} {_CLAIMED}", f"{text} by ResourceClaim") if is_claimed else (value, text)
+            )
     return choices

@@ -1,4 +1,4 @@
-"""Callers with a token of an identity provider: let one in by the value of a claim, and renew that."""
+"""Add and renew callers that an identity provider's token identifies by a claim."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def let_in(
         deployment=deployment,
         token_issuer=issuer,
         claim_value=value,
-        # The digest of no key: the column is unique.
+        # There is no key; a random value satisfies the unique column.
         sha256=hashlib.sha256(secrets.token_bytes(32)).hexdigest(),
         **asdict(limits),
         created_by=actor,
@@ -64,13 +64,13 @@ def let_in(
             row.save(force_insert=True)
     except IntegrityError as error:
         raise Conflict(
-            f"{value} of {issuer.name} may call {deployment} already.", code="already_listed"
+            f"{value} of {issuer.name} can already call {deployment}.", code="already_listed"
         ) from error
     return NewKey(row, "")
 
 
 def renew(actor: User, old: CallerKey, issuer: TokenIssuer, *, days: int) -> NewKey:
-    """The same caller for another time, without a gap. What it used of its limits stays used. Call inside a
+    """Extend the access without a gap; usage against its limits carries over. Call inside a
     transaction.
     """
     ended = CallerKey.objects.filter(pk=old.pk, ended_at=None).update(

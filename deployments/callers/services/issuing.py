@@ -123,7 +123,7 @@ def _replace() -> SigningKey:
 
 def _issuer() -> str:
     """Without a stated public address any name does: gateways get the public keys with their policies."""
-    return settings.SLIPWAY_PUBLIC_URL.rstrip("/") or _DEFAULT_ISSUER
+    return settings.SLIPWAY_PUBLIC_URL or _DEFAULT_ISSUER
 
 
 def _hash(plain: str) -> str:

@@ -21,13 +21,13 @@ class IssuerForm(ServiceForm):
     }
 
     name = forms.CharField(
-        max_length=40, help_text="What deployments call it. It is never given to another issuer."
+        max_length=40, help_text="Deployments refer to it by this name. A name is never reused."
     )
     cluster = forms.ChoiceField(required=False, label="For")
     url = forms.CharField(
         max_length=token_issuers.LONGEST_URL,
         label="Issuer URL",
-        help_text="Exactly as tokens have it in iss.",
+        help_text="Exactly as in the tokens' iss claim.",
     )
     jwks_url = forms.CharField(
         max_length=token_issuers.LONGEST_URL,
@@ -48,8 +48,8 @@ class IssuerForm(ServiceForm):
         max_length=10_000,
         label="Required claims",
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "class": "mono"}),
-        help_text="One a line: claim=value, or claim[]=value of a list such as groups. Several values of a "
-        "claim: any of them. Empty: none.",
+        help_text="One per line: claim=value, or claim[]=value for a list such as groups. Repeat a claim to "
+        "accept any of several values. Empty: none.",
     )
 
     def __init__(self, *args: Any, clusters: Iterable[ClusterInfo], **kwargs: Any) -> None:

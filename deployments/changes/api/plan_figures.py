@@ -49,7 +49,7 @@ class LatencyDetectionSerializer(Serializer):
         help_text="how long a block is in which latency is compared, by what stable's last hour asks for and the requests of now"
     )
     seconds = serializers.IntegerField(
-        help_text="how long the candidate must be slower before it is found; a gross rise is found sooner"
+        help_text="how long the candidate must be slower before it is detected; a large rise is detected sooner"
     )
     is_from_history = serializers.BooleanField(
         help_text="false: too little of stable's last hour was read, so this is the default"

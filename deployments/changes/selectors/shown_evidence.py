@@ -21,7 +21,7 @@ from portal.core import clock
 Shown = dict[str, Any]
 
 _OPEN: Final = (ChangeState.DRAFT, ChangeState.SUBMITTED)
-# What is compared with today, as the page names it.
+# What is compared with today's state, and its label on the page.
 _COMPARED: Final[Mapping[str, str]] = {
     "metadata": "the version metadata",
     "manifests": "the manifests",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from deployments.changes.services import submit
 from deployments.guards.domain import promql
-from deployments.guards.domain.kinds import gpu_memory
 from deployments.guards.domain.promql import QueryGuard, QueryTarget
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
@@ -43,13 +42,14 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutP
 
 def require_measurable(spec: ServingSpec, plan: RolloutPlan) -> None:
     """Raises Invalid for a guard whose figure the candidate's accelerators never have: it would hold every step."""
-    if spec.gpu_resource == neuron.DEVICE and any(
-        limit.kind is gpu_memory.KIND for limit in plan.guards.limits
-    ):
-        raise _bad(
-            "GPU memory is measured of NVIDIA's GPUs, and the candidate runs on Neuron devices. Remove the guard "
-            f"{gpu_memory.KIND.name}."
-        )
+    if spec.gpu_resource != neuron.DEVICE:
+        return
+    for kind in (limit.kind for limit in plan.guards.limits):
+        if not kind.is_measured_on_neuron:
+            raise _bad(
+                f"{kind.label} is measured on NVIDIA GPUs only, and the candidate runs on Neuron devices. Remove "
+                f"the guard {kind.name}."
+            )
 
 
 def _require_usable_answer(guard: QueryGuard, answer: QueryResult | PrometheusError) -> None:

@@ -25,11 +25,11 @@ from deployments.sizing.selectors import measurements
 from deployments.states import Environment
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.definitions import Rejected
 from portal.core.errors import DomainError
-from portal.core.money import HOURS_PER_MONTH
 from portal.ui.definition_fields import ON
 
 
@@ -227,7 +227,7 @@ def _cluster_label(cluster: ClusterInfo) -> str:
 
 
 def _per_hour(month: Decimal | None) -> Decimal | None:
-    return None if month is None else (month / HOURS_PER_MONTH).quantize(Decimal("0.01"))
+    return None if month is None else (month / HOURS_PER_MONTH).quantize(CENT)
 
 
 def _percent(part: Decimal | None, whole: Decimal | None) -> float | None:

@@ -63,8 +63,8 @@ _CASES: Final[Sequence[_Case]] = (
     _case(
         "GPU memory in use",
         r"Free memory on device .* less than desired",
-        "another process holds memory of this GPU, for example a pod that is still stopping: it is "
-        "started again; on a shared GPU lower gpu_memory_utilization",
+        "another process holds memory of this GPU, for example a pod that is still stopping: Kubernetes "
+        "restarts the container; on a shared GPU lower gpu_memory_utilization",
         is_terminal=False,
     ),
     _case(
@@ -73,7 +73,7 @@ _CASES: Final[Sequence[_Case]] = (
         r"failed to allocate CUDA memory|CUBLAS_STATUS_ALLOC_FAILED|"
         r"No available memory for the cache blocks|"
         r"Not enough memory\. Please try to increase --mem-fraction-static",
-        "the model does not fit the GPU memory: take a larger GPU or share, lower precision, batch "
+        "the model does not fit the GPU memory: use a larger GPU or share, or lower precision, batch "
         "or context",
     ),
     _case(
@@ -128,7 +128,7 @@ _CASES: Final[Sequence[_Case]] = (
     _case(
         "quota",
         r"exceeded quota",
-        "the namespace's quota is used up: free some, or have it raised",
+        "the namespace's quota is used up: free some, or ask a platform admin to raise it",
     ),
     _case(
         "refused by a policy",

@@ -72,9 +72,10 @@ class GuardLimit(BaseModel):
     @model_validator(mode="after")
     def _check_limits(self) -> Self:
         metric, kind = self.metric, self.kind
-        if self.max_ratio is not None and not kind.has_ratio:
+        if self.max_ratio is not None and kind.not_compared:
             raise ValueError(
-                f"{metric} depends on the traffic weight: give a max, not a max_ratio."
+                f"{metric} is not compared with stable: {kind.not_compared}. "
+                "Give a max, not a max_ratio."
             )
         if self.max is not None and not kind.has_max:
             raise ValueError(f"{metric} is compared with the stable revision: give a max_ratio.")

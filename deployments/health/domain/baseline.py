@@ -5,9 +5,9 @@ The rule, for each metric (ADR 50):
 1. The value of the last 60 minutes is compared with those of the seven days before in the same hour of the day and the
    hours beside it. Its distance is |log ratio| to the *nearest* of them, so a Saturday may be like the last Saturday
    and need not be like Friday, and a day with an incident widens nothing but its own surroundings.
-2. It is far away when the distance exceeds log 1.5 and twice the noise of this service. The noise is the largest such
-   distance in a usual day: of each of the seven days the largest of its hours from the other six days, and of these
-   the median, so that three unusual days count for nothing.
+2. It is far away when the distance exceeds log 1.5 and twice the noise of this service. Noise: for each of
+   the seven days, the largest distance of one of its hours from the nearest hour of the other six days; of these seven
+   values the median, so that three unusual days count for nothing.
 3. Counts must not explain it: the difference of requests or failures exceeds four standard errors (variance-stabilised
    Poisson counts, Anscombe 1948).
 4. The baseline is left once three checks in a row, 15 minutes apart, are far away on the same side; it is regained after three
@@ -214,8 +214,8 @@ def _differ(count: int, span: float, other: int, other_span: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """Of one metric: `side` as it stands (1 above the baseline, -1 below, 0 within), and how many checks in a row
-    said `contrary_side` instead.
+    """Of one metric: `side` is the confirmed side (1 above the baseline, -1 below, 0 within), `contrary` counts the
+    consecutive checks on `contrary_side`.
     """
 
     side: int = 0

@@ -21,7 +21,7 @@ def switch(*, actor: User, deployment_id: int, is_on: bool) -> Deployment:
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     if deployment.is_retired:
-        raise Conflict(f"{deployment} is retired. Nothing of it is watched.", code="retired")
+        raise Conflict(f"{deployment} is retired, so it is not watched.", code="retired")
     at = clock.now()
     with transaction.atomic():
         DeploymentHealth.objects.get_or_create(

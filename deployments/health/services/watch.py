@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from deployments.health.domain import state
 from deployments.health.domain.baseline import BaselineMetric
@@ -82,8 +82,7 @@ def begin_missing() -> None:
 
 def _due() -> QuerySet[DeploymentHealth]:
     at = clock.now()
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
-    rows = DeploymentHealth.objects.filter(free, is_on=True, next_check_at__lte=at)
+    rows = DeploymentHealth.objects.filter(leases.free(at), is_on=True, next_check_at__lte=at)
     return _watched(rows, "deployment__").order_by("next_check_at")
 
 

@@ -28,7 +28,7 @@ class PodChoice(Definition):
         str,
         setting(
             "GPU resource",
-            "One of it is requested. Empty: no GPU, models load on the processor.",
+            "One is requested. Empty: no GPU, models load on the CPU.",
             pattern=r"(nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?))?",
             max_length=60,
             fix=f"Use {_EXAMPLE}, or leave it empty.",

@@ -60,7 +60,9 @@ def choose(request: HttpRequest, user: User, slug: str) -> HttpResponse:
             )
         )
         if chosen is not None:
-            messages.success(request, f"Load tests: {chosen or 'on no cluster'}.")
+            messages.success(
+                request, f"Load tests now run on {chosen or 'the machine of the portal'}."
+            )
             return redirect("load-tests", slug=slug)
     context = {
         "team": team,

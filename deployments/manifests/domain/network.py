@@ -113,7 +113,7 @@ def _to_server(context: ManifestContext, host: str, port: int) -> list[dict[str,
 def _of_jobs(
     context: ManifestContext, name: str, label: str, *, ingress: list[dict[str, Any]]
 ) -> Manifest:
-    """Their pods read and write files, and nobody calls their models."""
+    """Their pods read and write files, and they accept no requests."""
     return _policy(
         context,
         name,
@@ -156,7 +156,7 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
 
 
 def of_endpoint_picker(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """KServe's endpoint picker of the revision: the gateway asks it for a pod; it reads metrics of the
+    """KServe's endpoint picker of the revision: the gateway queries it for a pod; it reads metrics of the
     revision's pods, and pool and pods from the API server.
     """
     workload = workload_name(context.deployment, served.number)

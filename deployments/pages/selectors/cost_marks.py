@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from deployments.models import ChangeRequest, Rollout
 from deployments.states import ChangeKind, ChangeState, RolloutPhase
-from fleet.costs.domain.results import ChangeMark
+from fleet.costs.domain.change_marks import ChangeMark
 
 _ENDS: Final = {RolloutPhase.COMPLETED: "promoted", RolloutPhase.ABORTED: "aborted"}
 _NEWEST: Final = 100

@@ -11,7 +11,7 @@ from typing import Any
 
 from deployments.models import Deployment
 from deployments.pages.selectors import cost_marks, deployment_rows
-from fleet.costs.domain.results import CostPoint, CostRow, GroupBy, Step
+from fleet.costs.domain.results import CostPoint, CostRow, CostTable, GroupBy, Step
 from fleet.costs.selectors import costs, series
 from portal.core import clock
 from portal.ui import charts
@@ -23,9 +23,12 @@ _CHARTED = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CostTile:
+    """`is_unit`: of so few that cents are not enough."""
+
     title: str
     amount: Decimal | None
     detail: str
+    is_unit: bool = False
 
 
 def context_of(deployment: Deployment) -> dict[str, Any]:
@@ -48,25 +51,30 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
         deployment=deployment.name,
     )
     return {
-        "tiles": _tiles(deployment, rows, now),
+        "tiles": _tiles(deployment, table, now),
         "cost_rows": rows,
+        "unpriced_gpu_hours": sum((row.unpriced_gpu_hours for row in rows), Decimal(0)),
         "cost_chart": _chart(points, _marks(deployment, now)),
         "start": now - _CHARTED,
         "end": now,
     }
 
 
-def _tiles(deployment: Deployment, rows: Sequence[CostRow], now: datetime) -> list[CostTile]:
-    zero = Decimal(0)
+def _tiles(deployment: Deployment, table: CostTable, now: datetime) -> list[CostTile]:
+    zero, rows = Decimal(0), table.rows
     row = deployment_rows.build_rows([deployment])[0]
     total = sum((cost_row.amount for cost_row in rows), zero)
     return [
-        CostTile(f"{now:%B}", total, "final hours plus the current estimate"),
+        CostTile(
+            f"{now:%B}",
+            None if table.is_unpriced else total,
+            "final hours plus the current estimate",
+        ),
         CostTile("Current daily rate", row.usd_per_day, describe_gpus(row.gpus)),
         _unit_tile(rows, total),
         CostTile(
             "Estimated",
-            sum((cost_row.estimated_amount for cost_row in rows), zero),
+            None if table.is_unpriced else sum((one.estimated_amount for one in rows), zero),
             "final shortly after each hour ends",
         ),
     ]
@@ -77,15 +85,26 @@ def describe_gpus(count: Decimal) -> str:
 
 
 def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
-    """Per million tokens where tokens were counted, else per thousand inferences."""
+    """Per million tokens where tokens were counted, else per thousand inferences. Not known while a price is
+    missing.
+    """
     tokens = sum(row.tokens or 0 for row in rows)
+    if any(row.has_unpriced_hours for row in rows):
+        unit = "1,000,000 tokens" if tokens else "1,000 inferences"
+        return CostTile(unit, None, "a price is missing")
     if tokens:
-        return CostTile("1,000,000 tokens", total * 1_000_000 / tokens, f"{tokens:,} this month")
+        return CostTile(
+            "1,000,000 tokens",
+            total * 1_000_000 / tokens,
+            f"{tokens:,} this month",
+            is_unit=True,
+        )
     count = sum(row.inferences or 0 for row in rows)
     return CostTile(
         "1,000 inferences",
         total * 1000 / count if count else None,
         f"{count:,} this month" if count else "no inferences counted this month",
+        is_unit=True,
     )
 
 

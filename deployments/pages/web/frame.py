@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -21,22 +21,15 @@ from deployments.rollouts.web.buttons import buttons_of
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments
 from deployments.serving.services import stopping
-from deployments.spec.domain import serving_spec
+from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import DeploymentState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
+from portal.core import definitions
 from portal.ui.htmx import respond
 
-ENGINE_NAMES = {
-    serving_spec.KSERVE_TRITON: "KServe Triton",
-    serving_spec.TRITON: "Triton",
-    serving_spec.KSERVE_VLLM: "KServe vLLM",
-    serving_spec.KSERVE_SGLANG: "KServe SGLang",
-    serving_spec.KSERVE_TENSORRT_LLM: "KServe TensorRT-LLM",
-    serving_spec.TRITON_VLLM: "Triton vLLM",
-    serving_spec.LLM_SERVICE: "LLMInferenceService",
-}
+_ENGINE_NAMES: Final = definitions.fields_of(ServingSpec)["engine"].choices
 TABS = (
     ("deployment", "Overview"),
     ("rollout", "Rollout"),
@@ -105,7 +98,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
     return {
         "deployment": deployment,
         "spec": deployments.spec_of_stable(deployment),
-        "engine_name": ENGINE_NAMES.get(stable.spec["engine"], "") if stable else "",
+        "engine_name": _ENGINE_NAMES.get(stable.spec["engine"], "") if stable else "",
         "address": deployments.url_of(deployment),
         "stable_label": f"stable · {stable.version.label} · r{stable.number}" if stable else "",
         "candidate_label": f"{candidate.version.label} · r{candidate.number}" if candidate else "",
@@ -119,7 +112,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "poll_seconds": _poll_seconds(
             deployment, is_busy=rollout is not None or open_change is not None
         ),
-        "usual_start": _usual_start(deployment),
+        "typical_start": _typical_start(deployment),
         "queues": deployments.queues_to_mention(deployment),
         "open_change": None if rollout else open_change,
         "can_request": can_request,
@@ -129,13 +122,13 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
 
 
 def _poll_seconds(deployment: Deployment, *, is_busy: bool) -> int:
-    """Until the head asks again: soon while a person may wait for something, else seldom."""
+    """Seconds until the header polls again: short while something changes."""
     is_ending = deployments.is_stopping(deployment) or deployment.is_retiring
     is_steady = deployment.state in _STEADY and not is_busy and not is_ending
     return _STEADY_SECONDS if is_steady else _MOVING_SECONDS
 
 
-def _usual_start(deployment: Deployment) -> str:
+def _typical_start(deployment: Deployment) -> str:
     """While a revision starts: how long that usually takes."""
     if deployment.is_stopped or deployment.is_retiring or deployment.is_retired:
         return ""
@@ -148,7 +141,7 @@ def _usual_start(deployment: Deployment) -> str:
         ),
         None,
     )
-    usual = starts.usual_start_of(revision) if revision is not None else None
+    usual = starts.typical_start_of(revision) if revision is not None else None
     return registry_starts.describe(usual) if usual is not None else ""
 
 

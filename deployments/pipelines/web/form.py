@@ -94,7 +94,7 @@ class PipelineForm(CommentForm):
     name = forms.CharField(
         label="Name",
         max_length=30,
-        help_text="The address is /team/name, like a deployment.",
+        help_text="The address is /team/name, like that of a deployment.",
         error_messages={"required": "Enter a name, for example 'both'."},
     )
 

@@ -115,14 +115,15 @@ class GuardForm(forms.Form):
     def __init__(self, data: Any, *, kind: CounterKind | PercentileKind, initial: Any) -> None:
         super().__init__(data, prefix=kind.name, initial=initial)
         self.label, self.source = kind.label, kind.source
+        self.not_compared = kind.not_compared
         floor = kind.ignore_below
         self.default_floor = "auto" if floor is None else f"{floor:g}"
         self.unit, self.scale = ("%", 100.0) if kind.unit == "ratio" else (kind.unit, 1.0)
-        has_max, has_ratio, model = kind.has_max, kind.has_ratio, guard_set.LIMITS[kind.reads]
+        has_max, model = kind.has_max, guard_set.LIMITS[kind.reads]
         definitions = fields_of(model)
         if has_max:
             self.fields["max"] = _number(definitions["max"], min_value=0, max_value=None)
-        if has_ratio:
+        if not kind.not_compared:
             self.fields["max_ratio"] = _number(definitions["max_ratio"])
             self.fields["ignore_below"] = _number(
                 definitions["ignore_below"], min_value=0, max_value=None

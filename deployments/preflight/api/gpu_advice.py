@@ -82,6 +82,10 @@ class ChoiceSerializer(Serializer):
     gpu_name = serializers.CharField(source="offer.gpu_name")
     gpu_resource = serializers.CharField(source="offer.gpu_resource")
     gpus = serializers.IntegerField(source="offer.gpus", help_text="per replica")
+    is_claimed = serializers.BooleanField(
+        source="offer.is_claimed",
+        help_text="devices of a DRA driver: request it with placement.device_claims",
+    )
     share = serializers.CharField(source="offer.kind", help_text="whole, mig, mps or time-slice")
     memory_mib = serializers.IntegerField(source="offer.memory_mib", help_text="of each GPU")
     needed_mib = serializers.IntegerField(help_text="on each GPU")

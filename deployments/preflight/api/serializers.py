@@ -44,7 +44,7 @@ class CostSerializer(Serializer):
     cheapest_per_hour = serializers.CharField(
         allow_null=True,
         help_text="with several instance types: on the cheapest; amounts without this prefix are those of "
-        "the dearest",
+        "the most expensive",
     )
     cheapest_month_min = serializers.CharField(allow_null=True)
     cheapest_month_max = serializers.CharField(allow_null=True)

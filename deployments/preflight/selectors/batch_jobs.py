@@ -8,9 +8,8 @@ from decimal import Decimal
 
 from deployments.models import BatchJob
 from fleet.costs.domain.forecast import hours_until
+from fleet.gpus.domain.money import CENT
 from portal.accounts.models import Team
-
-_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +40,4 @@ def held(team: Team, *, at: datetime, without_job_id: int | None = None) -> Held
             left += limit
         elif deadline is not None:
             left += min(limit, limit / int(pods.get("hours", 1)) * hours_until(deadline, at))
-    return HeldByJobs(gpus, left.quantize(_CENT) if is_known else None)
+    return HeldByJobs(gpus, left.quantize(CENT) if is_known else None)

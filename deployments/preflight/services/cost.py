@@ -16,11 +16,9 @@ from fleet.capacity.selectors.capacity import GpuShare
 from fleet.costs.domain.forecast import hours_in_month_of, month_end_amount
 from fleet.costs.selectors import costs
 from fleet.gpus.domain import capacity_types, offers
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from portal.accounts.models import Team
 from portal.core import clock
-from portal.core.money import HOURS_PER_MONTH
-
-_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def estimate_cost(
     each = share.usd_per_hour_amount if share else None
     at, spend = clock.now(), costs.spent_this_month(team_slug=team.slug)
     of_jobs = batch_jobs.held(team, at=at).left_amount
-    spent = spend.total_amount.quantize(_CENT)
+    spent = spend.total_amount.quantize(CENT)
     replaced_id = replaces.deployment_id if replaces else None
     own = [revision for revision in running if revision.deployment_id == replaced_id]
     others = sum_per_hour([r for r in running if r.deployment_id != replaced_id], shares)
@@ -191,13 +189,13 @@ def _forecast(
     if steady is None or overlap is None:
         return None
     seconds = replaces.overlap_seconds if replaces else 0
-    return (steady + overlap * hours_in_month_of(at, seconds=seconds)).quantize(_CENT)
+    return (steady + overlap * hours_in_month_of(at, seconds=seconds)).quantize(CENT)
 
 
 def _overlap_amount(overlap: Decimal | None, replaces: ReplacedDeployment | None) -> Decimal | None:
     if replaces is None or overlap is None:
         return None
-    return (overlap * replaces.overlap_seconds / 3600).quantize(_CENT)
+    return (overlap * replaces.overlap_seconds / 3600).quantize(CENT)
 
 
 def _cheapest(shares: Sequence[GpuShare | None]) -> Decimal | None:
@@ -227,7 +225,7 @@ def _add(left: Decimal | None, right: Decimal | None) -> Decimal | None:
 
 
 def _per_month(per_hour: Decimal | None) -> Decimal | None:
-    return None if per_hour is None else (per_hour * HOURS_PER_MONTH).quantize(_CENT)
+    return None if per_hour is None else (per_hour * HOURS_PER_MONTH).quantize(CENT)
 
 
 def _describe_max(minimum: Decimal, maximum: Decimal) -> str:

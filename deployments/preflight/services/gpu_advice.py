@@ -12,8 +12,9 @@ from deployments.preflight.services import cost
 from deployments.registry.selectors import versions
 from deployments.sizing.domain import alternatives, declared_size, language_models
 from deployments.sizing.domain.alternatives import ListedInstanceType
+from deployments.sizing.domain.demand import Demand, Limits
 from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
-from deployments.sizing.domain.ranking import Advice, Demand, Limits, Offer, ShareKind
+from deployments.sizing.domain.ranking import Advice, Offer, RejectionReason, ShareKind
 from deployments.sizing.domain.ranking import advise as ranked
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain.serving_spec import AdditionalModel, Placement
@@ -22,13 +23,13 @@ from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import neuron, offers
+from fleet.gpus.domain.money import HOURS_PER_MONTH
 from fleet.gpus.selectors import prices
 from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Action, Actor
 from portal.core import clock
 from portal.core.errors import Invalid
-from portal.core.money import HOURS_PER_MONTH
 
 _KINDS = {
     "whole": ShareKind.WHOLE,
@@ -81,13 +82,11 @@ def advise_version(
     if need is None:
         return None
     if shares is None:
-        # Who asks for a size alone requests it of the device plugin.
-        listed = offers.requested_by(capacity.list_shares(cluster_id=cluster.id), is_claimed=False)
-        shares = capacity.for_capacity(listed, Placement().capacity)
+        shares = _shares_of(cluster)
     is_language = load.language is not None or _language_model_of(version) is not None
     if not is_language:
         shares = offers.of_gpus(shares)
-    local_offers = [_offer_of(share) for share in shares]
+    local_offers = [_offer_of(share, cluster) for share in shares]
     return ranked(
         need=need,
         offers=[
@@ -97,6 +96,18 @@ def advise_version(
         demand=_demand(version, load),
         limits=_limits(version.team),
     )
+
+
+def _shares_of(cluster: ClusterInfo) -> list[GpuShare]:
+    """Those of device plugins, and those of a DRA driver. What a node would bring that is not there is among the first."""
+    listed = capacity.list_shares(cluster_id=cluster.id)
+    by_claim = [share for share in listed if share.is_claimed]
+    of_plugins = offers.requested_by(listed, is_claimed=False)
+    return [
+        share
+        for kind in (of_plugins, by_claim)
+        for share in capacity.for_capacity(kind, Placement().capacity)
+    ]
 
 
 def estimate_need(version: ModelVersion, load: Load) -> Need | None:
@@ -163,15 +174,31 @@ def _unavailable_offers(
     return [*alternatives.offers_partitioned(need, listed, local_offers), *elsewhere]
 
 
-def _offer_of(share: GpuShare) -> Offer:
+def _offer_of(share: GpuShare, cluster: ClusterInfo) -> Offer:
+    refusal = _why_no_claims(share, cluster)
+    is_known = not share.is_claimed or cluster.devices_read_at is not None
     return Offer(
         instance_type=share.instance_type,
-        gpu_name=share.gpu_name.removeprefix("NVIDIA-").removeprefix("Tesla-"),
+        gpu_name=share.gpu_name.removeprefix("NVIDIA-")
+        .removeprefix("NVIDIA ")
+        .removeprefix("Tesla-"),
         gpu_resource=share.gpu_resource,
         gpus=share.gpus,
         memory_mib=share.vram_mib // share.gpus,
         kind=_KINDS[share.sharing],
         usd_per_hour_amount=share.usd_per_hour_amount,
-        free_replicas=share.free_now,
+        free_replicas=share.free_now if is_known else None,
         is_started=share.is_startable and not share.nodes,
+        missing=RejectionReason.NOT_OFFERED if refusal else None,
+        missing_message=refusal,
+        is_claimed=share.is_claimed,
     )
+
+
+def _why_no_claims(share: GpuShare, cluster: ClusterInfo) -> str:
+    """Empty where its devices can be claimed, or nobody knows."""
+    if not share.is_claimed:
+        return ""
+    options = ("device-claims", "mig-claims") if share.sharing == "mig" else ("device-claims",)
+    refused = (cluster.capabilities.offers(option) for option in options)
+    return next((offer.why for offer in refused if offer.ok is False), "")

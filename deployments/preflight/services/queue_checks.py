@@ -11,6 +11,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain import queues
 from fleet.clusters.domain.queues import Kueue, LocalQueue
 from fleet.clusters.selectors.clusters import ClusterInfo
+from fleet.clusters.services import queue_probe
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound
 from fleet.kube.services import clients
 
@@ -34,7 +35,11 @@ def check_queue(context: ManifestContext, spec: ServingSpec, cluster: ClusterInf
     except ClusterError as error:
         detail = f"LocalQueue {name} of {context.namespace} could not be verified: {error.message}"
         return [*checks, Check(NAME, ok=None, detail=detail, is_blocking=False)]
-    return [*checks, _of_queue(queues.parse([found])[0])]
+    queue = queues.parse([found])[0]
+    of_cluster = (
+        queue_probe.why_inactive(cluster.id, kueue, queue.cluster_queue) if queue.problem else ""
+    )
+    return [*checks, _of_queue(queue, of_cluster)]
 
 
 def _missing(name: str, namespace: str, kueue: Kueue) -> Check:
@@ -44,10 +49,13 @@ def _missing(name: str, namespace: str, kueue: Kueue) -> Check:
     return Check(NAME, ok=False, detail=detail, fix=fix)
 
 
-def _of_queue(queue: LocalQueue) -> Check:
+def _of_queue(queue: LocalQueue, of_cluster: str) -> Check:
+    """`of_cluster`: why its ClusterQueue admits nothing, which the LocalQueue does not say."""
     title = f"LocalQueue {queue.name} of {queue.namespace}"
     if queue.problem:
         detail = f"{title} admits nothing now: {queue.problem}"
+        if of_cluster:
+            detail = f"{detail}; of ClusterQueue {queue.cluster_queue}: {of_cluster}"
         fix = "Pods wait until it does. Ask a platform admin."
         return Check(NAME, ok=None, detail=detail, fix=fix, is_blocking=False)
     waiting = f"{queue.pending} wait{'s' if queue.pending == 1 else ''}, {queue.admitted} admitted"

@@ -43,7 +43,7 @@ def check_quota(
         fix = f"{gpus} left: leave out the baseline, or ask a platform admin for more."
         return Check("Quota", ok=False, detail=detail, fix=fix)
     lower = f"lower max replicas to {fitting}, " if fitting >= spec.min_replicas else ""
-    fix = f"{gpus} left: {lower}retire something, or ask a platform admin for more."
+    fix = f"{gpus} left: {lower}retire a deployment, or ask a platform admin for more."
     return Check("Quota", ok=False, detail=detail, fix=fix)
 
 

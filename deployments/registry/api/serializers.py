@@ -195,7 +195,7 @@ class LoadTestSerializer(Serializer):
     first_ms = serializers.FloatField(help_text="latency of the first generated request")
     warm_ms = serializers.FloatField(help_text="median latency of five more")
     gpu_memory_mib = serializers.IntegerField(help_text="of the GPU of its pod; 0: not measured")
-    cluster = serializers.CharField(help_text="where it ran; empty: on the portal's processor")
+    cluster = serializers.CharField(help_text="where it ran; empty: on the portal's CPU")
 
 
 class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
@@ -248,7 +248,7 @@ class RegisterReferenceSerializer(Serializer):
     readme = serializers.CharField(default="", allow_blank=True, help_text="Markdown")
 
 
-class UsualStartSerializer(Serializer):
+class TypicalStartSerializer(Serializer):
     engine = serializers.CharField()
     model_cache = serializers.CharField()
     instance_type = serializers.CharField()

@@ -53,7 +53,7 @@ class ConvertedConfigSerializer(Serializer):
         allow_null=True, help_text="for spec; null while a problem blocks"
     )
     rest = serializers.CharField(
-        allow_blank=True, help_text="what of the text no setting states, as config.pbtxt"
+        allow_blank=True, help_text="the fields of the text that no setting covers, as config.pbtxt"
     )
     problems = ConfigProblemSerializer(many=True)
 

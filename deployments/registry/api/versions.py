@@ -14,7 +14,7 @@ from deployments.registry.api.serializers import (
     ReasonSerializer,
     RegisterReferenceSerializer,
     ReleaseSerializer,
-    UsualStartSerializer,
+    TypicalStartSerializer,
     VersionSerializer,
 )
 from deployments.registry.selectors import starts
@@ -63,13 +63,13 @@ class VersionStartsView(APIView):
     @extend_schema(
         operation_id="list_version_starts",
         tags=TAGS,
-        responses={200: UsualStartSerializer(many=True), 404: PROBLEM},
+        responses={200: TypicalStartSerializer(many=True), 404: PROBLEM},
         description="How long pods of the version took to start: medians of the last 20 starts by "
         "engine, model cache and instance type.",
     )
     def get(self, request: Request, version_id: int) -> Response:
         version = registry_versions.get_version(actor=actor_of(request), version_id=version_id)
-        return Response(UsualStartSerializer(starts.usual_starts(version), many=True).data)
+        return Response(TypicalStartSerializer(starts.typical_starts(version), many=True).data)
 
 
 class ReferencesView(IdempotentMixin, APIView):

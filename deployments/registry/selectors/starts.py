@@ -20,7 +20,7 @@ _Group = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class UsualStart:
+class TypicalStart:
     """Medians of the last starts. Their steps need not add up to `seconds`."""
 
     engine: str
@@ -31,7 +31,7 @@ class UsualStart:
     steps: Mapping[str, int]
 
 
-def usual_starts(version: ModelVersion) -> list[UsualStart]:
+def typical_starts(version: ModelVersion) -> list[TypicalStart]:
     """The group with the newest start first."""
     rows = Revision.objects.filter(version=version).select_related("deployment")
     revisions = {_workload_of(row): row for row in rows.order_by("-id")[:_MAX_REVISIONS]}
@@ -43,10 +43,10 @@ def usual_starts(version: ModelVersion) -> list[UsualStart]:
     return [_usual(group, of_group[:_LAST]) for group, of_group in grouped.items()]
 
 
-def usual_start_of(revision: Revision) -> UsualStart | None:
+def typical_start_of(revision: Revision) -> TypicalStart | None:
     """Of the revision's version, engine, cache and instance type; None before the first start."""
     group = (*_engine_and_cache(revision), revision.spec["instance_type"])
-    for usual in usual_starts(revision.version):
+    for usual in typical_starts(revision.version):
         if (usual.engine, usual.model_cache, usual.instance_type) == group:
             return usual
     return None
@@ -62,9 +62,9 @@ def _engine_and_cache(revision: Revision) -> tuple[str, str]:
     return revision.spec["engine"], cache
 
 
-def _usual(group: _Group, of_group: list[Start]) -> UsualStart:
+def _usual(group: _Group, of_group: list[Start]) -> TypicalStart:
     engine, cache, instance_type = group
-    return UsualStart(
+    return TypicalStart(
         engine=engine,
         model_cache=cache,
         instance_type=instance_type,

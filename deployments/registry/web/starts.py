@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from deployments.models import ModelVersion
 from deployments.registry.selectors import starts
-from deployments.registry.selectors.starts import UsualStart
+from deployments.registry.selectors.starts import TypicalStart
 from deployments.spec.domain.serving_spec import ServingSpec, Storage
 from fleet.observation.domain import pod_start
 from portal.core import definitions
@@ -26,27 +26,28 @@ class StartRow:
 
 
 def rows_of(version: ModelVersion) -> list[StartRow]:
-    return [_row(usual) for usual in starts.usual_starts(version)]
+    return [_row(typical) for typical in starts.typical_starts(version)]
 
 
-def describe(usual: UsualStart) -> str:
-    plural = "" if usual.starts == 1 else "s"
+def describe(typical: TypicalStart) -> str:
+    plural = "" if typical.starts == 1 else "s"
     return (
-        f"Usual start: {formats.duration(usual.seconds)} on {usual.instance_type} "
-        f"({usual.starts} start{plural})"
+        f"Typical start: {formats.duration(typical.seconds)} on {typical.instance_type} "
+        f"({typical.starts} start{plural})"
     )
 
 
-def _row(usual: UsualStart) -> StartRow:
+def _row(typical: TypicalStart) -> StartRow:
     engines = definitions.fields_of(ServingSpec)["engine"].choices
     caches = definitions.fields_of(Storage)["model_cache"].choices
     return StartRow(
-        engine=engines.get(usual.engine, usual.engine),
-        model_cache="" if usual.model_cache == "none" else caches[usual.model_cache],
-        instance_type=usual.instance_type,
-        starts=usual.starts,
-        duration=formats.duration(usual.seconds),
+        engine=engines.get(typical.engine, typical.engine),
+        model_cache="" if typical.model_cache == "none" else caches[typical.model_cache],
+        instance_type=typical.instance_type,
+        starts=typical.starts,
+        duration=formats.duration(typical.seconds),
         steps=tuple(
-            (label, formats.duration(usual.steps[step])) for step, label in pod_start.LABELS.items()
+            (label, formats.duration(typical.steps[step]))
+            for step, label in pod_start.LABELS.items()
         ),
     )

@@ -26,8 +26,8 @@ def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...
 
 
 def _memory_gib(key: WorkloadKey) -> float | None:
-    peaks = measured.memory_peaks(namespace=key.namespace, names=[key.name])
-    return max((peak.mib for peak in peaks), default=0) / 1024 or None
+    peak_mib = measured.memory_peaks([key]).get(key)
+    return None if peak_mib is None else peak_mib / 1024
 
 
 def _aborts_counted(revision: Revision) -> float | None:

@@ -33,7 +33,7 @@ def begin(
     """Raises Conflict as `transitions.move` does."""
     rollout = snapshot.rollout
     with transaction.atomic():
-        _promise(snapshot, step_index, message, evidence)
+        _store_pending_promotion(snapshot, step_index, message, evidence)
         transitions.announce(
             actor,
             rollout,
@@ -54,7 +54,9 @@ def replicas_for(snapshot: RolloutSnapshot, step_index: int) -> int | None:
     return None if count >= snapshot.progress.approved_replicas else count
 
 
-def _promise(snapshot: RolloutSnapshot, step_index: int, message: str, evidence: str) -> None:
+def _store_pending_promotion(
+    snapshot: RolloutSnapshot, step_index: int, message: str, evidence: str
+) -> None:
     rollout, at = snapshot.rollout, clock.now()
     rows = Rollout.objects.filter(
         pk=rollout.pk,
@@ -65,7 +67,7 @@ def _promise(snapshot: RolloutSnapshot, step_index: int, message: str, evidence:
     )
     shown = StepObservation.from_json(rollout.observed)
     waits = replace(snapshot.progress, promoted_to=step_index).describe_growth()
-    # What it showed is decided on: there is nothing to promote until it has grown.
+    # This step is promoted already; the next can be promoted once the replicas are ready.
     observed = replace(
         shown, is_promotable=False, was_promotable=shown.has_passed, reason=waits
     ).to_json()

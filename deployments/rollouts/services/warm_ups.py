@@ -22,8 +22,8 @@ Ends = Mapping[int, datetime]
 
 
 def advance(snapshot: RolloutSnapshot, known: Ends) -> dict[int, datetime]:
-    """When each pod of the candidate and of its baseline is warm; `known` and those with their first
-    requests.
+    """When each pod of the candidate and of its baseline is warm: `known`, and pods that received their
+    first request since.
     """
     seconds, started_at = snapshot.plan.warmup_seconds, snapshot.progress.step_started_at
     if seconds is None:

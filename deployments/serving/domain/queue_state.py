@@ -104,24 +104,30 @@ def of_pods(
     )
 
 
-def of_job(
-    queue: str, job: Json, workloads: Iterable[Json], positions: Mapping[str, int] | None
+def of_jobs(
+    queue: str, jobs: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
 ) -> QueueState | None:
-    """Of a suspended Job, whose Workload is one for all of its pods; None: it is not suspended, so it was admitted."""
-    if not (job.get("spec") or {}).get("suspend"):
+    """Of Jobs, each with one Workload for all of its pods; None: none is suspended, so all were admitted."""
+    waiting = suspended(jobs)
+    if not waiting:
         return None
-    own = [workload for workload in workloads if _is_of(workload, [job])]
+    own = [workload for workload in workloads if _is_of(workload, waiting)]
     eviction = next((text for one in own if (text := _evicted(one))), "")
     names = [one["metadata"]["name"] for one in own if one["metadata"]["name"] in (positions or {})]
     why = next((text for one in own if (text := _why(one))), "")
     return QueueState(
         queue,
         EVICTED if eviction else PENDING,
-        waiting=int(job["spec"].get("parallelism", 1)),
+        waiting=sum(int(job["spec"].get("parallelism", 1)) for job in waiting),
         position=min((positions or {})[name] for name in names) + 1 if names else None,
         why=why if own else _NO_WORKLOAD,
         eviction=eviction,
     )
+
+
+def suspended(jobs: Sequence[Json]) -> list[Json]:
+    """Jobs that are not admitted."""
+    return [job for job in jobs if (job.get("spec") or {}).get("suspend")]
 
 
 def _is_managed(pod: Json) -> bool:

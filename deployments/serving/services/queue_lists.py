@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fleet.clusters.domain.queues import Kueue
+from fleet.clusters.services import queue_probe
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound
 from fleet.kube.services import clients
 
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+# All that a Workload says of a ClusterQueue that is stopped, or lacks a flavor.
+_INACTIVE: Final = re.compile(r"ClusterQueue (\S+) is inactive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,37 @@ def read(
         return QueueLists((), {}, f"its Workloads cannot be read: {error.message}")
     positions = {name: _positions(cluster_id, namespace, kueue, name) for name in queues}
     return QueueLists(
-        workloads, {name: known for name, known in positions.items() if known is not None}
+        _explained(cluster_id, kueue, workloads),
+        {name: known for name, known in positions.items() if known is not None},
     )
+
+
+def _explained(cluster_id: int, kueue: Kueue, workloads: Sequence[Json]) -> list[Json]:
+    """With what ClusterQueues say that are inactive."""
+    names = {match[1] for one in workloads for _, match in _inactive(_conditions(one))}
+    reasons = {name: queue_probe.why_inactive(cluster_id, kueue, name) for name in sorted(names)}
+    if not any(reasons.values()):
+        return list(workloads)
+    return [_with_reasons(one, reasons) for one in workloads]
+
+
+def _with_reasons(workload: Json, reasons: Mapping[str, str]) -> Json:
+    conditions = [dict(one) for one in _conditions(workload)]
+    for condition, match in _inactive(conditions):
+        if why := reasons[match[1]]:
+            condition["message"] = f"{condition['message']}: {why}"
+    return {**workload, "status": {**(workload.get("status") or {}), "conditions": conditions}}
+
+
+def _conditions(workload: Json) -> Sequence[Json]:
+    return (workload.get("status") or {}).get("conditions") or ()
+
+
+def _inactive(conditions: Sequence[Json]) -> Iterator[tuple[Json, re.Match[str]]]:
+    for condition in conditions:
+        match = _INACTIVE.search(str(condition.get("message") or ""))
+        if match and condition.get("status") == "False":
+            yield condition, match
 
 
 def _positions(cluster_id: int, namespace: str, kueue: Kueue, queue: str) -> dict[str, int] | None:

@@ -134,5 +134,5 @@ def _price(offer: Offer) -> Decimal:
 
 def _key(gpu_name: str) -> str:
     """Normalise names like a10g, A10G, NVIDIA-A10G and A100-SXM4-40GB."""
-    plain = gpu_name.lower().removeprefix("nvidia-").removeprefix("tesla-")
+    plain = gpu_name.lower().removeprefix("nvidia-").removeprefix("nvidia ").removeprefix("tesla-")
     return re.split(r"[-_ ]", plain)[0]

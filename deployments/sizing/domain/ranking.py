@@ -12,13 +12,10 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from deployments.sizing.domain.demand import Demand, Limits
 from deployments.sizing.domain.memory import Need
 from fleet.gpus.domain import neuron, shares
-
-HOURS_PER_MONTH: Final = 730
-# Requests queue above this GPU utilisation.
-BUSY_PERCENT: Final = 70
-_CENT = Decimal("0.01")
+from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 
 
 class ShareKind(StrEnum):
@@ -63,6 +60,8 @@ class Offer:
     is_started: bool = False
     missing: RejectionReason | None = None
     missing_message: str = ""
+    # Of a DRA driver: pods claim it instead of requesting the resource.
+    is_claimed: bool = False
 
     @property
     def is_neuron(self) -> bool:
@@ -74,30 +73,6 @@ class Offer:
             return f"{self.gpu_name}, slice {self.gpu_resource.removeprefix('nvidia.com/mig-')}"
         slices = {ShareKind.SHARED: ", time-sliced", ShareKind.MPS: ", shared by MPS"}
         return f"{self.gpus} \N{MULTIPLICATION SIGN} {self.gpu_name}{slices.get(self.kind, '')}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What is left to the team. None means no limit or unknown. Amounts are monthly."""
-
-    quota_left_gpus: int | None = None
-    budget_left_amount: Decimal | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """The expected load. `busy_us` is the measured GPU time of a request."""
-
-    requests_per_second: int | None = None
-    busy_us: int | None = None
-    max_replicas: int = 1
-
-    @property
-    def replicas(self) -> int:
-        """Enough for a GPU utilisation of at most 70%; 1 if the GPU time is unknown."""
-        if not self.requests_per_second or not self.busy_us:
-            return 1
-        return max(1, -(-self.requests_per_second * self.busy_us // (BUSY_PERCENT * 10_000)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +142,7 @@ def _evaluate(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choic
     month = None
     if offer.usd_per_hour_amount is not None:
         hourly = offer.usd_per_hour_amount * demand.replicas
-        month = (hourly * HOURS_PER_MONTH).quantize(_CENT)
+        month = (hourly * HOURS_PER_MONTH).quantize(CENT)
     choice = Choice(
         offer=offer,
         needed_mib=needed,
@@ -227,8 +202,8 @@ def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal
     return refusals
 
 
-def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, int]:
-    """Order by free capacity, known price, price, isolation and headroom. Neuron devices follow all GPUs: whether
+def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, int, bool]:
+    """Order by free capacity, known price, price, isolation and headroom; of equal ones what needs no claim first. Neuron devices follow all GPUs: whether
     a model's architecture compiles for them is not in its size.
     """
     offer = choice.offer
@@ -241,6 +216,7 @@ def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, in
         -choice.headroom_percent,
         offer.instance_type,
         offer.gpus,
+        offer.is_claimed,
     )
 
 
@@ -275,7 +251,7 @@ def _compare(choice: Choice, best: Choice) -> str:
 
 def _note_isolation(choice: Choice, message: str) -> str:
     if choice.offer.is_neuron:
-        return f"{message}; Neuron compiles the model, which takes architectures that it knows"
+        return f"{message}; only for architectures that the Neuron compiler supports"
     is_shared = choice.offer.kind in _NOT_ISOLATED
     return (
         f"{message}; GPU memory is shared with other pods without isolation"
@@ -289,10 +265,14 @@ def _with_others(choice: Choice, fitting: Sequence[Choice]) -> Choice:
     alike = [
         other.offer.instance_type
         for other in fitting
-        if (other.offer.gpu_resource, other.offer.gpus) == (offer.gpu_resource, offer.gpus)
+        if _request_of(other.offer) == _request_of(offer)
         and other.offer.instance_type != offer.instance_type
     ]
     return replace(choice, also_on=tuple(dict.fromkeys(alike)))
+
+
+def _request_of(offer: Offer) -> tuple[str, int, bool]:
+    return offer.gpu_resource, offer.gpus, offer.is_claimed
 
 
 def _is_waiting(choice: Choice) -> bool:

@@ -8,6 +8,7 @@ from deployments.models import ModelVersion, Revision
 from deployments.sizing.domain.memory import FileModel, Measured, Need, combine, need_of_file
 from deployments.sizing.domain.onnx import VramEstimate
 from fleet.telemetry.selectors import measured
+from fleet.telemetry.selectors.current import WorkloadKey
 
 
 def describe_file(version: ModelVersion) -> FileModel | None:
@@ -34,9 +35,9 @@ def min_vram_mib(version: ModelVersion) -> int | None:
 
 def find_measurement(version: ModelVersion) -> Measured | None:
     """The measurement of this version, otherwise of the latest earlier one."""
-    revisions = {revision.workload_name: revision for revision in _revisions(version)}
-    peaks = measured.memory_peaks(namespace=version.team.slug, names=list(revisions))
-    measured_revisions = [(revisions[peak.workload_name], peak.mib) for peak in peaks]
+    revisions = _revisions(version)
+    peaks = measured.memory_peaks(list(revisions))
+    measured_revisions = [(revisions[key], mib) for key, mib in peaks.items()]
     if not measured_revisions:
         return None
     latest = max(revision.version.number for revision, _ in measured_revisions)
@@ -81,20 +82,25 @@ def estimate_need(
 
 def gpu_us_per_inference(version: ModelVersion) -> int | None:
     """GPU time of an inference, over all versions up to this one."""
-    names = [revision.workload_name for revision in _revisions(version)]
-    return measured.busy_us_per_inference(namespace=version.team.slug, names=names)
+    return measured.busy_us_per_inference(list(_revisions(version)))
 
 
 def list_start_seconds(version: ModelVersion) -> list[int]:
     """Seconds from pod creation to readiness, for recent starts of this model."""
-    names = [revision.workload_name for revision in _revisions(version)]
-    return measured.start_seconds(namespace=version.team.slug, names=names)
+    return measured.start_seconds(list(_revisions(version)))
 
 
-def _revisions(version: ModelVersion) -> list[Revision]:
+def _revisions(version: ModelVersion) -> dict[WorkloadKey, Revision]:
+    """By workload; a deployment that was retired and its successor may have shared one."""
     rows = Revision.objects.filter(
         version__model_id=version.model_id, version__number__lte=version.number
     )
-    # GPU memory of multi-model serving can't be attributed to a single model.
-    revisions = rows.select_related("version__model", "deployment")
-    return [revision for revision in revisions if not revision.spec.get("additional_models")]
+    revisions = rows.select_related("version__model", "deployment").order_by("pk")
+    return {
+        WorkloadKey(
+            revision.deployment.cluster_id, revision.deployment.namespace, revision.workload_name
+        ): revision
+        for revision in revisions
+        # GPU memory of multi-model serving can't be attributed to a single model.
+        if not revision.spec.get("additional_models")
+    }

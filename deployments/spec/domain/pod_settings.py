@@ -19,7 +19,7 @@ from deployments.spec.domain.node_selection import (
 )
 from portal.core.definitions import Definition, setting
 
-# Of the others a preset of KServe names the image.
+# A preset of KServe sets the image of the others.
 _NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
 Access = Literal["open", "keys", "jwt"]
 OPEN: Final[Access] = "open"
@@ -32,7 +32,7 @@ InstanceType = Annotated[
     str,
     setting(
         "Instance type",
-        "Of the nodes that run it.",
+        "Nodes of this type run the pods.",
         pattern=INSTANCE_TYPE,
         max_length=40,
         fix="Enter an instance type of the cluster, for example g5.xlarge.",
@@ -60,6 +60,28 @@ Memory = Annotated[
         fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
     ),
 ]
+ClaimProduct = Annotated[
+    str,
+    setting(
+        "Product of claimed GPUs",
+        "As the DRA driver names it, for example NVIDIA A100-SXM4-80GB. Empty: any of the instance type.",
+        pattern=r"([A-Za-z0-9][-A-Za-z0-9 ._/+]{0,78}[A-Za-z0-9])?",
+        max_length=80,
+        fix="Enter the productName of a ResourceSlice, for example NVIDIA L4, or leave it empty.",
+    ),
+]
+ClaimMemory = Annotated[
+    int,
+    setting(
+        "Min memory of claimed GPUs",
+        "Only GPUs or slices with at least this much. Not set: any.",
+        unit="GiB",
+        ge=0,
+        le=1024,
+        fix="Use up to 1024 GiB, or 0 for any.",
+        is_empty_zero=True,
+    ),
+]
 EnvironmentVariables = Annotated[
     tuple[tuple[str, str], ...],
     BeforeValidator(field_rules.sorted_pairs),
@@ -81,7 +103,7 @@ class Placement(Definition):
         Literal["on-demand", "spot", "any"],
         setting(
             "Nodes",
-            "Spot is cheaper. Replicas get two minutes' notice.",
+            "Spot is cheaper. Its nodes can be reclaimed with two minutes' notice.",
             choices={"spot": "spot (can be reclaimed)", "any": "either"},
         ),
     ] = "on-demand"
@@ -90,8 +112,8 @@ class Placement(Definition):
         AfterValidator(normalized_types),
         setting(
             "Other instance types",
-            "Also take the pods, in this order after the chosen one, for example g6.xlarge, g5.2xlarge. "
-            "Budget and approvals count the dearest. Comma-separated.",
+            "Fallbacks, in order of preference, for example g6.xlarge, g5.2xlarge. "
+            "Budget and approvals count the most expensive. Comma-separated.",
             max_length=250,
             fix=f"Write them as names of instance types, each once, up to {MOST_OTHER_TYPES}.",
         ),
@@ -132,7 +154,7 @@ class Placement(Definition):
         str,
         setting(
             "Queue of Kueue",
-            "A LocalQueue of Kueue in the team's namespace: pods start once its quota admits them. Empty: none.",
+            "A LocalQueue in the team's namespace: pods start once its quota admits them. Empty: none.",
             pattern=_OBJECT_NAME,
             max_length=63,
             fix="Enter a LocalQueue of the team's namespace, or leave it empty.",
@@ -147,30 +169,10 @@ class Placement(Definition):
         ),
         needs({True: "device-claims"}),
     ] = False
-    claim_product: Annotated[
-        str,
-        setting(
-            "Product of claimed GPUs",
-            "As the DRA driver names it, for example NVIDIA A100-SXM4-80GB. Empty: any of the instance type.",
-            pattern=r"([A-Za-z0-9][-A-Za-z0-9 ._/+]{0,78}[A-Za-z0-9])?",
-            max_length=80,
-            fix="Enter the productName of a ResourceSlice, for example NVIDIA L4, or leave it empty.",
-        ),
-    ] = ""
-    claim_memory_gib: Annotated[
-        int,
-        setting(
-            "Least memory of claimed GPUs",
-            "Only GPUs, or slices, with as much. Not set: any.",
-            unit="GiB",
-            ge=0,
-            le=1024,
-            fix="Use up to 1024 GiB, or 0 for any.",
-            is_empty_zero=True,
-        ),
-    ] = 0
+    claim_product: ClaimProduct = ""
+    claim_memory_gib: ClaimMemory = 0
     spread_zones: Annotated[
-        bool, setting("Spread over zones", "Best effort. Never blocks scheduling.")
+        bool, setting("Spread across zones", "Best effort. Never blocks scheduling.")
     ] = True
     pre_pull: Annotated[
         bool,

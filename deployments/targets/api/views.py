@@ -41,7 +41,7 @@ class TargetDraftSerializer(Serializer):
         allow_null=True,
         min_value=1,
         max_value=metrics.MOST_MS,
-        help_text="limit of p95 or first_token; of availability there is none",
+        help_text="limit of p95 or first_token; null for availability",
     )
 
 

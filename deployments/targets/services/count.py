@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Q
 
 from deployments.models import ServiceTarget, TargetCount
 from deployments.targets.domain import burn
@@ -39,9 +38,8 @@ def sweep() -> int:
     telemetry of its whole window.
     """
     at = clock.now()
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=at)
     rows = ServiceTarget.objects.filter(
-        free, next_check_at__lte=at, deployment__is_retired=False
+        leases.free(at), next_check_at__lte=at, deployment__is_retired=False
     ).order_by("next_check_at")
     pks = list(rows.values_list("pk", flat=True)[:BATCH])
     claimed = leases.claim_many(ServiceTarget, pks, seconds=_LEASE_SECONDS) if pks else {}

@@ -28,7 +28,7 @@ def _tags() -> serializers.ListField:
         child=serializers.CharField(max_length=400),
         max_length=20,
         default=list,
-        help_text="key=value; all of them at once. Of a change, empty: as it is",
+        help_text="key=value; the complete list. Empty in a change: unchanged",
     )
 
 

@@ -125,7 +125,8 @@ class PoolSettingsSerializer(ActionCommentSerializer):
         help_text="empty: the pool keeps how it chooses types",
     )
     capacity_types = serializers.ListField(
-        child=serializers.ChoiceField(choices=list(CAPACITY_TYPES)), default=["on-demand"]
+        child=serializers.ChoiceField(choices=list(CAPACITY_TYPES)),
+        default=("on-demand",),  # type: ignore[arg-type]  # a list would be that of every request
     )
     gpu_limit = serializers.IntegerField(
         default=None, allow_null=True, min_value=0, max_value=10_000, help_text="null: no limit"

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from fleet.gpus.domain.money import HOURS_PER_MONTH
+
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
@@ -93,9 +95,6 @@ class Evidence:
             yaml_after=raw["yaml_after"],
             bound=raw["bound"],
         )
-
-
-HOURS_PER_MONTH = 730
 
 
 def hash_of(kind: str, target: str, settings: Mapping[str, Any], evidence: Evidence) -> str:

@@ -95,7 +95,7 @@ def _record(
 ) -> datetime | None:
     """What the pass came to; nothing when the lease was lost meanwhile."""
     if not leases.is_held(FleetAction, lease):
-        raise Conflict(f"Another worker took over the {action}.", code="lease_lost")
+        raise leases.lost(action)
     columns = {"progress": dict(outcome.progress)}
     if outcome.result is Result.GOES_ON:
         FleetAction.objects.filter(pk=action.pk, lease_token=lease.token).update(

@@ -21,8 +21,8 @@ from portal.accounts.policy import SYSTEM
 
 # For each pass, so that its lease never ends before it does.
 _MOST_EVICTIONS: Final = 20
-# So many calls in a row without an answer mean that the cluster is away.
-_MOST_SILENCES: Final = 3
+# This many consecutive calls without an answer mean that the cluster is unreachable.
+_MAX_UNANSWERED: Final = 3
 _MOST_NAMED: Final = 10
 _TERMINATING_SECONDS: Final = 5.0
 _NO_CONTROLLER: Final = "No controller starts it again."
@@ -81,9 +81,10 @@ def advance(action: FleetAction) -> Outcome:
         # Also when somebody uncordoned it meanwhile: else evicted pods would come back.
         cordon.set_schedulable(action, is_schedulable=False)
         return outcomes.goes_on("Cordoned the node.", progress, after_seconds=0)
+    # The order counts: the number of the first pass stays.
     progress = {"pods": pods.remaining, **progress, "remaining": pods.remaining}
     if not pods.remaining:
-        return outcomes.done("No pod remains that had to move.", {**progress, "blocked": []})
+        return outcomes.done("All pods are evicted.", {**progress, "blocked": []})
     return _evict(action, pods, progress)
 
 
@@ -102,22 +103,22 @@ class _Pass:
 
 
 def _evict(action: FleetAction, pods: NodePods, progress: dict[str, Any]) -> Outcome:
-    made = _Pass()
-    # From where the last pass ended: those that a budget holds must not keep the others waiting.
+    result = _Pass()
+    # From where the last pass ended: pods that a budget blocks must not delay the others.
     first = progress.get("next", 0) % max(len(pods.to_evict), 1)
     ordered = (*pods.to_evict[first:], *pods.to_evict[:first])
     for pod in ordered[:_MOST_EVICTIONS]:
-        _evict_one(action, pod, made)
-    blocked = made.blocked[:_MOST_NAMED]
+        _evict_one(action, pod, result)
+    blocked = result.blocked[:_MOST_NAMED]
     progress |= {
         "blocked": blocked,
-        "evicted": progress.get("evicted", 0) + made.evicted,
-        "next": first + len(made.blocked),
+        "evicted": progress.get("evicted", 0) + result.evicted,
+        "next": first + len(result.blocked),
     }
     message = f"{pods.remaining} of {progress['pods']} pods remain."
-    if made.blocked:
-        message += f" {len(made.blocked)} cannot be evicted now."
-    wait = max(made.wait_seconds, _TERMINATING_SECONDS)
+    if result.blocked:
+        message += f" {len(result.blocked)} cannot be evicted now."
+    wait = max(result.wait_seconds, _TERMINATING_SECONDS)
     return outcomes.goes_on(message, progress, after_seconds=wait)
 
 
@@ -134,7 +135,7 @@ def _evict_one(action: FleetAction, pod: NodePod, made: _Pass) -> None:
     except Unreachable as error:
         # Also the answer for a pod that two budgets cover.
         made.silences += 1
-        if made.silences >= _MOST_SILENCES:
+        if made.silences >= _MAX_UNANSWERED:
             raise
         made.block(pod, error.message, seconds=outcomes.RETRY_SECONDS)
     else:
@@ -146,5 +147,5 @@ def _describe_unmanaged(action: FleetAction, pods: NodePods) -> str:
     count = len(pods.unmanaged)
     counted = "1 pod has" if count == 1 else f"{count} pods have"
     if DrainSettings.from_json(action.parameters).evict_unmanaged:
-        return f"{counted} no controller that starts it again: evicting it loses it."
+        return f"{counted} no controller: evicting deletes it for good."
     return f"{counted} no controller that starts it again. Request the drain with “Evict pods without a controller”."

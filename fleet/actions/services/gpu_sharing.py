@@ -159,7 +159,7 @@ def _read(node: Node) -> tuple[ConfigSource, tuple[PluginConfig, ...]]:
     except NotAllowed as error:
         raise Conflict(_how_to_allow(node, source), code="not_permitted") from error
     except ClusterError as error:
-        raise Unavailable(f"{node.cluster.name} could not be asked: {error}") from error
+        raise Unavailable(f"{node.cluster.name} cannot be reached: {error}") from error
     return source, plugin_configs.read_configs((config_map or {}).get("data") or {})
 
 
@@ -176,7 +176,7 @@ def _live(node: Node) -> dict[str, Any]:
     try:
         live = nodes.get(cluster_id=node.cluster_id, name=node.name)
     except ClusterError as error:
-        raise Unavailable(f"{node.cluster.name} could not be asked: {error}") from error
+        raise Unavailable(f"{node.cluster.name} cannot be reached: {error}") from error
     if live is None or live["metadata"]["uid"] != node.uid:
         raise Conflict(f"{node} left its cluster.", code="node_gone")
     return live

@@ -178,7 +178,7 @@ def _live(action: FleetAction) -> dict[str, Any]:
     try:
         live = nodes.get(cluster_id=action.cluster_id, name=action.target)
     except ClusterError as error:
-        raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
+        raise Unavailable(f"{action.cluster.name} cannot be reached: {error}") from error
     if live is None or live["metadata"]["uid"] != cordon.uid_of(action):
         raise Conflict(f"{action.target} left its cluster.", code="node_gone")
     return live

@@ -31,7 +31,7 @@ def list_or_unavailable(*, cluster_id: int) -> list[dict[str, Any]]:
     try:
         return node_classes.list_all(cluster_id=cluster_id)
     except ClusterError as error:
-        raise Unavailable(f"The cluster could not be asked: {error}") from error
+        raise Unavailable(f"The cluster cannot be reached: {error}") from error
 
 
 def read_settings(*, actor: Actor, cluster_id: int, name: str) -> NodeClassSettings:
@@ -40,7 +40,7 @@ def read_settings(*, actor: Actor, cluster_id: int, name: str) -> NodeClassSetti
     try:
         live = node_classes.get(cluster_id=cluster_id, name=name)
     except ClusterError as error:
-        raise Unavailable(f"The cluster could not be asked: {error}") from error
+        raise Unavailable(f"The cluster cannot be reached: {error}") from error
     if live is None:
         raise NotFound(f"There is no EC2NodeClass {name}.")
     return node_class_settings.read(live)
@@ -60,7 +60,9 @@ def observe_change(action: FleetAction) -> Evidence:
     body = node_class_settings.patch(live, settings)
     after = apply_patch(live, body)
     if after == live:
-        raise Conflict(f"EC2NodeClass {action.target} is like this already.", code="no_change")
+        raise Conflict(
+            f"EC2NodeClass {action.target} already has these settings.", code="no_change"
+        )
     node_pools.dry_run(action, lambda: _patch(action, body, dry_run=True))
     return _evidence(action, live, after)
 
@@ -110,7 +112,7 @@ def _live(action: FleetAction) -> dict[str, Any] | None:
     try:
         return node_classes.get(cluster_id=action.cluster_id, name=action.target)
     except ClusterError as error:
-        raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
+        raise Unavailable(f"{action.cluster.name} cannot be reached: {error}") from error
 
 
 def _patch(action: FleetAction, body: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:

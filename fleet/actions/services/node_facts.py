@@ -47,7 +47,7 @@ def require_permissions(action: FleetAction, *permissions: Mapping[str, str]) ->
         ]
     except ClusterError as error:
         raise Unavailable(
-            f"{action.cluster.name} could not be asked what the portal may do there: {error}"
+            f"{action.cluster.name} cannot be reached to check the portal's permissions: {error}"
         ) from error
     if missing:
         named = ", ".join(f"{item['verb']} {_resource(item)}" for item in missing)

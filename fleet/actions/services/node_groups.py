@@ -41,14 +41,14 @@ def read(*, actor: Actor, cluster_id: int, name: str) -> NodeGroup:
     except ObjectNotFound as error:
         raise NotFound(f"There is no node group {name}: {error}") from error
     except ClusterError as error:
-        raise Unavailable(f"AWS could not be asked: {error}") from error
+        raise Unavailable(f"AWS does not answer: {error}") from error
 
 
 def list_or_unavailable(*, cluster_id: int) -> list[NodeGroup]:
     try:
         return node_groups.list_groups(cluster_id=cluster_id)
     except ClusterError as error:
-        raise Unavailable(f"AWS could not be asked: {error}") from error
+        raise Unavailable(f"AWS does not answer: {error}") from error
 
 
 def observe(action: FleetAction) -> Evidence:
@@ -59,7 +59,7 @@ def observe(action: FleetAction) -> Evidence:
             f"There is no node group {action.target}: {error}", code="no_node_group"
         ) from error
     except ClusterError as error:
-        raise Unavailable(f"AWS could not be asked: {error}") from error
+        raise Unavailable(f"AWS does not answer: {error}") from error
     wanted = GroupSize.from_json(action.parameters)
     if group.size == wanted:
         raise Conflict(f"Node group {group.name} has this size already.", code="no_change")
@@ -119,7 +119,7 @@ def _warnings(group: NodeGroup, wanted: GroupSize) -> list[str]:
             "AWS chooses which nodes end, and drains them by itself. Drain those that should end first."
         )
     if len(group.instance_types) > 1:
-        found.append("It starts several instance types: the cost is that of the dearest.")
+        found.append("It starts several instance types: the cost is that of the most expensive.")
     return found
 
 

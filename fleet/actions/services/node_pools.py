@@ -16,7 +16,7 @@ from fleet.actions.services import kept_hours, node_facts
 from fleet.gpus.domain.shares import WHOLE
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price, PriceKey
-from fleet.kube.domain.errors import ClusterError, ObjectInvalid
+from fleet.kube.domain.errors import ClusterError, ObjectInvalid, ObjectNotFound
 from fleet.kube.services import node_pools
 from fleet.models import FleetAction
 from portal.accounts import fleet_policy
@@ -41,7 +41,7 @@ def observe_change(action: FleetAction) -> Evidence:
     body = pool_settings.patch(live, settings)
     after = pool_settings.apply_patch(live, body)
     if after == live:
-        raise Conflict(f"Node pool {action.target} is like this already.", code="no_change")
+        raise Conflict(f"Node pool {action.target} already has these settings.", code="no_change")
     dry_run(action, lambda: _patch(action, body, dry_run=True))
     return _evidence(action, live, after)
 
@@ -91,7 +91,7 @@ def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
     try:
         live = node_pools.get(cluster_id=cluster_id, name=name)
     except ClusterError as error:
-        raise Unavailable(f"The cluster could not be asked: {error}") from error
+        raise Unavailable(f"The cluster cannot be reached: {error}") from error
     if live is None:
         raise NotFound(f"There is no node pool {name}.")
     return pool_settings.read(live)
@@ -101,7 +101,7 @@ def read_live(action: FleetAction) -> dict[str, Any] | None:
     try:
         return node_pools.get(cluster_id=action.cluster_id, name=action.target)
     except ClusterError as error:
-        raise Unavailable(f"{action.cluster.name} could not be asked: {error}") from error
+        raise Unavailable(f"{action.cluster.name} cannot be reached: {error}") from error
 
 
 def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
@@ -132,6 +132,13 @@ def dry_run(action: FleetAction, call: Any) -> None:
         call()
     except ObjectInvalid as error:
         raise Invalid(f"{action.cluster.name} refuses it: {error}") from error
+    except ObjectNotFound as error:
+        message = (
+            f"{action.cluster.name} has no Karpenter, or {action.target} was deleted meanwhile."
+        )
+        raise Conflict(
+            f"{message} Install Karpenter, or reload the page.", code="no_karpenter"
+        ) from error
     except ClusterError as error:
         raise Unavailable(f"{action.cluster.name} could not check it: {error}") from error
 

@@ -137,7 +137,7 @@ def _read_group(action: FleetAction) -> _Pool:
             f"There is no node group {action.target}: {error}", code="no_node_group"
         ) from error
     except ClusterError as error:
-        raise Unavailable(f"AWS could not be asked: {error}") from error
+        raise Unavailable(f"AWS does not answer: {error}") from error
     if group.status == UPDATING:
         raise Conflict(f"Node group {group.name} is being updated. Wait for its end.", code="busy")
     return _Pool(group.size.to_json(), group=group)
@@ -207,7 +207,7 @@ def _warnings_of_group(group: NodeGroup, closed: Size) -> list[str]:
             "AWS wants a maximum of at least 1: where Cluster Autoscaler runs, pods that wait can start one node."
         )
     if len(group.instance_types) > 1:
-        found.append("It starts several instance types: the cost is that of the dearest.")
+        found.append("It starts several instance types: the cost is that of the most expensive.")
     return found
 
 

@@ -22,7 +22,7 @@ class DrainForm(CommentForm):
         initial=DEFAULT_MINUTES,
         min_value=FEWEST_MINUTES,
         max_value=MOST_MINUTES,
-        help_text="Minutes from its start. Pods that budgets still hold then make the drain fail.",
+        help_text="Minutes from its start. The drain fails if budgets still block pods then.",
     )
     evict_unmanaged = forms.BooleanField(
         label="Evict pods without a controller",
@@ -74,7 +74,7 @@ class PoolForm(CommentForm):
         label="Instance types",
         required=False,
         max_length=1500,
-        help_text="g5.xlarge, g6.xlarge. Empty: the pool keeps how it chooses types.",
+        help_text="g5.xlarge, g6.xlarge. Empty: instance types are not changed.",
     )
     capacity_types = forms.ChoiceField(
         label="Capacity",
@@ -86,7 +86,7 @@ class PoolForm(CommentForm):
         required=False,
         min_value=0,
         max_value=10_000,
-        help_text="Of all its nodes. Empty: no limit. 0: no node starts.",
+        help_text="Across all its nodes. Empty: no limit. 0: starts no nodes.",
     )
     taints = forms.CharField(
         required=False, max_length=1500, help_text="nvidia.com/gpu=true:NoSchedule"
@@ -99,7 +99,7 @@ class PoolForm(CommentForm):
         label="Consolidate after",
         initial="5m",
         max_length=10,
-        help_text="How long nothing changed on a node: 30s, 5m, 1h, or Never.",
+        help_text="How long a node must be unchanged: 30s, 5m, 1h, or Never.",
     )
 
     @property

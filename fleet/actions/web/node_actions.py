@@ -89,7 +89,7 @@ def node_actions(request: HttpRequest, user: User, node_id: int) -> HttpResponse
 
 
 def show_request(request: HttpRequest, action: FleetAction) -> HttpResponse:
-    messages.success(request, "Request sent. Another platform admin decides on it.")
+    messages.success(request, "Request sent. A platform admin, not you, decides on it.")
     return redirect("fleet-action", action_id=action.pk)
 
 

@@ -58,7 +58,7 @@ class NodeClassForm(CommentForm):
         required=False,
         min_value=SMALLEST_GIB,
         max_value=LARGEST_GIB,
-        help_text="For images and logs. Empty: Karpenter's default of 20 GiB, or as it is.",
+        help_text="For images and logs. Empty: Karpenter's default of 20 GiB, or unchanged.",
     )
 
     @property

@@ -20,11 +20,14 @@ _PARTS: Final = ((Threshold.HALF, 50), (Threshold.MOST, 80), (Threshold.ALL, 100
 
 @dataclass(frozen=True, slots=True)
 class MonthSoFar:
-    """Dollars. `forecast_amount` None: a price is missing."""
+    """Dollars. `forecast_amount` None: a price is missing now. `has_unpriced_hours`: one was missing in hours of the
+    month, which count as $0.
+    """
 
     spent_amount: Decimal
     forecast_amount: Decimal | None
     budget_amount: Decimal
+    has_unpriced_hours: bool = False
 
 
 def crossed(month: MonthSoFar) -> list[Threshold]:
@@ -39,6 +42,8 @@ def crossed(month: MonthSoFar) -> list[Threshold]:
 
 def describe(threshold: Threshold, month: MonthSoFar) -> str:
     spent = f"${month.spent_amount:,.2f} of ${month.budget_amount:,.2f} is spent this month"
+    if month.has_unpriced_hours:
+        spent += ", without hours that have no price yet"
     if month.forecast_amount is None:
         rest = "a price is missing, so the month's total is not known"
     else:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Final
 
 from fleet.budgets.domain.thresholds import MonthSoFar
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import GroupBy
-from fleet.costs.selectors import open_hours, sealed
+from fleet.costs.selectors import open_hours, sealed, unpriced
 from fleet.costs.selectors.sealed import Scope
+from fleet.gpus.domain.money import CENT
 from fleet.models import BudgetAlert
 from fleet.telemetry.selectors import current
 from portal.accounts.models import Team
 from portal.core import clock
-
-_CENT: Final = Decimal("0.01")
 
 
 def first_day(at: datetime) -> date:
@@ -32,8 +31,12 @@ def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
     slugs = [team.slug for team in teams]
     spent = _spent_by_team(slugs, start, at)
     rates = current.allocated_by_team(team_slugs=slugs)
+    waiting = unpriced.teams_with_hours(start=start, end=at)
     return {
-        team.pk: _month(team, spent.get(team.slug, Decimal(0)), rates.get(team.slug), at)
+        team.pk: replace(
+            _month(team, spent.get(team.slug, Decimal(0)), rates.get(team.slug), at),
+            has_unpriced_hours=team.slug in waiting,
+        )
         for team in teams
     }
 
@@ -70,7 +73,7 @@ def _month(
 ) -> MonthSoFar:
     now = allocated or current.AllocatedGpus(Decimal(0), Decimal(0))
     return MonthSoFar(
-        spent_amount=spent.quantize(_CENT),
+        spent_amount=spent.quantize(CENT),
         forecast_amount=month_end_amount(
             spent_amount=spent,
             usd_per_hour_amount=now.usd_per_hour_amount,

@@ -42,6 +42,11 @@ class DeviceHolderSerializer(Serializer):
     deployment = serializers.CharField()
 
 
+class DeviceTaintSerializer(TaintSerializer):
+    since = serializers.CharField(help_text="empty: not known")
+    rule = serializers.CharField(help_text="name of the DeviceTaintRule; empty: the driver's own")
+
+
 class DeviceSerializer(Serializer):
     name = serializers.CharField(source="device.name")
     pool = serializers.CharField(source="device.pool")
@@ -56,6 +61,7 @@ class DeviceSerializer(Serializer):
         source="device.is_healthy", help_text="false: the driver tainted it or withdrew its slice"
     )
     is_free = serializers.BooleanField(allow_null=True, help_text="null: claims are not readable")
+    taints = DeviceTaintSerializer(many=True, help_text="those that keep new claims away")
     holders = DeviceHolderSerializer(many=True, help_text="several share one by capacity only")
 
 

@@ -44,6 +44,10 @@ class HolderSerializer(Serializer):
 class GpuSerializer(Serializer):
     holders = HolderSerializer(many=True)
     free_ppm = serializers.IntegerField()
+    tainted_ppm = serializers.IntegerField(
+        help_text="neither held nor offered: its device is tainted"
+    )
+    taint = serializers.CharField(help_text="key, value and effect, and who set it")
 
 
 class NoticeSerializer(Serializer):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from fleet.gpus.domain.shares import GPU_PPM
 from fleet.observation.domain.node_notices import Notice
 
 OTHER_TEAM = "other team"
@@ -32,15 +33,17 @@ class Holder:
 @dataclass(frozen=True, slots=True)
 class GpuTile:
     """One GPU of a node. Its position is for display: Kubernetes does not report which device a pod
-    got. `free_ppm` is the free part in millionths of the GPU.
+    got. `free_ppm` is the free part in millionths of the GPU, `tainted_ppm` what no new claim gets, and `taint` why.
     """
 
     holders: tuple[Holder, ...]
     free_ppm: int
+    tainted_ppm: int = 0
+    taint: str = ""
 
     @property
     def is_free(self) -> bool:
-        return not self.holders
+        return not self.holders and not self.tainted_ppm
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,14 @@ class NodeView:
 
     @property
     def free_gpus(self) -> Decimal:
-        return Decimal(sum(tile.free_ppm for tile in self.tiles)) / 1_000_000
+        return Decimal(sum(tile.free_ppm for tile in self.tiles)) / GPU_PPM
 
     @property
     def idle_usd_per_hour_amount(self) -> Decimal | None:
         if self.usd_per_hour_amount is None or not self.gpu_count:
             return None
-        return self.usd_per_hour_amount * self.free_gpus / self.gpu_count
+        idle = self.free_gpus + Decimal(sum(tile.tainted_ppm for tile in self.tiles)) / 1_000_000
+        return self.usd_per_hour_amount * idle / self.gpu_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,21 @@ class NodeSummary:
     is_simulated: bool
     held_ppm: int
     usd_per_hour_amount: Decimal | None
+    # Neither held nor offered: a taint of its device takes it out.
+    tainted_ppm: int = 0
+
+    @property
+    def idle_ppm(self) -> int:
+        """What is paid and not held."""
+        return max(0, self.gpu_count * GPU_PPM - self.held_ppm)
 
     @property
     def free_ppm(self) -> int:
-        return max(0, self.gpu_count * 1_000_000 - self.held_ppm)
+        return max(0, self.idle_ppm - self.tainted_ppm)
 
     @property
     def free_gpus(self) -> Decimal:
-        return Decimal(self.free_ppm) / 1_000_000
+        return Decimal(self.free_ppm) / GPU_PPM
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +133,7 @@ class FleetOverview:
     pending: tuple[PendingPod, ...]
     gpus: int
     allocated_gpus: Decimal
+    tainted_gpus: Decimal
     # Of nodes with a known price.
     idle_usd_per_hour_amount: Decimal
     # Mean over the measured allocated GPUs, weighted by their share.

@@ -114,13 +114,17 @@ def _share_of(
     """Of devices that are claimed."""
     offering = [space for space in spaces if space.claimable.units(request)]
     first = offering[0]
-    device = next(device for device in first.claimable.all if request.matches(device))
+    matching = [d for space in offering for d in space.claimable.all if request.matches(d)]
+    resource = devices.resource_of(matching[0])
+    # A claim without a least memory gets any of them. A driver may not say it.
+    known = [device.memory_mib for device in matching if device.memory_mib]
+    memory = min(known, default=0) or shares.vram_mib(resource, 1, shares.undivided(first.gpus))
     share = GpuShare(
         instance_type=first.node.instance_type,
         gpu_name=first.node.gpu_product,
-        gpu_resource=devices.resource_of(device),
+        gpu_resource=resource,
         gpus=units,
-        vram_mib=device.memory_mib * units,
+        vram_mib=memory * units,
         usd_per_hour_amount=None,
         price_source="",
         price_date=None,

@@ -140,7 +140,8 @@ def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> 
     rooms = [space.room(size.gpu_resource, size.claim) for space in offering]
     count = node_space.fitting(rooms, size.amounts)
     if count >= replicas:
-        return Fit(ok=True, reason=f"{count} of this size fit now.")
+        verb = "fits" if count == 1 else "fit"
+        return Fit(ok=True, reason=f"{count:,} of this size {verb} now.")
     usable = [space.room(size.gpu_resource, size.claim) for space in offering if space.is_usable]
     short = node_space.short_of(usable, size.amounts)
     free = [node_space.describe_free(rooms, name, size.gpu_resource) for name in short]

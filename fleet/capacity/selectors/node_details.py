@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -74,6 +75,14 @@ class NodeDetails:
     @property
     def mig_slices(self) -> dict[str, int]:
         return dict(self.sharing.slices)
+
+
+def present_ids(uids: Collection[str]) -> dict[str, int]:
+    """The nodes that are there now, by uid."""
+    rows = (
+        Node.objects.filter(uid__in=uids, gone_at=None).order_by() if uids else Node.objects.none()
+    )
+    return dict(rows.values_list("uid", "pk"))
 
 
 def get_node(node_id: int) -> Node:

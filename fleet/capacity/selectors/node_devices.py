@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from fleet.capacity.domain.overview import OTHER_TEAM
-from fleet.gpus.domain import devices
+from fleet.gpus.domain import device_taints, devices
+from fleet.gpus.domain.device_taints import DeviceTaint
 from fleet.gpus.domain.devices import Device
 from fleet.models import DeviceClaim, Node, Pod
 from portal.accounts import policy
@@ -35,13 +36,14 @@ class DeviceHolder:
 
 @dataclass(frozen=True, slots=True)
 class NodeDevice:
-    """`is_free` None: not known. A device without a holder may not be free: its counters are used, or it is
-    unhealthy.
+    """`is_free` None: not known. A device without a holder may not be free: its counters are used, it has taints, or
+    its driver took it away.
     """
 
     device: Device
     holders: tuple[DeviceHolder, ...]
     is_free: bool | None
+    taints: tuple[DeviceTaint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,14 @@ def of_node(node: Node, *, actor: Actor) -> NodeDevices:
     own = {device.key for device in offered.all}
     claims = [claim for key, of_key in held.items() if key in own for claim in of_key]
     seen = _holders(node, claims, actor)
+    taints = device_taints.taints_of(device_taints.from_json(node.tainted_gpus))
     return NodeDevices(
         tuple(
             NodeDevice(
                 device,
                 tuple(seen[claim.pk] for claim in held.get(device.key, ())),
                 offered.has_free(device, held.keys()) if read_at else None,
+                taints.get(device.key, ()),
             )
             for device in offered.all
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,17 +13,18 @@ from django.db.models import BigIntegerField, Max, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
+from fleet.capacity.domain import tiles
 from fleet.capacity.domain.overview import (
     OTHER_TEAM,
     FleetOverview,
-    GpuTile,
     Holder,
     NodeSummary,
     NodeView,
     PendingPod,
 )
-from fleet.capacity.selectors import notices
+from fleet.capacity.selectors import notices, tainted
 from fleet.costs.domain.results import UNATTRIBUTED
+from fleet.gpus.domain.device_taints import Blocked
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.domain.shares import GPU_PPM
 from fleet.gpus.selectors import prices
@@ -60,18 +61,19 @@ def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverv
     summaries = _summaries(cluster_id)
     summaries.sort(key=lambda node: (-node.free_ppm, node.cluster_name, node.name))
     gpus = sum(node.gpu_count for node in summaries)
-    free_ppm = sum(node.free_ppm for node in summaries)
+    idle_ppm = sum(node.idle_ppm for node in summaries)
     priced = [node for node in summaries if node.usd_per_hour_amount is not None]
     return FleetOverview(
         nodes=tuple(summaries),
         pending=tuple(_pending(visibility, cluster_id)),
         gpus=gpus,
-        allocated_gpus=gpus - Decimal(free_ppm) / GPU_PPM,
+        allocated_gpus=gpus - Decimal(idle_ppm) / GPU_PPM,
+        tainted_gpus=Decimal(sum(n.tainted_ppm for n in summaries)) / GPU_PPM,
         idle_usd_per_hour_amount=sum(
             (
-                (n.usd_per_hour_amount or 0) * n.free_gpus / n.gpu_count
+                (n.usd_per_hour_amount or 0) * Decimal(n.idle_ppm) / GPU_PPM / n.gpu_count
                 for n in priced
-                if n.free_ppm
+                if n.idle_ppm
             ),
             Decimal(0),
         ),
@@ -91,7 +93,8 @@ def list_nodes(*, actor: Actor, ids: Collection[int]) -> list[NodeView]:
     # What each node would carry of its cluster again.
     nodes = found.defer("cluster__capabilities", "cluster__serving").in_bulk()
     book = prices.book({node.instance_type for node in nodes.values()}, on=clock.now().date())
-    return [_node(nodes[pk], by_node[pk], book) for pk in ids if pk in nodes]
+    taints = tainted.by_node(nodes.values())
+    return [_node(nodes[pk], by_node[pk], taints.get(pk, ()), book) for pk in ids if pk in nodes]
 
 
 class _Lease(NamedTuple):
@@ -129,6 +132,7 @@ def _summaries(cluster_id: int | None) -> list[NodeSummary]:
             *("gpu_product", "gpu_count", "is_simulated", "region", "cluster__region"),
         )
     )
+    blocked = tainted.of_all(nodes)
     today = clock.now().date()
     book = prices.book({row[4] for row in rows}, on=today)
     amounts: dict[tuple[PriceKey, int], Decimal | None] = {}
@@ -139,7 +143,8 @@ def _summaries(cluster_id: int | None) -> list[NodeSummary]:
         if key not in amounts:
             price = book.on(key[0], today)
             amounts[key] = price.of_gpus(gpu_count).usd_per_hour_amount if price else None
-        row: tuple[Any, ...] = (*facts, held.get(pk, 0), amounts[key])
+        tainted_ppm = sum(one.ppm for one in blocked[pk]) if pk in blocked else 0
+        row: tuple[Any, ...] = (*facts, held.get(pk, 0), amounts[key], tainted_ppm)
         summaries.append(NodeSummary(*row))
     return summaries
 
@@ -203,7 +208,9 @@ def _holder(lease: _Lease, visibility: _Visibility, busy: Mapping[int, _Utilisat
     )
 
 
-def _node(node: Node, holders: list[Holder], book: PriceBook) -> NodeView:
+def _node(
+    node: Node, holders: list[Holder], blocked: Sequence[Blocked], book: PriceBook
+) -> NodeView:
     price = book.of_node(node, clock.now().date())
     return NodeView(
         id=node.pk,
@@ -220,27 +227,10 @@ def _node(node: Node, holders: list[Holder], book: PriceBook) -> NodeView:
         is_schedulable=node.is_schedulable,
         is_simulated=node.is_simulated,
         usd_per_hour_amount=price.usd_per_hour_amount if price else None,
-        tiles=tuple(place_holders(holders, node.gpu_count)),
+        tiles=tuple(tiles.place(holders, node.gpu_count, blocked)),
         last_seen_at=node.last_seen_at,
         notices=notices.of_node(node),
     )
-
-
-def place_holders(holders: list[Holder], gpu_count: int) -> list[GpuTile]:
-    """Place holders on GPUs, the largest first. A holder of several GPUs appears on each of them; in an
-    overcommitted cluster the rest goes onto the last GPU.
-    """
-    free = [GPU_PPM] * gpu_count
-    tiles: list[list[Holder]] = [[] for _ in range(gpu_count)]
-    for holder in sorted(holders, key=lambda holder: -holder.share_ppm):
-        remaining = holder.share_ppm
-        while remaining > 0 and gpu_count:
-            part = min(remaining, GPU_PPM)
-            index = next((i for i, space in enumerate(free) if space >= part), gpu_count - 1)
-            tiles[index].append(holder)
-            free[index] = max(0, free[index] - part)
-            remaining -= part
-    return [GpuTile(tuple(holders), space) for holders, space in zip(tiles, free, strict=True)]
 
 
 def _pending(visibility: _Visibility, cluster_id: int | None) -> list[PendingPod]:

@@ -45,9 +45,9 @@ class _Candidate:
 def list_startable(
     *, cluster_id: int, existing: Collection[tuple[str, str]], on: date
 ) -> list[GpuShare]:
-    """Whole GPUs only, because the sharing of a new node is not known in advance. Of instance types with
-    equal GPUs, only the cheapest. `there` are the instance and capacity types of existing nodes, which
-    are left out.
+    """Whole GPUs only, because the sharing of a new node is not known in advance. Among instance types with
+    equal GPUs, only the cheapest. `existing` are the instance and capacity types of the nodes, which are
+    left out.
     """
     rows = Cluster.objects.filter(pk=cluster_id).only("region", "capabilities")
     cluster = rows.order_by().first()

@@ -19,6 +19,7 @@ from fleet.capacity.domain.overview import (
 )
 from fleet.capacity.selectors.notices import NoticedNode
 from fleet.gpus.domain import neuron
+from fleet.gpus.domain.shares import GPU_PPM
 
 # Of each pool, and of all together: a pool with more has pages of its own.
 _NODES_OF_A_POOL = 24
@@ -26,7 +27,6 @@ _NODES_IN_ALL = 72
 _FEWEST = 4
 NODES_PER_PAGE = 60
 _LEVELS = 5
-_WHOLE_PPM = 1_000_000
 # The last one is a node with a notice, however much of it is held.
 _CELLS = tuple(f'<i class="h{level}"></i>' for level in range(_LEVELS + 1))
 
@@ -114,7 +114,7 @@ class Board:
 
     @property
     def free_gpus(self) -> Decimal:
-        return self.overview.gpus - self.overview.allocated_gpus
+        return self.overview.gpus - self.overview.allocated_gpus - self.overview.tainted_gpus
 
     @property
     def has_neuron(self) -> bool:
@@ -196,10 +196,12 @@ def _pool(
         is_simulated=any(node.is_simulated for node in nodes),
         node_count=len(nodes),
         gpu_count=sum(node.gpu_count for node in nodes),
-        free_gpus=Decimal(sum(node.free_ppm for node in nodes)) / _WHOLE_PPM,
+        free_gpus=Decimal(sum(node.free_ppm for node in nodes)) / GPU_PPM,
         usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices) else None,
         rows=[NodeRow(node, parts_of(node.tiles)) for node in shown],
-        map_levels=[_LEVELS if node.id in marked else _map_level(node) for node in nodes]
+        map_levels=[
+            _LEVELS if node.tainted_ppm or node.id in marked else _map_level(node) for node in nodes
+        ]
         if len(shown) < len(nodes)
         else (),
     )
@@ -209,8 +211,8 @@ def _map_level(node: NodeSummary) -> int:
     """0 and 4 are exact: nothing, and everything, is held."""
     if not node.free_ppm:
         return _LEVELS - 1
-    held = node.gpu_count * _WHOLE_PPM - node.free_ppm
-    return min(-(-held * (_LEVELS - 2) // (node.gpu_count * _WHOLE_PPM)), _LEVELS - 2)
+    held = node.gpu_count * GPU_PPM - node.free_ppm
+    return min(-(-held * (_LEVELS - 2) // (node.gpu_count * GPU_PPM)), _LEVELS - 2)
 
 
 def parts_of(tiles: Sequence[GpuTile]) -> list[Sequence[Part]]:
@@ -234,11 +236,14 @@ def _part_html(part: Part) -> tuple[SafeString]:
 
 
 def _holders(tile: GpuTile) -> Iterable[Part]:
-    alone = len(tile.holders) == 1 and not tile.free_ppm
+    alone = len(tile.holders) == 1 and not tile.free_ppm and not tile.tainted_ppm
     for holder in tile.holders:
-        share = min(holder.share_ppm, _WHOLE_PPM)
+        share = min(holder.share_ppm, GPU_PPM)
         width = 100 if alone else max(1, round(share / 10_000))
         yield Part(holder.label, _level(holder), width, _title(holder), _url(holder))
+    if tile.tainted_ppm:
+        width = round(tile.tainted_ppm / 10_000)
+        yield Part("tainted", "tainted", max(1, width), f"Not offered: {tile.taint}")
     if tile.free_ppm:
         yield Part("", "free", round(tile.free_ppm / 10_000), f"{tile.free_ppm / 10_000:.0f}% free")
 
@@ -255,7 +260,7 @@ def _title(holder: Holder) -> str:
     use = "utilisation not known"
     if holder.utilisation is not None:
         use = f"{holder.utilisation:.0%} {holder.utilisation_source}".strip()
-    share = f"{holder.share_ppm / _WHOLE_PPM:g} GPU"
+    share = f"{holder.share_ppm / GPU_PPM:g} GPU"
     return f"{holder.team_slug}/{holder.label} · {holder.pod_name} · {share} · {use}"
 
 

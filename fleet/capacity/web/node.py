@@ -20,6 +20,7 @@ from fleet.capacity.selectors.node_devices import DeviceHolder, NodeDevice, Node
 from fleet.capacity.selectors.node_history import NodePeriod
 from fleet.capacity.web import board, node_starts
 from fleet.costs.domain.results import Step
+from fleet.gpus.domain.device_taints import DeviceTaint
 from fleet.gpus.domain.devices import Device
 from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts import roles
@@ -61,6 +62,7 @@ class DeviceRow:
     holders: Sequence[tuple[DeviceHolder, str]]
     state: str
     tone: str
+    taints: Sequence[DeviceTaint] = ()
 
 
 @require_GET
@@ -115,6 +117,7 @@ def _device_rows(devices: NodeDevices) -> list[DeviceRow]:
             row.device,
             [(held, board.deployment_url(held.team_slug, held.deployment)) for held in row.holders],
             *_state_of(row),
+            row.taints,
         )
         for row in devices.rows[:_DEVICES]
     ]
@@ -123,6 +126,8 @@ def _device_rows(devices: NodeDevices) -> list[DeviceRow]:
 def _state_of(row: NodeDevice) -> tuple[str, str]:
     if row.holders:
         return "held", ""
+    if row.taints:
+        return "tainted", "warn"
     if not row.device.is_healthy:
         return "not offered", "warn"
     if row.is_free is None:

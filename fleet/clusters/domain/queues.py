@@ -11,7 +11,8 @@ from fleet.kube.domain.resource_types import ResourceType
 GROUP: Final = "kueue.x-k8s.io"
 VISIBILITY_GROUP: Final = "visibility.kueue.x-k8s.io"
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
-ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
+# For admission, and in newer releases for the choice of nodes that follows it.
+_GATES: Final = f"{GROUP}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,10 @@ class Kueue:
     @property
     def workload_type(self) -> ResourceType:
         return ResourceType(self.api, "Workload", "workloads")
+
+    @property
+    def cluster_queue_type(self) -> ResourceType:
+        return ResourceType(self.api, "ClusterQueue", "clusterqueues")
 
     def pending_type(self, queue: str) -> ResourceType | None:
         """The Workloads that wait in a LocalQueue, each with its position; None where they are not served."""
@@ -77,13 +82,18 @@ class Kueue:
 def is_gated(pod: Mapping[str, Any]) -> bool:
     """Whether it waits for Kueue, so that no scheduler has looked at it yet."""
     gates = (pod.get("spec") or {}).get("schedulingGates") or ()
-    return any(gate.get("name") == ADMISSION_GATE for gate in gates)
+    return any(str(gate.get("name", "")).startswith(_GATES) for gate in gates)
 
 
 def parse(items: Iterable[Mapping[str, Any]]) -> tuple[LocalQueue, ...]:
     """LocalQueues by namespace and name."""
     queues = [_queue(item) for item in items]
     return tuple(sorted(queues, key=lambda queue: (queue.namespace, queue.name)))
+
+
+def inactivity(queue: Mapping[str, Any]) -> str:
+    """Why a LocalQueue or ClusterQueue admits nothing; empty while it does, or does not say."""
+    return _problem(queue.get("spec") or {}, queue.get("status") or {})
 
 
 def _queue(item: Mapping[str, Any]) -> LocalQueue:

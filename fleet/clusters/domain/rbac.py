@@ -47,8 +47,10 @@ _EVERYWHERE: tuple[Permission, ...] = (
     _cluster(_DRA, "deviceclasses", ("get",), "checking that GPUs can be claimed"),
     _cluster(_DRA, "resourceslices", _READ, "reading GPUs that can be claimed"),
     _cluster(_DRA, "resourceclaims", _READ, "reading which pods hold claimed GPUs"),
+    _cluster(_DRA, "devicetaintrules", ("list",), "reading which of them are tainted"),
     _cluster("karpenter.sh", "nodepools", ("list",), "reading which nodes can start"),
     _cluster(_KUEUE, "localqueues", ("get", "list"), "offering the queues of teams"),
+    _cluster(_KUEUE, "clusterqueues", ("get",), "saying why a queue admits nothing"),
     Permission(
         "",
         "configmaps",
@@ -123,7 +125,7 @@ _IN_TEAMS: tuple[Permission, ...] = (
     ),
     # Neither get nor list: what it wrote is in its own rows.
     Permission("", "secrets", (*_APPLY, "delete"), "writing the keys of callers"),
-    Permission("batch", "jobs", ("get", *_APPLY, "delete"), "load tests and batch jobs"),
+    Permission("batch", "jobs", ("get", "list", *_APPLY, "delete"), "load tests and batch jobs"),
     Permission(
         "keda.sh", "scaledjobs", ("get", *_APPLY, "delete"), "batch jobs that drain a queue"
     ),

@@ -1,14 +1,18 @@
-"""Probe for Kueue: the API versions that it serves and the LocalQueues that exist."""
+"""Probe for Kueue: the API versions that it serves, the LocalQueues that exist, and why a ClusterQueue admits nothing."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
 from fleet.clusters.domain import queues
 from fleet.clusters.domain.queues import Kueue, LocalQueue
-from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
+from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.gateways.kube_client import KubeClient
+from fleet.kube.services import clients
+
+logger = logging.getLogger(__name__)
 
 
 def read_kueue(client: KubeClient, groups: Mapping[str, list[str]]) -> Kueue | None:
@@ -28,3 +32,13 @@ def _queues(client: KubeClient, kueue: Kueue) -> tuple[LocalQueue, ...] | None:
         return queues.parse(client.list_all(kueue.local_queue_type).items)
     except (NotAllowed, ObjectNotFound):
         return None
+
+
+def why_inactive(cluster_id: int, kueue: Kueue, name: str) -> str:
+    """What the ClusterQueue says; empty where it admits, or may not be read."""
+    try:
+        found = clients.client_for(cluster_id).get(kueue.cluster_queue_type, None, name)
+    except ClusterError as error:
+        logger.info("ClusterQueue %s: %s", name, error.message)
+        return ""
+    return queues.inactivity(found)

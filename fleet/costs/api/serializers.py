@@ -35,7 +35,7 @@ class CostRowSerializer(Serializer):
     estimated_amount = dollars(help_text="for hours that are not sealed yet")
     gpu_hours = dollars()
     unpriced_gpu_hours = dollars(
-        help_text="those in hours without a price, which count as 0 dollars"
+        help_text="those in hours without a price, which count as 0 dollars; with any, costs per unit and changes are null"
     )
     is_unpriced = serializers.BooleanField(
         help_text="no hour of the group has a price: the amount is not known, which is not 0"
@@ -43,7 +43,8 @@ class CostRowSerializer(Serializer):
     utilisation = serializers.FloatField(allow_null=True)
     utilisation_source = serializers.CharField()
     used_amount = dollars(
-        allow_null=True, help_text="amount x utilisation; null: use was not measured"
+        allow_null=True,
+        help_text="amount x utilisation; null: use was not measured, or a price is missing",
     )
     inferences = serializers.IntegerField(allow_null=True)
     usd_per_1k_inferences_amount = dollars(allow_null=True)

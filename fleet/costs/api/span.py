@@ -19,6 +19,8 @@ from portal.core import clock
 from portal.core.errors import Invalid
 
 _LONGEST = timedelta(days=400)
+# The period before is computed too, and days are counted past the end.
+_BOUNDS = (datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,12 @@ def period_of(query: Mapping[str, Any]) -> tuple[datetime, datetime]:
         raise Invalid(
             "The period must start before it ends and last at most 400 days.",
             fields={"end": "after start, at most 400 days later"},
+        )
+    first, last = _BOUNDS
+    if start < first or end > last:
+        raise Invalid(
+            "The period must lie between the years 1900 and 9999.",
+            fields={"start": "from 1900 to 9998"},
         )
     return start, end
 

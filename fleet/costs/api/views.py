@@ -23,6 +23,7 @@ from fleet.costs.api.serializers import (
 from fleet.costs.domain import focus, focus_columns
 from fleet.costs.domain.results import CostRow, CostTable
 from fleet.costs.selectors import costs, ledger_entries, series, usage
+from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.services import exports
 from fleet.prices.domain.csv_cells import quote_formula
 from portal.api import pagination
@@ -165,7 +166,7 @@ class LedgerCsvView(APIView):
             actor=actor, team_slugs=period.team_slugs, start=period.start, end=period.end
         )
         entries = ledger_entries.entries(
-            team_slugs=period.team_slugs, start=period.start, end=period.end
+            team_slugs=period.team_slugs, row_filter=LedgerFilter(period.start, period.end)
         )
         return csv_export.stream(focus_columns.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
 

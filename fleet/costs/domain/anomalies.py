@@ -1,8 +1,8 @@
-"""Whether a day's cost departs from what is usual, by medians: one odd day before it changes little.
+"""Detect days of unusual cost by comparing with medians, which one outlier hardly moves.
 
 A day departs when it is further from the median of the 28 days before it, and from that of the same weekday
 among them, than all of: $10, a fifth of that median, and three times the typical deviation of those days (their
-median absolute deviation, scaled as a standard deviation). Weekends and office hours are therefore usual.
+median absolute deviation, scaled as a standard deviation). Weekends and office hours are therefore no anomalies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import median
 from typing import Final
 
 DAYS: Final = 28
-# With fewer days nothing is usual yet.
+# Fewer days say too little.
 FEWEST_DAYS: Final = 7
 LEAST_AMOUNT: Final = Decimal(10)
 LEAST_RATIO: Final = Decimal("0.2")
@@ -57,7 +57,7 @@ def judge(amounts: Mapping[date, Decimal], day: date) -> Anomaly | None:
         abs(difference) > max(LEAST_AMOUNT, LEAST_RATIO * usual, DEVIATIONS * spread)
         for difference, usual in zip(differences, medians, strict=True)
     )
-    # Between the two medians it is far from neither kind of day.
+    # Opposite signs: the amount lies between the two medians, so it is unlike neither kind of day.
     if not is_far or differences[0] * differences[1] < 0:
         return None
     return Anomaly(day, amount, min(medians, key=lambda usual: abs(amount - usual)))

@@ -14,9 +14,9 @@ from decimal import Decimal
 from enum import StrEnum
 
 from fleet.costs.domain.ledger import Split
+from fleet.gpus.domain.money import CENT
 
 _ZERO = Decimal(0)
-_CENT = Decimal("0.01")
 
 
 class Rest(StrEnum):
@@ -95,10 +95,10 @@ def bill(hours: Iterable[Hour], split: Split) -> Bill:
 
 def in_cents(amounts: list[Decimal]) -> list[Decimal]:
     """Rounded to cents so that they sum to their rounded total."""
-    total = sum(amounts, _ZERO).quantize(_CENT)
-    floors = [amount.quantize(_CENT, rounding="ROUND_FLOOR") for amount in amounts]
-    missing = int((total - sum(floors, _ZERO)) / _CENT)
+    total = sum(amounts, _ZERO).quantize(CENT)
+    floors = [amount.quantize(CENT, rounding="ROUND_FLOOR") for amount in amounts]
+    missing = int((total - sum(floors, _ZERO)) / CENT)
     by_remainder = sorted(range(len(amounts)), key=lambda i: (floors[i] - amounts[i], i))
     for i in by_remainder[:missing]:
-        floors[i] += _CENT
+        floors[i] += CENT
     return floors

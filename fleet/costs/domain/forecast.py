@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 
+from fleet.gpus.domain.money import CENT
 from fleet.gpus.domain.rates import EndingRate
 
-_CENT = Decimal("0.01")
 _MS_PER_HOUR = 3_600_000
 
 
@@ -30,7 +30,7 @@ def month_end_amount(
     for rate in ending:
         hours = _hours_left(at) - hours_until(rate.ends_at, at)
         amount -= rate.usd_per_hour_amount * hours
-    return amount.quantize(_CENT)
+    return amount.quantize(CENT)
 
 
 def hours_until(end: datetime, at: datetime) -> Decimal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -128,7 +128,8 @@ class CostRow:
     allocated_amount: Decimal
     estimated_amount: Decimal
     gpu_hours: Decimal
-    # Those in hours without a price, which count as $0 in the amounts.
+    # Those in hours without a price, which count as $0 in the amounts: what is derived from an amount is not
+    # known as long as there are any.
     unpriced_gpu_hours: Decimal = ZERO
     # Ratio of the observed GPU time in which a model executed or, where measured, GPU utilisation.
     utilisation: float | None = None
@@ -153,8 +154,10 @@ class CostRow:
 
     @property
     def used_amount(self) -> Decimal | None:
-        """The part of the amount that paid for GPU time in use; None where use was not measured."""
-        if self.utilisation is None or self.is_unpriced:
+        """The part of the amount that paid for GPU time in use; None where use was not measured or a price is
+        missing.
+        """
+        if self.utilisation is None or self.has_unpriced_hours:
             return None
         return (self.amount * Decimal(repr(self.utilisation))).quantize(MICRO)
 
@@ -185,10 +188,15 @@ class CostRow:
         return self._per(1_000_000, self.tokens)
 
     def _per(self, unit: int, count: int | None) -> Decimal | None:
-        """None without a count or a price."""
-        if not count or self.is_unpriced:
+        """None without a count, and where a price is missing."""
+        if not count or self.has_unpriced_hours:
             return None
         return (self.amount * unit / count).quantize(MICRO)
+
+    @property
+    def has_unpriced_hours(self) -> bool:
+        """Its amount is too low until their price is known."""
+        return self.unpriced_gpu_hours > 0
 
     @property
     def is_unpriced(self) -> bool:
@@ -197,10 +205,10 @@ class CostRow:
 
     @property
     def change_ratio(self) -> float | None:
-        """0.12 means 12% more than in the previous period; None without a previous amount or a current
-        price.
+        """0.12 means 12% more than in the previous period; None without a previous amount, and where a price
+        is missing now.
         """
-        if not self.previous_amount or self.is_unpriced:
+        if not self.previous_amount or self.has_unpriced_hours:
             return None
         return float(self.amount / self.previous_amount) - 1
 
@@ -243,19 +251,6 @@ class CostPoint:
     key: GroupKey
     amount: Decimal
     is_estimated: bool = False
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ChangeMark:
-    """What changed in a deployment, such as "r3 promoted"."""
-
-    at: datetime
-    text: str
-
-    def bar_at(self, step: Step) -> datetime:
-        """The time of the bar that it is in."""
-        hour = self.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        return hour if step is Step.HOUR else hour.replace(hour=0)
 
 
 @dataclass(frozen=True, slots=True)

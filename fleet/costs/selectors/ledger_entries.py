@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, NullIf
 
 from fleet.costs.domain.results import LedgerEntry
-from fleet.costs.selectors import caller_parts, open_hours, sealed
-from fleet.costs.selectors.sealed import Scope
+from fleet.costs.selectors import caller_parts, metering
+from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.models import Cluster, LedgerKind, LedgerRow, Node
+from portal.core import clock
 
 
 def entries(
-    *, team_slugs: Collection[str] | None, start: datetime, end: datetime
+    *, team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> Iterator[LedgerEntry]:
     """Oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle. Sealed ones
     of deployments with callers are split by caller.
     """
-    yield from caller_parts.split(_sealed(team_slugs, start, end))
-    yield from open_hours.entries(Scope(team_slugs), start, end)
+    yield from caller_parts.split(_sealed(team_slugs, row_filter))
+    yield from _unsealed(team_slugs, row_filter)
 
 
-def _sealed(
-    team_slugs: Collection[str] | None, start: datetime, end: datetime
+def _unsealed(
+    team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> Iterator[LedgerEntry]:
-    rows = sealed.rows_in(Scope(team_slugs), start, end).annotate(
+    """Of each holder and node, computed now."""
+    live = metering.estimate(
+        start=row_filter.start, end=row_filter.end, now=clock.now(), team_slugs=team_slugs
+    )
+    return (entry for entry in live.entries if row_filter.matches(entry, team_slugs))
+
+
+def _sealed(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> Iterator[LedgerEntry]:
+    rows = row_filter.rows(team_slugs).annotate(
         region=_region(), node_gpu_milliseconds=_gpu_time_of_node()
     )
     for row in rows.order_by("hour", "pk").iterator(chunk_size=2000):

@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
+from fleet.costs.domain.results import LedgerEntry
 from fleet.models import LedgerKind, LedgerRow
 
 IDLE: Final = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace="")
@@ -56,6 +57,18 @@ class LedgerFilter:
             wanted = f"{name}_label"
             rows = rows.alias(**{wanted: label(name)}).filter(**{wanted: value})
         return rows
+
+    def matches(self, entry: LedgerEntry, team_slugs: Collection[str] | None) -> bool:
+        """The same of an entry that is not sealed; its time is not looked at."""
+        is_idle = entry.kind == LedgerKind.IDLE
+        if team_slugs is not None and (is_idle or entry.team_slug not in team_slugs):
+            return False
+        return (
+            self.is_idle in (None, is_idle)
+            and self.team_slug in (None, entry.team_slug)
+            and self.cluster_name in ("", entry.cluster_name)
+            and all(str(entry.labels.get(k, "")) == v for k, v in self.labels.items())
+        )
 
     def of_sums(self, sums: QuerySet[Any], team_slugs: Collection[str] | None) -> QuerySet[Any]:
         """The same of sums by team and idle and, where labels filter, by labels. Not by cluster."""

@@ -111,12 +111,6 @@ def kept_rows(unsealed: Unsealed, scope: Scope) -> QuerySet[OpenHourSum]:
     return rows
 
 
-def entries(scope: Scope, start: datetime, end: datetime) -> list[LedgerEntry]:
-    """Of each holder and node, computed now."""
-    live = metering.estimate(start=start, end=end, now=clock.now(), team_slugs=scope.team_slugs)
-    return [entry for entry in live.entries if _is_in(entry, scope)]
-
-
 def names_of(entry: LedgerEntry, group_by: GroupBy | None) -> list[Any]:
     """The columns of the entry's group, as of a grouping in SQL."""
     if group_by is None:

@@ -12,7 +12,7 @@ from django.db.models import Count, QuerySet, Sum
 from fleet.costs.domain.results import ZERO, LedgerEntry
 from fleet.costs.selectors import metering, open_hours
 from fleet.costs.selectors.ledger_filter import LedgerFilter
-from fleet.models import LedgerKind, OpenHourSum
+from fleet.models import OpenHourSum
 from portal.core import clock
 
 
@@ -65,7 +65,7 @@ def list_rows(
         without_clusters={hour.cluster_id for hour in kept},
         team_slugs=slugs,
     )
-    entries = [entry for entry in live.entries if _matches(entry, team_slugs, row_filter)]
+    entries = [entry for entry in live.entries if row_filter.matches(entry, team_slugs)]
     rows = _kept(team_slugs, row_filter, [hour.pk for hour in kept])
     totals = rows.aggregate(count=Count("pk"), micros=Sum("cost_micros"))
     shown = entries[:limit]
@@ -105,18 +105,4 @@ def _group(row: OpenHourSum) -> OpenGroup:
         is_priced=row.is_priced,
         gpu_milliseconds=row.gpu_milliseconds,
         cost_amount=Decimal(row.cost_micros).scaleb(-6),
-    )
-
-
-def _matches(
-    entry: LedgerEntry, team_slugs: Collection[str] | None, row_filter: LedgerFilter
-) -> bool:
-    is_idle = entry.kind == LedgerKind.IDLE
-    if team_slugs is not None and (is_idle or entry.team_slug not in team_slugs):
-        return False
-    return (
-        row_filter.is_idle in (None, is_idle)
-        and row_filter.team_slug in (None, entry.team_slug)
-        and row_filter.cluster_name in ("", entry.cluster_name)
-        and all(str(entry.labels.get(k, "")) == v for k, v in row_filter.labels.items())
     )

@@ -59,6 +59,14 @@ def list_nodes(
     )
 
 
+def teams_with_hours(*, start: datetime, end: datetime) -> set[str]:
+    """Those that held GPUs in [start, end) on nodes with sealed hours of unknown price in it."""
+    waiting = UnpricedHour.objects.filter(hour__gte=start, hour__lt=end)
+    leases = GpuLease.objects.filter(node__in=waiting.values("node"), started_at__lt=end)
+    leases = leases.exclude(ended_at__lte=start)
+    return set(leases.values_list("team_slug", flat=True).distinct().order_by())
+
+
 def rows_of(rows: QuerySet[LedgerRow]) -> QuerySet[LedgerRow]:
     """The rows whose node still has no price for that hour."""
     waiting = UnpricedHour.objects.filter(node__uid=OuterRef("node_uid"), hour=OuterRef("hour"))

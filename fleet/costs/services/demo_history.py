@@ -52,6 +52,8 @@ class PastWorkload:
     hours: range
     peak_requests: int
     mean_us: int
+    # Of the workload that runs now; None: it is made up too.
+    labels: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -226,6 +228,8 @@ def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> Workload
 
 
 def _labels(past: PastWorkload) -> dict[str, str]:
+    if past.labels is not None:
+        return {**past.labels, "demo": "true"}
     return {
         "deployment": past.deployment,
         "revision": str(past.revision),

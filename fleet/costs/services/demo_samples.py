@@ -65,11 +65,14 @@ def write(*, cluster_id: int, team_slug: str, samples: Sequence[Sample]) -> date
 
 def _past(team_slug: str, sample: Sample, leases: Sequence[GpuLease]) -> PastWorkload:
     name = f"{sample.name}-r1"
+    own = [one for one in leases if one.workload and one.workload.name == name]
     return PastWorkload(
         team=team_slug,
         deployment=sample.name,
         revision=1,
-        nodes=tuple(one.node.name for one in leases if one.workload and one.workload.name == name),
+        nodes=tuple(one.node.name for one in own),
+        # Hours before and after the start are of one model and revision.
+        labels=own[0].workload.labels if own and own[0].workload else None,
         gpus=1,
         first_day=DAYS,
         last_day=0,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
-from fleet.costs.domain.results import ChangeMark, CostRow, GroupBy
+from fleet.costs.domain.change_marks import ChangeMark
+from fleet.costs.domain.results import CostRow, GroupBy
 
 # Deployments by team and name, and the period [start, end).
 Source = Callable[[Collection[tuple[str, str]], datetime, datetime], Sequence[ChangeMark]]

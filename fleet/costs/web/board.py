@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import calendar
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from urllib.parse import quote, urlencode
 
 from fleet.costs.domain.anomalies import Anomaly
+from fleet.costs.domain.change_marks import ChangeMark
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import (
     UNATTRIBUTED,
-    ChangeMark,
     CostPoint,
     CostRow,
     CostTable,
@@ -25,6 +25,7 @@ from fleet.costs.domain.results import (
 )
 from fleet.costs.selectors.anomalies import UnusualDay
 from fleet.costs.web.query import IDLE_RULES, CostQuery
+from fleet.gpus.domain.money import CENT
 from fleet.telemetry.selectors.current import AllocatedGpus
 from portal.ui.charts import IDLE, Bar, Chart, stacked_bars
 from portal.ui.vega.marks import Mark
@@ -32,7 +33,6 @@ from portal.ui.vega.marks import Mark
 # Groups with a colour of their own in the chart.
 NAMED = 6
 _MOST_UNUSUAL = 5
-_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class CostBoard:
     is_this_month: bool
     # None for other periods, and when the price of an allocated GPU is not known.
     forecast_amount: Decimal | None
-    budget_amount: Decimal
+    # None: only a part of the costs has a budget.
+    budget_amount: Decimal | None
     # Elapsed part of the month in percent.
     elapsed_percent: Decimal | None
     usd_per_1k_inferences_amount: Decimal | None
@@ -133,7 +134,8 @@ def build(
     table: CostTable,
     points: Sequence[CostPoint],
     changes: Sequence[ChangeMark] = (),
-    budget_amount: Decimal,
+    without_page: Collection[GroupKey] = (),
+    budget_amount: Decimal | None,
     allocated: AllocatedGpus,
     now: datetime,
     sees_idle: bool = False,
@@ -142,7 +144,14 @@ def build(
     elapsed = _elapsed(now) if query.is_this_month else None
     return CostBoard(
         table=table,
-        rows=[Row(row, ledger_url(query, row), name_url(query, row.key)) for row in table.rows],
+        rows=[
+            Row(
+                row,
+                ledger_url(query, row),
+                "" if row.key in without_page else name_url(query, row.key),
+            )
+            for row in table.rows
+        ],
         idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
         chart=_chart(points, table, query.step, changes) if points else None,
         ledger_url=ledger_url(query),
@@ -190,7 +199,9 @@ def name_url(query: CostQuery, key: GroupKey) -> str:
         return f"/{kind or 'deployments'}/{key.team_slug}/{quote(name)}"
     if key.model:
         name = key.model.removeprefix(f"{key.team_slug}/")
-        return f"/models/{key.team_slug}/{quote(name)}" if "/" not in name else ""
+        # Several models of one process stand together: "a + b".
+        is_one = "/" not in name and " + " not in name
+        return f"/models/{key.team_slug}/{quote(name)}" if is_one else ""
     names = {"of": key.team_slug, "group": GroupBy.DEPLOYMENT}
     if query.range_name:
         names["range"] = query.range_name
@@ -215,7 +226,7 @@ def _names_of(key: GroupKey) -> dict[str, str]:
 
 def _forecast(table: CostTable, allocated: AllocatedGpus, now: datetime) -> Decimal | None:
     return month_end_amount(
-        spent_amount=table.total_amount.quantize(_CENT),
+        spent_amount=table.total_amount.quantize(CENT),
         usd_per_hour_amount=allocated.usd_per_hour_amount,
         at=now,
         ending=allocated.ending,
@@ -230,7 +241,7 @@ def _elapsed(now: datetime) -> Decimal:
 
 
 def _per_1k(table: CostTable) -> Decimal | None:
-    counted = [row for row in table.rows if row.inferences and not row.is_unpriced]
+    counted = [row for row in table.rows if row.inferences and not row.has_unpriced_hours]
     inferences = sum(row.inferences or 0 for row in counted)
     amount = sum((row.amount for row in counted), Decimal(0))
     return amount * 1000 / inferences if inferences else None

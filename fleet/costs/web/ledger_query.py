@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from fleet.costs.domain.results import UNATTRIBUTED
 from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.web import query
+
+_FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 9999))
 
 
 def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
@@ -30,7 +32,10 @@ def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
 
 def _time(text: str) -> datetime | None:
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
+        local = datetime.fromisoformat(text)
+        at = local.astimezone(UTC)
+    # At the ends of the calendar there are times that have no UTC.
+    except (ValueError, OverflowError):
         return None
-    return at if at.tzinfo else None
+    # Days before and after it are computed too.
+    return at if local.tzinfo and _FIRST <= at <= _LAST else None

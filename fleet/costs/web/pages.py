@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from fleet.costs.domain.results import CostTable, GroupBy
 from fleet.costs.selectors import anomalies, costs, ledger_entries, ledger_rows, open_hours, series
 from fleet.costs.selectors.open_hours import Unsealed
-from fleet.costs.services import exports, marks
+from fleet.costs.services import exports, marks, named_pages
 from fleet.costs.web import board as cost_board
 from fleet.costs.web import csv, ledger_query
 from fleet.costs.web import query as cost_query
@@ -54,7 +54,8 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         table=table,
         points=points,
         changes=changes,
-        budget_amount=_budget(request, query),
+        without_page=named_pages.without_page(table, query.group_by),
+        budget_amount=_budget(request, query, slugs),
         allocated=_allocated(slugs),
         now=now,
         sees_idle=slugs is None,
@@ -93,7 +94,7 @@ def ledger_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     row_filter = ledger_query.read(request.GET, now=clock.now())
     slugs = _slugs(request, user, _query(request))
     exports.record(actor=user, team_slugs=slugs, start=row_filter.start, end=row_filter.end)
-    rows = ledger_entries.entries(team_slugs=slugs, start=row_filter.start, end=row_filter.end)
+    rows = ledger_entries.entries(team_slugs=slugs, row_filter=row_filter)
     name = f"ledger-{row_filter.start:%Y%m%d}-{row_filter.end:%Y%m%d}.csv"
     return csv.ledger_csv(rows, name)
 
@@ -136,12 +137,17 @@ def _allocated(slugs: Sequence[str] | None) -> AllocatedGpus:
     return current.allocated_to_teams(team_slugs=slugs)
 
 
-def _budget(request: HttpRequest, query: CostQuery) -> Decimal:
+def _budget(request: HttpRequest, query: CostQuery, slugs: Sequence[str] | None) -> Decimal | None:
+    """Of the teams that the costs are of; 0: they have none. None where the costs are also of others: of teams
+    without a budget, and of the whole fleet, whose idle is no team's.
+    """
     budgets = [
         team.monthly_budget_amount
         for team in teams.visible(request)
         if query.team_slug in ("", team.slug)
     ]
+    if slugs is None or 0 < budgets.count(Decimal(0)) < len(budgets):
+        return None if any(budgets) else Decimal(0)
     return sum(budgets, Decimal(0))
 
 

@@ -1,4 +1,6 @@
-"""Read the Costs page's period and grouping from the query. Invalid values fall back to the default."""
+"""Read the Costs page's period and grouping from the query. Invalid values fall back to the default, and the page
+says so of dates.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +52,8 @@ class CostQuery:
     # Of the table, from 1.
     page: int = 1
     idle_rule: IdleRule = IdleRule.SEPARATE
+    # Dates were given that are no period, so another one is shown.
+    is_another_period: bool = False
 
     @property
     def offset(self) -> int:
@@ -62,6 +66,17 @@ class CostQuery:
     @property
     def is_this_month(self) -> bool:
         return self.range_name == "month"
+
+    @property
+    def period_text(self) -> str:
+        """For people, with the first year where it is another than the last."""
+        first, last = self.start.date(), self.last_day
+        year = "" if first.year == last.year else f" {first.year}"
+        return f"{first.day} {first:%b}{year} \N{EN DASH} {last.day} {last:%b} {last.year}"
+
+    @property
+    def range_text(self) -> str:
+        return dict(RANGES).get(self.range_name, "")
 
     @property
     def last_day(self) -> date:
@@ -98,6 +113,7 @@ def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str])
         team_slug=team if team in team_slugs else "",
         page=data.get("page") or 1,
         idle_rule=IdleRule(data.get("idle") or IdleRule.SEPARATE),
+        is_another_period=custom is None and bool(params.get("start") or params.get("end")),
     )
 
 

@@ -1,4 +1,4 @@
-"""What GPUs cost an hour that are given back at a known time."""
+"""The hourly cost of GPUs that are released at a known time."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from fleet.gpus.domain import devices, neuron
 
+# One whole GPU.
 GPU_PPM = 1_000_000
 WHOLE = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"

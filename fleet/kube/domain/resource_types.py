@@ -49,6 +49,13 @@ DEVICE_CLASS = ResourceType(
 RESOURCE_SLICE = ResourceType(
     "resource.k8s.io/v1", "ResourceSlice", "resourceslices", is_namespaced=False
 )
+# The newest that the cluster serves counts.
+DEVICE_TAINT_RULES = tuple(
+    ResourceType(
+        f"resource.k8s.io/{version}", "DeviceTaintRule", "devicetaintrules", is_namespaced=False
+    )
+    for version in ("v1", "v1beta2", "v1alpha3")
+)
 RESOURCE_CLAIM = ResourceType("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 
 KNOWN: tuple[ResourceType, ...] = (
@@ -92,6 +99,7 @@ KNOWN: tuple[ResourceType, ...] = (
     DEVICE_CLASS,
     RESOURCE_SLICE,
     RESOURCE_CLAIM,
+    *DEVICE_TAINT_RULES,
     ResourceType("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     ResourceType("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", is_namespaced=False),
     ResourceType("gateway.networking.k8s.io/v1", "Gateway", "gateways"),

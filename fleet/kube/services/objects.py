@@ -25,8 +25,8 @@ from fleet.kube.services import clients
 # What later objects of one push may need to exist.
 _FIRST = frozenset({"Namespace", "ServiceAccount", "Secret", "ConfigMap", "ServingRuntime"})
 _THREADS = 8
-# So many calls in a row without an answer mean that the cluster is away, not one object broken.
-_MOST_SILENCES = 3
+# This many consecutive calls without an answer mean that the cluster is unreachable, not one object broken.
+_MAX_UNANSWERED = 3
 _FEW_NAMESPACES = 8
 
 Json = dict[str, Any]
@@ -123,7 +123,7 @@ class _Push:
         for index, place in places:
             if index in self._errors:
                 return
-            if self._timeouts >= _MOST_SILENCES:
+            if self._timeouts >= _MAX_UNANSWERED:
                 self._errors[index] = NotAttempted(
                     "The cluster did not respond to earlier requests just now."
                 )
@@ -145,7 +145,7 @@ class _Push:
                 on_warning=lambda text: self._warned.append((text, name)),
             )
         except Throttled:
-            self._timeouts = _MOST_SILENCES
+            self._timeouts = _MAX_UNANSWERED
             raise
         except Unreachable:
             self._timeouts += 1

@@ -1,4 +1,4 @@
-"""A request to one pod, past every gateway. Raises the errors of fleet.kube.domain.errors."""
+"""A request to one pod, bypassing the gateway. Raises the errors of fleet.kube.domain.errors."""
 
 from __future__ import annotations
 

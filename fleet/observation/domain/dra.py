@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fleet.gpus.domain import devices
+from fleet.gpus.domain.device_taints import DeviceTaint, TaintRule
 from fleet.gpus.domain.devices import Counters, Device, Devices
 from fleet.kube.domain import quantities
-from fleet.observation.domain import parse
+from fleet.observation.domain import parse, taint_rules
 
 Json = Mapping[str, Any]
 _KINDS: Final = (devices.GPU, devices.MIG)
-_UNUSABLE: Final = ("NoSchedule", "NoExecute")
 _MIB: Final = 1024**2
 
 
@@ -29,6 +29,16 @@ class ObservedSlice:
     generation: int
     counters: Counters
     devices: tuple[Device, ...]
+    # With the name of the device.
+    taints: tuple[tuple[str, DeviceTaint], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesOfNode:
+    """`taints` by pool and name of the device: those of the driver and of the cluster's rules."""
+
+    devices: Devices
+    taints: dict[tuple[str, str], list[DeviceTaint]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,11 @@ def resource_slice(item: Json) -> ObservedSlice | None:
         generation=int(pool.get("generation", 0)),
         counters=_counters((row["name"], row) for row in spec.get("sharedCounters") or ()),
         devices=tuple(device for device in parsed if device.kind in _KINDS),
+        taints=tuple(
+            (device["name"], taint)
+            for device in spec.get("devices") or ()
+            for taint in taint_rules.taints_of(device)
+        ),
     )
 
 
@@ -97,7 +112,7 @@ def claim(item: Json) -> ObservedClaim | None:
     )
 
 
-def of_node(slices: Iterable[ObservedSlice]) -> Devices:
+def of_node(slices: Iterable[ObservedSlice], rules: Sequence[TaintRule] = ()) -> DevicesOfNode:
     """The devices of a node from all its slices: of each pool those of the highest generation."""
     by_pool: dict[str, list[ObservedSlice]] = defaultdict(list)
     for one in slices:
@@ -110,7 +125,18 @@ def of_node(slices: Iterable[ObservedSlice]) -> Devices:
     ]
     counters = {name: amounts for one in newest for name, amounts in one.counters.items()}
     found = {device.key: device for one in newest for device in one.devices}
-    return Devices(tuple(sorted(found.values(), key=_order)), counters)
+    taints: dict[tuple[str, str], list[DeviceTaint]] = defaultdict(list)
+    for one in newest:
+        for name, taint in one.taints:
+            taints[one.pool, name].append(taint)
+    for device in found.values() if rules else ():
+        taints[device.key] += [rule.taint for rule in rules if rule.matches(device)]
+    kept = {key: own for key, own in taints.items() if own and key in found}
+    offered = [
+        replace(device, is_healthy=False) if key in kept else device
+        for key, device in found.items()
+    ]
+    return DevicesOfNode(Devices(tuple(sorted(offered, key=_order)), counters), kept)
 
 
 def _order(device: Device) -> tuple[str, int, str]:
@@ -132,7 +158,7 @@ def _device(pool: str, item: Json) -> Device:
         product=str(attributes.get("productName", "")),
         memory_mib=_memory_of(item.get("capacity")) or 0,
         profile=str(attributes.get("profile", "")),
-        is_healthy=not any(t.get("effect") in _UNUSABLE for t in item.get("taints") or ()),
+        is_healthy=not taint_rules.taints_of(item),
         consumes=consumes,
     )
 

@@ -7,17 +7,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from fleet.gpus.domain import devices, shares
+from fleet.gpus.domain import device_taints, devices, shares
+from fleet.gpus.domain.device_taints import DeviceTaint, TaintRule
 from fleet.gpus.domain.devices import Device
 from fleet.models import Cluster, DeviceSlice, Node
 from fleet.observation.domain import dra
-from fleet.observation.domain.dra import ObservedSlice
+from fleet.observation.domain.dra import DevicesOfNode, ObservedSlice
 
-_COLUMNS: Final = ("node_name", "pool", "generation", "counters", "devices", "resource_version")
+_OBSERVED: Final = ("node_name", "pool", "generation", "counters", "resource_version")
+_COLUMNS: Final = (*_OBSERVED, "devices", "taints")
+_OF_NODE: Final = ("claimable", "tainted_gpus")
 
 
 def write(cluster: Cluster, observed: Sequence[ObservedSlice], gone: Collection[str]) -> set[str]:
-    """`gone` are uids. Returns the names of nodes whose slices changed."""
+    """Write the observed slices and delete those with the uids `gone`; return the names of nodes that changed."""
     uids = [one.uid for one in observed]
     rows = {row.uid: row for row in DeviceSlice.objects.filter(cluster=cluster, uid__in=uids)}
     new: list[DeviceSlice] = []
@@ -28,9 +31,10 @@ def write(cluster: Cluster, observed: Sequence[ObservedSlice], gone: Collection[
         if row.pk and one.resource_version <= row.resource_version:
             continue
         names |= {name for name in (row.node_name, one.node_name) if name}
-        for column in _COLUMNS:
+        for column in _OBSERVED:
             setattr(row, column, getattr(one, column))
         row.devices = [asdict(device) for device in one.devices]
+        row.taints = [[name, asdict(taint)] for name, taint in one.taints]
         (changed if row.pk else new).append(row)
     DeviceSlice.objects.bulk_create(new)
     DeviceSlice.objects.bulk_update(changed, _COLUMNS)
@@ -45,14 +49,41 @@ def delete_missing(cluster: Cluster, version: int, observed: Iterable[ObservedSl
     return _delete(rows.exclude(uid__in=[one.uid for one in observed]))
 
 
-def of_nodes(cluster: Cluster, names: Collection[str]) -> dict[str, dict[str, Any]]:
-    """`Node.claimable` of each of these that has slices."""
+def of_nodes(cluster: Cluster, names: Collection[str]) -> dict[str, DevicesOfNode]:
+    """What each of these that has slices offers by claim."""
     if not names:
         return {}
     by_name: dict[str, list[ObservedSlice]] = defaultdict(list)
     for row in DeviceSlice.objects.filter(cluster=cluster, node_name__in=names):
         by_name[row.node_name].append(_stored(row))
-    return {name: dra.of_node(slices).to_json() for name, slices in by_name.items()}
+    rules = device_taints.rules_from_json(cluster.device_taint_rules)
+    return {name: dra.of_node(slices, rules) for name, slices in by_name.items()}
+
+
+def fill(node: Node, offered: DevicesOfNode | None) -> None:
+    """Set what it offers by claim, and what taints take of it. None: nothing now."""
+    if offered is None:
+        before = devices.from_json(node.claimable).withdrawn()
+        gpus = shares.gpus_of(node.labels, node.allocatable, before)
+        node.claimable = before.to_json()
+        node.tainted_gpus = device_taints.to_json(device_taints.withdrawn_gpus(before, gpus))
+        return
+    gpus = shares.gpus_of(node.labels, node.allocatable, offered.devices)
+    tainted = device_taints.tainted_gpus(offered.devices, offered.taints, gpus)
+    node.claimable = offered.devices.to_json()
+    node.tainted_gpus = device_taints.to_json(tainted)
+
+
+def write_rules(cluster: Cluster, rules: Sequence[TaintRule]) -> bool:
+    """The DeviceTaintRules of the cluster. Returns whether they changed; what nodes offer follows from them."""
+    stored = [asdict(rule) for rule in rules]
+    if stored == cluster.device_taint_rules:
+        return False
+    cluster.device_taint_rules = stored
+    Cluster.objects.filter(pk=cluster.pk).update(device_taint_rules=stored)
+    slices = DeviceSlice.objects.filter(cluster=cluster)
+    update_nodes(cluster, set(slices.values_list("node_name", flat=True)))
+    return True
 
 
 def update_nodes(cluster: Cluster, names: Collection[str]) -> None:
@@ -60,16 +91,16 @@ def update_nodes(cluster: Cluster, names: Collection[str]) -> None:
     offered = of_nodes(cluster, names)
     nodes = list(Node.objects.filter(cluster=cluster, gone_at=None, name__in=names))
     for node in nodes:
-        had_name_of_product = node.instance_type == node.gpu_product[:40]
-        withdrawn = devices.from_json(node.claimable).withdrawn().to_json()
-        node.claimable = offered.get(node.name) or withdrawn
+        # Without a label of an instance type, the product stands for it.
+        is_named_after_product = node.instance_type == node.gpu_product[:40]
+        fill(node, offered.get(node.name))
         gpus = shares.of_node(node)
         node.gpu_count, node.gpu_memory_mib = gpus.count, gpus.memory_mib
         node.gpu_product = gpus.product
-        if had_name_of_product:
+        if is_named_after_product:
             node.instance_type = gpus.product[:40]
     Node.objects.bulk_update(
-        nodes, ["claimable", "gpu_count", "gpu_memory_mib", "gpu_product", "instance_type"]
+        nodes, [*_OF_NODE, "gpu_count", "gpu_memory_mib", "gpu_product", "instance_type"]
     )
 
 
@@ -89,6 +120,7 @@ def _stored(row: DeviceSlice) -> ObservedSlice:
         generation=row.generation,
         counters=row.counters,
         devices=tuple(Device(**device) for device in row.devices),
+        taints=tuple((name, DeviceTaint(**taint)) for name, taint in row.taints),
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from fleet.gpus.domain import devices, shares
 from fleet.models import Cluster, Node
+from fleet.observation.domain.dra import DevicesOfNode
 from fleet.observation.domain.parse import ObservedNode
 from fleet.observation.services import claimable
 
@@ -36,7 +36,7 @@ def write(cluster: Cluster, observed: Sequence[ObservedNode], *, at: datetime) -
     newest = {node.uid: node for node in sorted(observed, key=lambda node: node.resource_version)}
     unknown = [node for node in newest.values() if node.uid not in rows]
     offered = claimable.of_nodes(cluster, [node.name for node in unknown])
-    new = [_row(cluster, node, offered.get(node.name, {}), at) for node in unknown]
+    new = [_row(cluster, node, offered.get(node.name), at) for node in unknown]
     changed = []
     for row in rows.values():
         node = newest[row.uid]
@@ -77,15 +77,17 @@ def _uids(observed: Collection[ObservedNode]) -> list[str]:
     return [node.uid for node in observed]
 
 
-def _row(cluster: Cluster, node: ObservedNode, offered: Mapping[str, Any], at: datetime) -> Node:
+def _row(cluster: Cluster, node: ObservedNode, offered: DevicesOfNode | None, at: datetime) -> Node:
     row = Node(
         cluster=cluster,
         uid=node.uid,
-        claimable=offered,
+        labels=node.labels,
+        allocatable=node.allocatable,
         # Time before the cluster was registered is not metered.
         first_seen_at=max(node.created_at, cluster.created_at),
         last_seen_at=at,
     )
+    claimable.fill(row, offered)
     _fill(row, node)
     return row
 

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from fleet.kube.domain.resource_types import Manifest
 from fleet.models import Cluster
-from fleet.observation.domain import dra, parse
+from fleet.observation.domain import dra, parse, taint_rules
 from fleet.observation.services import claimable, gpu_leases, subscribers
 from fleet.observation.services import claims as observation_claims
 from fleet.observation.services import nodes as observation_nodes
@@ -142,6 +142,13 @@ def replace_devices(
         if slices and claims:
             Cluster.objects.filter(pk=cluster_id).update(devices_read_at=at)
     subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+
+
+def record_taint_rules(*, cluster_id: int, rules: Sequence[Manifest]) -> None:
+    """Write the DeviceTaintRules of the cluster, and what they take from its nodes."""
+    parsed = taint_rules.rules(rules)
+    with transaction.atomic():
+        claimable.write_rules(_lock(cluster_id), parsed)
 
 
 def forget_devices(*, cluster_id: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
@@ -11,6 +12,7 @@ from django.db import connection
 from fleet.clusters.services import capabilities
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
+from fleet.kube.domain.resource_types import Manifest
 from fleet.kube.gateways.kube_client import KubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster
@@ -103,6 +105,22 @@ def _list_devices(client: KubeClient, cluster_id: int, at: datetime) -> None:
         claims=FullListing(claims.items, _number(claims.resource_version)),
         at=at,
     )
+    if slices.items:
+        _list_taint_rules(client, cluster_id)
+
+
+def _list_taint_rules(client: KubeClient, cluster_id: int) -> None:
+    """What cannot be read is as it was: a rule that was there keeps its devices out."""
+    rules: Sequence[Manifest] = ()
+    for kind in resource_types.DEVICE_TAINT_RULES:
+        try:
+            rules = client.list_all(kind).items
+        except ObjectNotFound:
+            continue
+        except NotAllowed:
+            return
+        break
+    record.record_taint_rules(cluster_id=cluster_id, rules=rules)
 
 
 def _note_failure(cluster_id: int, error: ClusterError) -> None:

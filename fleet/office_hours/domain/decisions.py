@@ -11,7 +11,7 @@ from fleet.office_hours.domain import sizes
 from fleet.office_hours.domain.hours import OfficeHours
 from fleet.office_hours.domain.sizes import Size
 
-# AWS and the cluster show what they were told well before this.
+# AWS and the cluster reflect a change well within this.
 _SHOWN_WITHIN: Final = timedelta(minutes=10)
 
 
@@ -76,10 +76,10 @@ class Decision:
 def decide(
     hours: OfficeHours, standing: Standing, live: Size, at: datetime, *, is_ending: bool = False
 ) -> Decision:
-    """A change that a person made between two edges stays until the next edge."""
+    """A manual change is kept until the next time that office hours begin or end."""
     should_open = is_ending or hours.is_open(at)
     if standing.move is not None:
-        return _go_on(standing, standing.move, live, at, should_open=should_open)
+        return _continue_move(standing, standing.move, live, at, should_open=should_open)
     if should_open != standing.is_open:
         return _start(hours, standing, live, at, opens=should_open)
     if not should_open and standing.closed_size != hours.closed_size:
@@ -104,9 +104,12 @@ def _start(
     return Decision(replace(stored, last_size=live, move=move), is_waiting=True)
 
 
-def _go_on(
+def _continue_move(
     standing: Standing, move: Move, live: Size, at: datetime, *, should_open: bool
 ) -> Decision:
+    """The live size decides: arrived, changed by someone, or as before the move. Then the move is made again if the
+    hours still want it, waited for while it may still show, and given up after that.
+    """
     arrived = replace(standing, is_open=move.opens, last_size=live, move=None)
     if live == move.after:
         return Decision(arrived, event=Event.OPENED if move.opens else Event.CLOSED)
@@ -116,7 +119,7 @@ def _go_on(
         return Decision(standing, effect=move, is_waiting=True)
     if at - move.started_at < _SHOWN_WITHIN:
         return Decision(standing, is_waiting=True)
-    # The next edge came before it was made.
+    # Office hours began or ended before it was made.
     return Decision(replace(standing, is_open=not move.opens, move=None))
 
 

@@ -1,4 +1,4 @@
-"""Keep the office hours of node pools: at each edge the pool gets the size of it. A worker may die at any line."""
+"""Set the size of node pools when their office hours begin and end. A worker may die at any line."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 
 _LEASE_SECONDS: Final = 120
 _SOON: Final = timedelta(seconds=10)
-# So often a pool is read between two edges, so that a change by hand is shown.
-_BETWEEN: Final = timedelta(minutes=5)
+# How often a pool is read in between, so that a manual change is shown.
+_POLL_INTERVAL: Final = timedelta(minutes=5)
 _LONGEST_WAIT_SECONDS: Final = 300
-# A problem that lasts so long is told to the platform's channels, once.
-_TOLD_AFTER: Final = timedelta(minutes=10)
+# A problem that lasts this long is notified to the platform's channels, once.
+_NOTIFY_AFTER: Final = timedelta(minutes=10)
 _AUDITED: Final = {
     Event.OPENED: audit_actions.OPENED,
     Event.CLOSED: audit_actions.CLOSED,
@@ -68,7 +68,7 @@ def reconcile(*, pk: int) -> None:
         )
         return
     except Conflict:
-        # Another worker has the row, and goes on with what it finds.
+        # Another worker has the row and continues.
         return
     leases.release(PoolOfficeHours, lease, next_check_at=next_check_at)
 
@@ -89,7 +89,7 @@ def _step(row: PoolOfficeHours, lease: Lease) -> datetime | None:
     decision = decide(hours, standing_of(row), live.size, at, is_ending=row.is_ending)
     if decision.effect is not None:
         if not leases.is_held(PoolOfficeHours, lease):
-            raise Conflict(f"Another worker took over the {row}.", code="lease_lost")
+            raise leases.lost(row)
         token = f"slipway-hours-{row.pk}-{decision.effect.token}"
         live_sizes.write(
             cluster_id=row.cluster_id,
@@ -116,7 +116,7 @@ def _next_check(
         return at + _SOON
     if row.is_ending or decision.event in (Event.OPENED, Event.CLOSED):
         return at
-    return min(at + _BETWEEN, hours.next_edge(at))
+    return min(at + _POLL_INTERVAL, hours.next_edge(at))
 
 
 def _record(row: PoolOfficeHours, lease: Lease, decision: Decision, at: datetime) -> None:
@@ -132,7 +132,7 @@ def _record(row: PoolOfficeHours, lease: Lease, decision: Decision, at: datetime
         else:
             changed = held.update(**_columns(row, decision, at))
         if not changed:
-            raise Conflict(f"Another worker took over the {row}.", code="lease_lost")
+            raise leases.lost(row)
 
 
 def _columns(row: PoolOfficeHours, decision: Decision, at: datetime) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _audit(row: PoolOfficeHours, decision: Decision) -> None:
 def _note_problem(row: PoolOfficeHours, lease: Lease, message: str) -> None:
     at = clock.now()
     since = row.problem_at or at
-    is_told = row.is_problem_told or at - since >= _TOLD_AFTER
+    is_told = row.is_problem_told or at - since >= _NOTIFY_AFTER
     logger.warning("office hours=%s: %s", row.pk, message)
     with transaction.atomic():
         PoolOfficeHours.objects.filter(pk=row.pk, lease_token=lease.token).update(

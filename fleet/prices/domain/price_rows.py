@@ -6,14 +6,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
 
 from fleet.gpus.domain import capacity_types
 
 HIGHEST_USD_PER_HOUR: Final = Decimal(100_000)
-# A date further ahead is a typing error.
+# A date further ahead, or before there were such GPUs, is a typing error.
 _LONGEST_AHEAD: Final = timedelta(days=5 * 366)
+_FIRST_DAY: Final = date(2000, 1, 1)
+# Small enough that no number of them takes long.
+_AMOUNT: Final = re.compile(
+    r"[-+]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})(e[-+]?[0-9]{1,2})?", re.IGNORECASE
+)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_NAMES: Final[Mapping[str, int]] = {"instance_type": 40, "region": 30}
 _LARGEST_INTEGER: Final = 2**31 - 1
@@ -96,11 +101,10 @@ def parse(row: Mapping[str, str | None], *, today: date) -> PriceRow:
 
 def amount(text: str, column: str) -> Decimal:
     """A price in dollars, to the micro-dollar. Raises RowProblem."""
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite() or not 0 < value <= HIGHEST_USD_PER_HOUR:
+    if not _AMOUNT.fullmatch(text):
+        raise RowProblem(column, f"Use digits and a dot, for example 1.006, not {text[:40]!r}.")
+    value = Decimal(text)
+    if not 0 < value <= HIGHEST_USD_PER_HOUR:
         raise RowProblem(
             column,
             f"The price must be more than 0 and at most {HIGHEST_USD_PER_HOUR:,}, not {text[:40]!r}.",
@@ -129,6 +133,8 @@ def _day(text: str, today: date) -> date:
         raise RowProblem("valid_from", f"Use a date like 2026-11-01, not {text[:40]!r}.") from None
     if day > today + _LONGEST_AHEAD:
         raise RowProblem("valid_from", f"{day} is more than five years ahead.")
+    if day < _FIRST_DAY:
+        raise RowProblem("valid_from", f"{day} is before {_FIRST_DAY.year}. Check the year.")
     return day
 
 

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -73,16 +73,28 @@ def load_bytes(*, actor: Actor, content: bytes) -> LoadResult:
 def load_text(*, actor: Actor, text: str, origin: PriceOrigin = PriceOrigin.PERSON) -> LoadResult:
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
+        reader.fieldnames = named = [name.strip().lower() for name in reader.fieldnames or ()]
+        missing = [name for name in _NEEDED if name not in named]
+        if missing and len(named) == 1 and ";" in named[0]:
+            raise Invalid("The columns are separated by semicolons. Save the file with commas.")
         if missing:
             raise Invalid(
-                f"The columns {', '.join(missing)} are missing. The first line of the file names "
+                f"The {'columns' if len(missing) > 1 else 'column'} {', '.join(missing)} "
+                f"{'are' if len(missing) > 1 else 'is'} missing. The first line of the file names "
                 f"its columns: {', '.join(price_rows.COLUMNS)}."
             )
-        rows = list(reader)
+        rows = [_whole(row, line) for line, row in enumerate(reader, start=2)]
     except csv.Error as error:
         raise Invalid(f"The file is not CSV: {error}.") from error
     return load_rows(actor=actor, rows=rows, origin=origin)
+
+
+def _whole(row: dict[str | Any, Any], line: int) -> dict[str, str]:
+    if None in row:
+        raise Invalid(
+            f"Line {line} has more cells than the first line. Use a dot in numbers, and quotes around text with commas."
+        )
+    return row
 
 
 def load_rows(
@@ -109,7 +121,11 @@ def load_rows(
             model = _model(price_rows.parse(row, today=today), known, origin)
         except RowProblem as problem:
             raise Invalid(f"Line {line}, {problem.column}: {problem.message}") from problem
-        priced[tuple(getattr(model, name) for name in _KEY)] = model
+        key = tuple(getattr(model, name) for name in _KEY)
+        other = priced.setdefault(key, model)
+        if other.usd_per_hour_amount != model.usd_per_hour_amount:
+            raise Invalid(f"Line {line}: an earlier line has another price of {_label(model)}.")
+        priced[key] = model
     with transaction.atomic():
         before = InstancePrice.objects.count()
         _write(priced.values())
@@ -119,7 +135,7 @@ def load_rows(
                 actor=actor,
                 action=LOADED,
                 obj=InstancePrice.objects.latest("pk"),
-                label=f"{len(priced)} prices",
+                label="1 price" if len(priced) == 1 else f"{len(priced)} prices",
                 after={"new": new, "sources": sorted({p.source for p in priced.values()})},
             )
     return LoadResult(len(priced), new, tuple(unpriced))

@@ -211,5 +211,9 @@ def _unpriced(nodes: Iterable[Node]) -> list[UnpricedType]:
 
 
 def _tell_loaded(request: HttpRequest, loaded: catalogue.LoadResult) -> None:
-    unpriced = f" {len(loaded.unpriced)} types have no known price." if loaded.unpriced else ""
-    messages.success(request, f"Read {loaded.prices} prices, {loaded.new} new.{unpriced}")
+    types, read = len(loaded.unpriced), loaded.prices
+    unpriced = (
+        f" {types} {'type has' if types == 1 else 'types have'} no known price." if types else ""
+    )
+    text = f"Read {read:,} {'price' if read == 1 else 'prices'}, {loaded.new:,} new.{unpriced}"
+    messages.success(request, text)

@@ -64,6 +64,11 @@ class Counters:
         differences = tuple(map(sub, _values(self), _values(earlier)))
         return self if min(differences) < 0 else Counters(*differences)
 
+    def is_less_than(self, other: Counters) -> bool:
+        """Whether any of them is."""
+        differences = tuple(map(sub, _values(self), _values(other)))
+        return any(difference < 0 for difference in differences)
+
 
 COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 # A tuple of all counters, because a sweep adds up tens of thousands.
@@ -85,6 +90,8 @@ class Reading:
     running_requests: int | None = None
     kv_cache_usage: float | None = None
     first_token_times: Histogram | None = None
+    # In which it was written among those of the pod; 0: not known.
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list
     requests from before the observation.
     """
     result: list[Increase] = []
-    ordered = sorted(readings, key=lambda reading: reading.at)
+    ordered = _without_future(sorted(readings, key=lambda reading: reading.at))
     if ordered and ready_at is not None and ready_at <= ordered[0].at <= ready_at + FRESH:
         first = ordered[0]
         span = max(0, milliseconds(first.at) - milliseconds(ready_at))
@@ -119,6 +126,18 @@ def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list
         counters = after.counters.increase_from(before.counters)
         result.append(_increase(after, counters, _first_tokens_between(before, after), observed))
     return result
+
+
+def _without_future(ordered: Sequence[Reading]) -> list[Reading]:
+    """Without those that were written before the clock was set back: beside what was read since they have less,
+    which is no restart of the server.
+    """
+    kept: list[Reading] = []
+    for reading in ordered:
+        is_earlier = bool(kept) and reading.order < kept[-1].order
+        if not (is_earlier and reading.counters.is_less_than(kept[-1].counters)):
+            kept.append(reading)
+    return kept
 
 
 def _first_tokens_between(before: Reading, after: Reading) -> Histogram | None:

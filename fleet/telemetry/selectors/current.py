@@ -13,9 +13,10 @@ from django.db.models import CharField, Count, DateTimeField, Min, QuerySet, Sum
 from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.intervals import minute_of
 from fleet.gpus.domain.rates import EndingRate
+from fleet.gpus.domain.shares import GPU_PPM
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceKey
-from fleet.models import GPU_PPM, GpuLease, Node, WorkloadMinute
+from fleet.models import GpuLease, Node, WorkloadMinute
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
 

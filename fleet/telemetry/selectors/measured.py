@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Sum
+from django.db.models import Q, Sum
 
 from fleet.models import Pod, Workload, WorkloadHour
+from fleet.telemetry.selectors.current import WorkloadKey
 from portal.core import clock
 
 _SPEED_DAYS = 30
@@ -17,28 +17,21 @@ _STARTS = 50
 _ENOUGH_INFERENCES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPeak:
-    """The highest memory use of a GPU that a pod of the workload had to itself."""
-
-    workload_name: str
-    mib: int
-
-
-def memory_peaks(*, namespace: str, names: Collection[str]) -> list[MemoryPeak]:
-    """Peaks on any cluster, without workloads that were never measured."""
-    rows = Workload.objects.filter(
-        namespace=namespace, name__in=names, gpu_memory_peak_mib__isnull=False
-    )
-    pairs = rows.values_list("name", "gpu_memory_peak_mib")
-    return [MemoryPeak(name, mib) for name, mib in pairs if mib is not None]
+def memory_peaks(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, int]:
+    """The highest memory use in MiB of a GPU that a pod of the workload had to itself; not measured: left out."""
+    if not keys:
+        return {}
+    rows = Workload.objects.filter(_any_of(keys), gpu_memory_peak_mib__isnull=False)
+    peaks = rows.values_list("cluster_id", "namespace", "name", "gpu_memory_peak_mib")
+    return {WorkloadKey(*row[:3]): row[3] or 0 for row in peaks}
 
 
-def busy_us_per_inference(*, namespace: str, names: Collection[str]) -> int | None:
+def busy_us_per_inference(keys: Collection[WorkloadKey]) -> int | None:
     """GPU time of one inference over the last 30 days; None when too little was observed."""
+    if not keys:
+        return None
     rows = WorkloadHour.objects.filter(
-        workload__namespace=namespace,
-        workload__name__in=names,
+        _any_of(keys, "workload__"),
         start__gte=clock.now() - timedelta(days=_SPEED_DAYS),
         is_demo=False,
     )
@@ -48,10 +41,29 @@ def busy_us_per_inference(*, namespace: str, names: Collection[str]) -> int | No
     return int(sums["busy"]) * 1000 // int(sums["inferences"])
 
 
-def start_seconds(*, namespace: str, names: Collection[str]) -> list[int]:
+def start_seconds(keys: Collection[WorkloadKey]) -> list[int]:
     """Seconds from creation to ready of the latest pods, including the wait for a node."""
-    rows = Pod.objects.filter(
-        workload__namespace=namespace, workload__name__in=names, ready_at__isnull=False
-    ).order_by("-created_at")
+    if not keys:
+        return []
+    rows = Pod.objects.filter(_any_of(keys, "workload__"), ready_at__isnull=False).order_by(
+        "-created_at"
+    )
     pairs = rows.values_list("created_at", "ready_at")[:_STARTS]
     return [max(0, round((ready - created).total_seconds())) for created, ready in pairs if ready]
+
+
+def _any_of(keys: Collection[WorkloadKey], prefix: str = "") -> Q:
+    """Without keys it is true of every row."""
+    names: dict[tuple[int, str], list[str]] = {}
+    for key in keys:
+        names.setdefault((key.cluster_id, key.namespace), []).append(key.name)
+    matches = Q()
+    for (cluster_id, namespace), listed in names.items():
+        matches |= Q(
+            **{
+                f"{prefix}cluster_id": cluster_id,
+                f"{prefix}namespace": namespace,
+                f"{prefix}name__in": listed,
+            }
+        )
+    return matches

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from django.db.models import Avg, Count, Max, Min, Sum
 
-from fleet.models import GPU_PPM, GpuLease, MetricSample, Pod, WorkloadHour
+from fleet.gpus.domain.shares import GPU_PPM
+from fleet.models import GpuLease, MetricSample, Pod, WorkloadHour
 
 
 def queues(workload_ids: Collection[int], *, since: datetime) -> dict[int, tuple[int, float, int]]:

@@ -237,6 +237,7 @@ def reading_of(sample: MetricSample) -> Reading:
         running_requests=sample.running_requests,
         kv_cache_usage=sample.kv_cache_usage,
         first_token_times=histograms.from_json(sample.first_token_times) or None,
+        order=sample.pk,
     )
 
 

@@ -1,4 +1,4 @@
-"""Read the counters of the model server in managed pod, in parallel, and store them."""
+"""Read the counters of the model server in each managed pod, in parallel, and store them."""
 
 from __future__ import annotations
 

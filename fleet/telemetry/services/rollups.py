@@ -103,8 +103,17 @@ def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, l
     by_pod: dict[_PodKey, list[Reading]] = defaultdict(list)
     for rows in (last, samples):
         # Not as objects: there are thousands of them every few seconds.
-        for pod_id, workload_id, ready_at, at, utilisation, running, *counters in rows.values_list(
-            *("pod", "pod__workload", "pod__ready_at", "at", "gpu_utilisation"),
+        for (
+            pk,
+            pod_id,
+            workload_id,
+            ready_at,
+            at,
+            utilisation,
+            running,
+            *counters,
+        ) in rows.values_list(
+            *("pk", "pod", "pod__workload", "pod__ready_at", "at", "gpu_utilisation"),
             *("running_requests", *COUNTER_NAMES),
         ):
             by_pod[pod_id, workload_id, ready_at].append(
@@ -113,6 +122,7 @@ def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, l
                     Counters(*counters),
                     gpu_utilisation=utilisation,
                     running_requests=running,
+                    order=pk,
                 )
             )
     return by_pod

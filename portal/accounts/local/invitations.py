@@ -105,9 +105,7 @@ def revoke(*, actor: User, invitation_id: int) -> Invitation:
     policy.require(actor, Action.MANAGE_MEMBERS, row.team)
     with transaction.atomic():
         if not links.revoke(Invitation, pk=row.pk):
-            raise Conflict(
-                "The invitation has been used or revoked already.", code="invitation_over"
-            )
+            raise Conflict("The invitation was already used or revoked.", code="invitation_over")
         trail.record(
             actor=actor,
             action=REVOKED,

@@ -37,7 +37,7 @@ def confirm(request: HttpRequest, user: User) -> HttpResponse:
     request.session.cycle_key()
     step_up.mark(request.session, clock.now())
     sign_in_events.record_success(user, method="confirmation", address=client_address(request))
-    opened = kept_input.opened(kept)
+    opened = kept_input.read_signed_form(kept)
     if opened is not None:
         kept_input.store(request, opened)
     return redirect(next_path)

@@ -82,7 +82,7 @@ def remove(request: HttpRequest, user: User) -> HttpResponse:
 
     if form.run(call) is None:
         return _page(request, user, removal=form, status=form.status)
-    messages.success(request, "Passkey removed. It signs nobody in any more.")
+    messages.success(request, "Passkey removed. It can no longer be used to sign in.")
     return redirect("passkeys")
 
 

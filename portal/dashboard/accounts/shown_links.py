@@ -24,7 +24,7 @@ class ShownLink:
 def of(
     request: HttpRequest, row: AccountLink, *, path: str, title: str, email: str = ""
 ) -> ShownLink:
-    base = settings.SLIPWAY_PUBLIC_URL.rstrip("/")
+    base = settings.SLIPWAY_PUBLIC_URL
     url = f"{base}{path}" if base else request.build_absolute_uri(path)
     is_mailed = row.next_check_at is not None
     return ShownLink(title, url, row.expires_at, email if is_mailed else "")

@@ -42,7 +42,7 @@ def objects() -> Iterator[Line]:
 
 @check(_AREA, "Set-up", fix=_REACH)
 def set_up() -> Iterator[Line]:
-    origin = settings.SLIPWAY_PUBLIC_URL.rstrip("/")
+    origin = settings.SLIPWAY_PUBLIC_URL
     findings = bucket_setup.check(
         object_store.s3_store(), origins=[origin] if origin else [], writers=[]
     )

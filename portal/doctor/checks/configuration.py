@@ -89,7 +89,7 @@ def public_address() -> Iterator[Line]:
 
 @check(_AREA, "Form origins", fix="Set SLIPWAY_TRUSTED_ORIGINS to the origin of the portal.")
 def form_origins() -> Iterator[Line]:
-    origin = settings.SLIPWAY_PUBLIC_URL.rstrip("/")
+    origin = settings.SLIPWAY_PUBLIC_URL
     if origin and origin not in settings.CSRF_TRUSTED_ORIGINS:
         yield failed(
             "Form origins",

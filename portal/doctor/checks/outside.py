@@ -1,4 +1,4 @@
-"""Servers of others: mail, and the providers that people sign in with."""
+"""External servers: mail, and the providers that people sign in with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from portal.doctor.lines import Line, failed, note, ok
 from portal.doctor.registry import check
 from portal.notifications import mail_server
 
-_MAIL: Final = "Check host, port, user and password of SLIPWAY_SMTP_URL, and the way to the server."
+_MAIL: Final = (
+    "Check host, port, user and password of SLIPWAY_SMTP_URL, and the network path to the server."
+)
 
 
 @check("e-mail", "Mail server", fix=_MAIL)
@@ -27,7 +29,7 @@ def mail() -> Iterator[Line]:
     if problem:
         yield failed("Mail server", problem, _MAIL)
     else:
-        yield ok("Mail server", "takes mail")
+        yield ok("Mail server", "accepts mail")
     if settings.SLIPWAY_SMTP_FROM.endswith("@localhost"):
         fix = "Set SLIPWAY_SMTP_FROM to an address that the server may send from."
         yield failed("Sender", f"{settings.SLIPWAY_SMTP_FROM} is rejected elsewhere", fix)
@@ -44,7 +46,7 @@ def providers() -> Iterator[Line]:
             oidc.check(provider)
         except ProviderUnavailable as error:
             variable = f"SLIPWAY_OIDC_{provider.name.upper().replace('-', '_')}_ISSUER"
-            fix = f"Check {variable} and the way from the portal to it."
+            fix = f"Check {variable} and the network path from the portal to it."
             yield failed(name, error.message, fix)
             continue
         yield ok(name, f"{provider.issuer} answers")

@@ -1,4 +1,4 @@
-"""What grows old or is left over: prices, first admin."""
+"""Checks of prices and platform admins."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def list_prices() -> Iterator[Line]:
     listed = prices.list_prices(on=clock.now().date())
     if not listed:
         yield failed(
-            "Prices", "there are none, so nothing has a cost", "Run `manage.py load_prices`."
+            "Prices", "no prices are loaded, so every cost is $0", "Run `manage.py load_prices`."
         )
         return
     newest = max(price.valid_from for price in listed)
     if not settings.SLIPWAY_AWS_PRICES and clock.now().date() - newest > _OLD:
         fix = "Set SLIPWAY_AWS_PRICES=1, or import your contract's prices under Admin > Prices."
-        yield note("Prices", f"the newest is of {newest}", fix)
+        yield note("Prices", f"the newest is from {newest}", fix)
     else:
-        yield ok("Prices", f"{len(listed)}, the newest of {newest}")
+        yield ok("Prices", f"{len(listed)}, the newest from {newest}")
 
 
 @check("prices", "Nodes", fix=_DATABASE)
@@ -50,7 +50,9 @@ def admins() -> Iterator[Line]:
         fix = "Run `manage.py createsuperuser`, or give a claim the role platform-admin."
         yield failed("Platform admins", "there is none", fix)
     elif count == 1:
-        fix = "Make a second one: whoever is alone cannot be replaced, or reviewed."
+        fix = (
+            "Add a second platform admin. Nobody can replace the only one, or review their changes."
+        )
         yield note("Platform admins", "one", fix)
     else:
         yield ok("Platform admins", str(count))

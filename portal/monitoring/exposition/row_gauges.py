@@ -62,7 +62,7 @@ def collect() -> Iterator[Metric]:
     )
     lag = GaugeMetricFamily(
         "slipway_reconcile_lag_seconds",
-        "How long the first of them has been due; 0: none is.",
+        "Seconds since the oldest due row became due; 0 if none is due.",
         labels=["kind"],
     )
     for kind, backlog_of in _KINDS.items():
@@ -77,7 +77,9 @@ def collect() -> Iterator[Metric]:
 
 def _uploads() -> Metric:
     uploads = GaugeMetricFamily(
-        "slipway_uploads_in_progress", "Versions that are uploaded or checked.", labels=["state"]
+        "slipway_uploads_in_progress",
+        "Versions that are being uploaded or verified.",
+        labels=["state"],
     )
     rows = ModelVersion.objects.filter(state__in=_IN_PROGRESS).order_by().values("state")
     counts = {row["state"]: row["count"] for row in rows.annotate(count=Count("pk"))}

@@ -10,8 +10,9 @@ from typing import Any
 from deployments.advice.domain import catalogue
 from deployments.advice.domain.advice import Saving
 from deployments.advice.domain.facts import DeploymentFacts, Hour
+from deployments.sizing.domain.demand import Demand, Limits
 from deployments.sizing.domain.memory import FileModel, Need, need_of_file
-from deployments.sizing.domain.ranking import Demand, Limits, Offer, ShareKind, advise
+from deployments.sizing.domain.ranking import Offer, ShareKind, advise
 from deployments.spec.domain.serving_spec import ServingSpec
 
 # A Monday.

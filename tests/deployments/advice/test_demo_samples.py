@@ -58,6 +58,28 @@ def test_its_advice_names_five_kinds_and_says_that_their_hours_are_made_up(
     shown = page(signed_in(demo.world.member).get("/advice")).text
     assert "168 of 168 hours are made up" in shown
     assert "demo-spot-1" not in shown, "of nodes platform admins decide"
+    node = Node.objects.get(name="demo-spot-1")
+    links = page(signed_in(demo.world.admin).get("/advice")).links
+    assert links["eks-test/demo-spot-1"] == f"/fleet/nodes/{node.pk}"
+    assert links["Request a drain"] == f"/fleet/nodes/{node.pk}/drain"
+
+
+def test_its_made_up_hours_are_of_the_models_and_revisions_that_run(
+    demo: Demo, signed_in: SignIn
+) -> None:
+    demo.move_to(demo.start + 2.5 * HOUR)
+    made_up = LedgerRow.objects.filter(is_demo=True, team_slug="samples")
+    measured = LedgerRow.objects.filter(is_demo=False, team_slug="samples")
+
+    for label in ("deployment", "revision", "model", "version"):
+        values = [
+            set(rows.values_list(f"workload_labels__{label}", flat=True))
+            for rows in (made_up, measured)
+        ]
+        assert values[0] == values[1] != set(), label
+    by_revision = page(signed_in(demo.world.admin).get("/costs?group=revision&of=samples"))
+    names = sorted(row[""] for row in by_revision.rows if "GPU-hours" in row)
+    assert names == ["samples/archive r1", "samples/classifier r1"]
 
 
 def test_one_click_and_its_approval_halve_the_bill_of_the_next_hours(

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from deployments.advice.domain import what_if
 from deployments.advice.domain.what_if import Scenario
+from deployments.models import Revision
+from fleet.models import InstancePrice
 from tests.deployments.world import World
 from tests.page import page
 
@@ -138,3 +140,78 @@ _FIELDS = {
     "spot": "0",
     "discount": "0",
 }
+
+
+def _query(**changed: str) -> dict[str, str]:
+    """Both columns as the page sends them; `then_hours="84"` changes one figure."""
+    query = {
+        f"{prefix}-{name}": value for prefix in ("now", "then") for name, value in _FIELDS.items()
+    }
+    return query | {name.replace("_", "-"): value for name, value in changed.items()}
+
+
+@pytest.mark.django_db
+def test_an_instance_brings_its_price_and_a_typed_price_stays(world: World, client: Client) -> None:
+    client.force_login(world.member)
+    row = InstancePrice.objects.get(instance_type="g5.xlarge", capacity_type="on-demand")
+    InstancePrice.objects.filter(pk=row.pk).update(usd_per_hour_amount=Decimal("1.1"))
+    name = f"g5.xlarge {row.region} on-demand"
+
+    listed = page(client.get("/what-if"))
+    chosen = client.get("/what-if", _query(then_instance=name))
+    typed = {"then_instance": name, "then_priced": name, "then_price": "0.9"}
+    kept = client.get("/what-if", _query(**typed))
+    unknown = client.get("/what-if", _query(then_instance="g99.huge"))
+
+    assert name in [option.attributes["value"] for option in listed.all("option")]
+    assert "$803.00" in page(chosen).text
+    assert page(chosen).part("id_then-price").attributes["value"] == "1.1"
+    assert page(chosen).part("id_then-priced").attributes["value"] == name
+    assert "$657.00" in page(kept).text
+    assert unknown.status_code == 422
+    assert "No price of it is known. Choose one of the list" in page(unknown).text
+
+
+@pytest.mark.django_db
+def test_a_deployment_without_a_known_price_starts_with_an_example_and_says_so(
+    world: World, client: Client
+) -> None:
+    world.serving(min_replicas=2, max_replicas=2)
+    InstancePrice.objects.all().delete()
+    client.force_login(world.member)
+
+    shown = page(client.get("/what-if?deployment=vision/detector"))
+
+    assert "The price of g5.xlarge in " in shown.text
+    assert "is not known. Enter it below: the figures are an example." in shown.text
+
+
+@pytest.mark.django_db
+def test_office_hours_that_a_deployment_has_are_its_hours_now(world: World, client: Client) -> None:
+    deployment = world.serving(min_replicas=2, max_replicas=2)
+    hours = {"start": "22:00", "end": "06:30", "days": "1-5", "replicas": 2}
+    scaling = {"kind": "keda", "can_scale_to_zero": True, "office_hours": hours}
+    revision = deployment.stable_revision
+    assert revision is not None
+    Revision.objects.filter(pk=revision.pk).update(spec=revision.spec | {"scaling": scaling})
+    client.force_login(world.member)
+
+    shown = page(client.get("/what-if?deployment=vision/detector"))
+
+    # 8.5 hours on five days.
+    assert shown.part("id_now-hours").attributes["value"] == "42.5"
+    assert shown.part("id_now-replicas").attributes["value"] == "2"
+
+
+@pytest.mark.django_db
+def test_a_deployment_that_scales_to_zero_asks_for_its_hours(world: World, client: Client) -> None:
+    deployment = world.serving(min_replicas=1, max_replicas=2)
+    scaling = {"kind": "knative", "can_scale_to_zero": True}
+    revision = deployment.stable_revision
+    assert revision is not None
+    Revision.objects.filter(pk=revision.pk).update(spec=revision.spec | {"scaling": scaling})
+    client.force_login(world.member)
+
+    shown = page(client.get("/what-if?deployment=vision/detector"))
+
+    assert "It scales to zero: enter the hours a week in which it runs." in shown.text

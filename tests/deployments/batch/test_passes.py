@@ -72,7 +72,7 @@ def test_the_deadline_ends_it_and_resuming_goes_on_from_the_checkpoint(bench: Be
     bench.tick(job, seconds=2 * 3600)
     bench.tick(job)
     assert (job.state, job.done_rows) == ("failed", done)
-    assert job.state_reason == "It was not done by its deadline. Resume it to go on."
+    assert job.state_reason == "It was not done by its deadline. Resume the job to continue."
 
     requests.resume(actor=bench.world.member, job_id=job.pk)
     bench.tick(job)
@@ -103,7 +103,7 @@ def test_a_job_that_failed_says_why(bench: Bench) -> None:
     bench.tick(job)
     assert job.state == "failed"
     assert job.state_reason == (
-        "A worker failed too often. Triton does not load the model: no memory Resume it to go on."
+        "A worker failed too often. Triton does not load the model: no memory Resume the job to continue."
     )
 
 
@@ -123,7 +123,7 @@ def test_what_the_cluster_refuses_fails_it_with_its_message(bench: Bench, error:
     bench.tick(job)
     bench.tick(job)
     bench.tick(job)
-    assert (job.state, "The cluster refuses it: " in job.state_reason) == ("failed", True)
+    assert (job.state, "The cluster rejected the job: " in job.state_reason) == ("failed", True)
     assert bench.made("Secret") == []
 
 

@@ -61,7 +61,7 @@ def test_it_drains_a_stream_into_parts_and_ends_with_its_deadline(queue_bench: Q
     bench.tick(job)
     assert (job.state, job.state_reason) == (
         "succeeded",
-        "Its 2 hours are over. Resume it to go on.",
+        "The limit of 2 hours is reached. Resume the job to continue.",
     )
     assert [bench.made(kind) for kind in ("ScaledJob", "Secret")] == [[], []]
     assert bench.keys("batch-work/") == []

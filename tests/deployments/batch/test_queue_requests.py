@@ -29,7 +29,6 @@ from tests.page import page
         ("output", {"output": "SAME"}, "need different streams"),
         ("output", {"output": "s3://elsewhere/x/"}, "vision may not write s3://elsewhere/x/"),
         ("dead_letters", {"dead_letters": "requests"}, "requests is the stream of messages"),
-        ("queue", {"queue": "serving"}, "Kueue does not order them"),
         ("tries", {"tries": 1}, "Use 2 to 20 tries."),
         ("hours", {"hours": 721}, "Use 1 to 720 hours."),
     ],

@@ -45,7 +45,6 @@ def bench_of_aws(bench: Bench, settings: Any) -> Bench:
         ("consumer_group", {"consumer_group": "g"}, "SQS has no consumer groups"),
         ("dead_letters", {"dead_letters": "a:dead"}, "Enter the name of a queue beside"),
         ("dead_letters", {"dead_letters": "vision-requests"}, "is the queue of messages"),
-        ("queue", {"queue": "serving"}, "Kueue does not order them"),
     ],
 )
 def test_what_is_not_allowed_is_refused_by_name_and_nothing_is_stored(

@@ -44,7 +44,7 @@ def test_an_admin_registers_an_issuer_and_removes_it(world: World) -> None:
     assert "client_id names the caller" in shown
     assert "groups has models or staff" in shown
     assert "no deployment" in shown
-    assert "None yet" in page(client.get(_ADMIN)).text
+    assert "No issuers yet" in page(client.get(_ADMIN)).text
 
 
 def test_what_the_form_of_an_issuer_refuses_it_explains(world: World) -> None:
@@ -74,7 +74,7 @@ def test_a_lead_adds_renews_and_revokes_a_caller_without_a_key(world: World) -> 
     revoked = client.post(_TAB, {"action": "revoke", "key_id": str(second.pk)})
 
     assert "Callers send a token of acme" in before
-    assert "Nobody gets answers." in before
+    assert "Nobody can call this deployment yet." in before
     assert (added.status_code, empty.status_code) == (200, 422)
     assert "billing may call" in page(added).text
     assert "sub: svc-billing" in page(added).text

@@ -47,7 +47,7 @@ def verified(plain: str) -> dict[str, object]:
 def test_a_signed_key_names_its_caller_and_deployment_and_verifies_with_the_published_key(
     world: World, settings: Any
 ) -> None:
-    settings.SLIPWAY_PUBLIC_URL = "https://slipway.example/"
+    settings.SLIPWAY_PUBLIC_URL = "https://slipway.example"
     deployment = keyed(world)
 
     made = make(world, deployment, days=30)

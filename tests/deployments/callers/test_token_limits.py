@@ -222,7 +222,7 @@ def test_use_against_limit_is_on_the_page_and_in_rest(world: World) -> None:
 
     assert "4,500 of 1,000 tokens used this minute" in shown
     assert "4,500 of 50,000 tokens used today" in shown
-    assert "too many tokens; goes on" in shown
+    assert "token limit reached; resumes" in shown
     assert "12:04 UTC" in shown
     assert (listed["tokens_this_minute"], listed["tokens_today"]) == (4500, 4500)
     assert listed["paused_until"].endswith("T12:04:00Z")

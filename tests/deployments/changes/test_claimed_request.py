@@ -10,59 +10,22 @@ import pytest
 from django.test import Client
 
 from deployments.changes.services import requests
-from deployments.models import ChangeRequest, ModelVersion
+from deployments.models import ChangeRequest
 from deployments.preflight.domain.checks import Preflight
 from deployments.preflight.services import preflight
 from deployments.spec.domain.serving_spec import Placement
-from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.models import Cluster, InstancePrice, Node
+from fleet.models import Node
 from fleet.observation.services import record
-from fleet.observation.services.record import FullListing, ObservedChanges
 from portal.accounts.models import User
-from portal.core import clock
 from tests.deployments.changes.test_new_deployment import fields_of, go_on
 from tests.deployments.changes.test_wizard_guards import text_of
+from tests.deployments.dra_world import dra
 from tests.deployments.world import World
-from tests.fleet.dra_nodes import claim, dra_node, gpu, mig, resource_slice
 
+__all__ = ["dra"]
 WHOLE = "p4de.24xlarge|nvidia.com/gpu|1"
 SLICE = "p4de.24xlarge|nvidia.com/mig-1g.10gb|1"
 ON: dict[str, Any] = {"instance_type": "p4de.24xlarge", "placement": Placement(device_claims=True)}
-
-
-@pytest.fixture
-def dra(world: World) -> World:
-    """Beside the nodes of the device plugin one of the driver, with two GPUs and a slice; one GPU is claimed."""
-    found = Capabilities.from_json(Cluster.objects.get(pk=world.cluster_id).capabilities)
-    features = {
-        **found.features,
-        "device-claims": Feature(is_there=True),
-        "mig-claims": Feature(is_there=True),
-    }
-    Cluster.objects.update(
-        capabilities={
-            **found.to_json(),
-            "features": {
-                name: {"is_there": one.is_there, "version": "", "why": ""}
-                for name, one in features.items()
-            },
-        }
-    )
-    row = InstancePrice.objects.get(instance_type="g5.xlarge")
-    row.pk, row.instance_type, row.gpu_name, row.gpu_count = None, "p4de.24xlarge", "a100", 8
-    row.usd_per_hour_amount = Decimal("27.447")
-    row.save()
-    at = clock.now()
-    changes = ObservedChanges(nodes=[dra_node()])
-    record.record(cluster_id=world.cluster_id, changes=changes, at=at)
-    slices = resource_slice("dra-1", gpu(0), gpu(1), mig(2, "1g.10gb", "9856Mi"))
-    record.replace_devices(
-        cluster_id=world.cluster_id,
-        slices=FullListing([slices], 1),
-        claims=FullListing([claim("others", "gpu-0")], 1),
-        at=at,
-    )
-    return world
 
 
 def checked(world: World, **changed: Any) -> Preflight:
@@ -77,14 +40,14 @@ def test_fit_and_price_are_those_of_the_devices(dra: World) -> None:
     one = checked(dra)
     two = checked(dra, min_replicas=2, max_replicas=2)
 
-    assert detail(one, "Capacity now") == "1 of this size fit now."
+    assert detail(one, "Capacity now") == "1 of this size fits now."
     assert one.cost.per_hour == Decimal("9.149")
     assert detail(two, "Capacity now").startswith(
         "1 of 2 fit now: not enough GPU (1 of 2 GPUs free on 1 node)."
     )
     assert one.gpu_name == "NVIDIA A100-SXM4-80GB"
     slice_ = checked(dra, gpu_resource="nvidia.com/mig-1g.10gb")
-    assert detail(slice_, "Capacity now") == "1 of this size fit now."
+    assert detail(slice_, "Capacity now") == "1 of this size fits now."
     assert slice_.cost.per_hour == Decimal("1.143625")
 
 
@@ -150,19 +113,8 @@ def test_where_all_gpus_are_claimed_the_form_says_what_to_turn_on(
     assert "Turn “Request GPUs by ResourceClaim” on." in text_of(page)
 
 
-def test_who_asks_for_a_size_alone_is_not_shown_what_has_to_be_claimed(
-    dra: World, client: Client
-) -> None:
-    parts = {"weights": 400, "activations": 100, "runtime": 500}
-    ModelVersion.objects.update(
-        signature={"vram_parts_mib": parts}, vram_estimate_mib=sum(parts.values())
-    )
-    body = {"version_id": dra.version1.pk, "cluster_id": dra.cluster_id}
-    answer = client.post("/api/v1/sizing", body, content_type="application/json")
+def test_rest_says_which_shares_have_to_be_claimed(dra: World, client: Client) -> None:
     shares = client.get(f"/api/v1/clusters/{dra.cluster_id}/shares").json()
 
-    assert answer.status_code == 200, answer.content
-    ranked = [choice["instance_type"] for choice in answer.json()["ranked"]]
-    assert set(ranked) == {"g5.xlarge"}
     claimed = {share["instance_type"]: share["is_claimed"] for share in shares}
     assert claimed == {"g5.xlarge": False, "p4de.24xlarge": True}

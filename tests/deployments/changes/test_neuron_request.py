@@ -147,7 +147,7 @@ def test_devices_are_offered_to_the_server_that_takes_them_and_never_chosen_for_
     assert SHARE in text
     assert "GPU or Neuron device" in text
     assert "recommended: cheapest GPU with free capacity" in text
-    assert "Neuron compiles the model, which takes architectures that it knows" in text
+    assert "only for architectures that the Neuron compiler supports" in text
     assert "neuron" not in text_of(sglang)
     assert "neuron" not in text_of(serving_step(world, client))
 

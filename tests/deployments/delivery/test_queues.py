@@ -160,6 +160,25 @@ def test_without_permission_the_position_is_not_known_and_the_reason_says_so(
     )
 
 
+def test_of_a_stopped_cluster_queue_it_says_that_it_is_stopped(kueue: World) -> None:
+    """Its Workload says no more than that it is inactive."""
+    deployment = requested(kueue)
+    queues.put_cluster_queue(kueue, stopPolicy="Hold")
+    workload = next(item for key, item in kueue.cluster.objects.items() if key[0] == "Workload")
+    workload["status"]["conditions"] = [
+        queues.condition("QuotaReserved", "False", "Inadmissible", "ClusterQueue gpus is inactive")
+    ]
+
+    queue = of_stable(kueue.reconcile_now(deployment)).queue
+
+    assert queue is not None
+    assert queue.why == "ClusterQueue gpus is inactive: it is stopped (Hold)"
+    del kueue.cluster.objects["ClusterQueue", "", "gpus"]
+    queue = of_stable(kueue.reconcile_now(deployment)).queue
+    assert queue is not None
+    assert queue.why == "ClusterQueue gpus is inactive"
+
+
 def test_no_rollout_ends_because_its_candidate_waits(kueue: World) -> None:
     deployment = kueue.serving(placement=Placement(queue=QUEUE))
     change = requests.request_canary(

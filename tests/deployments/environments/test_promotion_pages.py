@@ -60,7 +60,7 @@ def test_the_approver_sees_the_evidence(world: World, signed_in: SignedIn) -> No
 
     shown = page(signed_in(world.lead).get(f"/approvals/{change.pk}"))
 
-    assert "Shown in staging" in shown.text
+    assert "Results in staging" in shown.text
     assert "first deployment, ready" in shown.text
     assert shown.links["detector r1"] == "/deployments/vision/detector"
 

@@ -168,8 +168,8 @@ def test_the_form_says_what_each_step_finds_or_that_it_is_not_known(
     _minutes(world, minutes=30, failures=60)
     known = browser.get(URL).content.decode()
 
-    assert "What each step can find is not known" in unknown
-    assert "times as frequent as stable" not in unknown
-    assert "times as frequent as stable" in known
+    assert "What each step detects is not known" in unknown
+    assert "times stable's error rate" not in unknown
+    assert "times stable's error rate" in known
     assert "1 replica of the candidate" in known
     assert "4 replicas of the candidate" in known

@@ -62,6 +62,23 @@ def test_a_stopped_queue_is_no_refusal(world: World) -> None:
     assert check.detail.endswith("admits nothing now: it is stopped (Hold)")
 
 
+def test_why_its_cluster_queue_admits_nothing_is_said(world: World) -> None:
+    queues.install(world)
+    queues.put_queue(world)
+    stored = world.cluster.objects["LocalQueue", queues.NAMESPACE, queues.QUEUE]
+    stored["status"]["conditions"] = [
+        queues.condition("Active", "False", "ClusterQueueIsInactive", queues.INACTIVE)
+    ]
+    queues.put_cluster_queue(world, stopPolicy="HoldAndDrain")
+
+    check = checks(world, "serving")["Queue"]
+
+    assert (check.ok, check.is_refusal) == (None, False)
+    assert check.detail.endswith(
+        f"admits nothing now: {queues.INACTIVE}; of ClusterQueue gpus: it is stopped (HoldAndDrain)"
+    )
+
+
 def test_a_cluster_without_kueue_refuses_it(world: World) -> None:
     found = Capabilities(features={"kubernetes": Feature(True), "kueue": Feature(False)})
     Cluster.objects.update(capabilities=found.to_json())

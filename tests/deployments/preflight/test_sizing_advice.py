@@ -11,7 +11,7 @@ from deployments.models import ModelVersion
 from deployments.preflight.services import gpu_advice
 from deployments.preflight.services.gpu_advice import Load
 from deployments.sizing.domain.ranking import Advice, RejectionReason
-from fleet.models import InstancePrice, Workload
+from fleet.models import Cluster, InstancePrice, Workload
 from portal.accounts.models import Team, User
 from portal.core.errors import Forbidden, Invalid, NotFound
 from tests.deployments.world import World
@@ -80,6 +80,21 @@ def test_a_later_version_says_nothing_of_an_earlier_one(world: World) -> None:
     Workload.objects.filter(name="detector-r1").update(gpu_memory_peak_mib=1900)
 
     assert not advice(world, world.version2).need.is_measured
+
+
+def test_a_namesake_on_another_cluster_is_no_measurement_of_this_version(world: World) -> None:
+    world.serving()
+    here = Workload.objects.get(name="detector-r1")
+    Workload.objects.create(
+        cluster=Cluster.objects.create(name="other", kind="eks", created_at=world.clock.at),
+        team=here.team,
+        namespace=here.namespace,
+        name=here.name,
+        created_at=world.clock.at,
+        gpu_memory_peak_mib=20_000,
+    )
+
+    assert not advice(world, world.version1).need.is_measured
 
 
 def test_quota_and_budget_count_what_the_team_runs_already(world: World) -> None:

@@ -159,13 +159,13 @@ def test_a_large_version_is_not_tried(verified: Upload, with_triton: Any) -> Non
             LoadTest(LoadOutcome.LATE, "it did not load within 120 seconds"),
             VersionState.READY,
             None,
-            "stopped, no verdict: it did not load within 120 seconds on the portal's processor",
+            "stopped, no verdict: it did not load within 120 seconds on the portal's CPU",
         ),
         (
             LoadTest(LoadOutcome.TOO_LARGE, "it needed more than 2,049 MiB of memory"),
             VersionState.READY,
             None,
-            "stopped, no verdict: it needed more than 2,049 MiB of memory on the portal's processor",
+            "stopped, no verdict: it needed more than 2,049 MiB of memory on the portal's CPU",
         ),
         (
             LoadTest(LoadOutcome.NOT_LOADED, "ModuleNotFoundError: No module named 'cv2'"),

@@ -40,11 +40,11 @@ def detect(contents: dict[str, bytes]) -> catalogue.Detected:
                 "lora/adapter_model.safetensors": b"",
                 "lora/README.md": b"",
             },
-            *("an adapter without its base model (PEFT)", "merge_and_unload"),
+            *("a PEFT adapter without its base model", "merge_and_unload"),
         ),
         (
             {"model_index.json": b"{}", "unet/config.json": b"{}", "unet/a.safetensors": b""},
-            *("a pipeline of diffusers", "optimum-cli export onnx"),
+            *("a Diffusers pipeline", "optimum-cli export onnx"),
         ),
         (
             {"bert/config.json": CONFIG, "bert/pytorch_model.bin": b"PK\x03\x04"},

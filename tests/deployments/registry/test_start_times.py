@@ -123,7 +123,7 @@ def test_a_deployment_that_starts_says_how_long_that_usually_takes(
     measured: World, signed_in: SignIn
 ) -> None:
     client = signed_in(measured.viewer)
-    usual = "Usual start: 2 min 10 s on g5.xlarge (3 starts)"
+    usual = "Typical start: 2 min 10 s on g5.xlarge (3 starts)"
     assert usual not in page(client.get("/deployments/vision/detector")).text
     measured.cluster.make_ready("detector-r1", is_ready=False)
     deployment = measured.version1.revisions.get().deployment

@@ -48,6 +48,8 @@ def test_the_form_and_rest_have_it(world: World, signed_in: SignIn) -> None:
     made = client.post("/api/v1/teams/vision/rollout-templates", body, format="json")
 
     assert 'name="time_per_request-max_ratio"' in form
+    assert "not compared: it depends on the traffic weight" in form
+    assert "not compared: a peak grows with the time that a revision serves" in form
     assert "Time per request" in form
     assert "made up for a test" in form
     metric: Any = GuardLimitSerializer().fields["metric"]

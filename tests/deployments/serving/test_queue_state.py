@@ -44,6 +44,16 @@ def test_the_first_of_several_pods_that_wait_gives_the_position() -> None:
     assert state == QueueState("serving", "pending", waiting=2, position=5)
 
 
+def test_a_pod_whose_nodes_kueue_has_not_chosen_waits_too() -> None:
+    admitted = {**pod("a"), "spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}}
+    others = {**pod("a"), "spec": {"schedulingGates": [{"name": "example.com/licence"}]}}
+
+    assert of_pods([admitted], [workload("of-a", "a")], {}) == QueueState(
+        "serving", "pending", waiting=1
+    )
+    assert of_pods([others]) == QueueState("serving", "admitted")
+
+
 def test_pods_of_a_group_name_their_workload() -> None:
     group = {"kueue.x-k8s.io/prebuilt-workload-name": "leaderworkerset-a-0"}
     full = condition("QuotaReserved", "False", "Pending", FULL)

@@ -14,6 +14,7 @@ from deployments.sizing.domain.alternatives import (
     offers_partitioned,
     profile_name,
 )
+from deployments.sizing.domain.demand import Demand, Limits
 from deployments.sizing.domain.memory import (
     Attention,
     FileModel,
@@ -25,8 +26,6 @@ from deployments.sizing.domain.memory import (
 )
 from deployments.sizing.domain.ranking import (
     Advice,
-    Demand,
-    Limits,
     Offer,
     RejectionReason,
     ShareKind,

@@ -267,4 +267,4 @@ def test_from_the_node_to_the_request(
     assert "Set GPU sharing of node-1" in sent.text
     assert "mps: 10 replicas per GPU, mps" in sent.text
     assert (api.status_code, api.json()["code"]) == (409, "action_open")
-    assert "could not be asked" in away.text
+    assert "cannot be reached" in away.text

@@ -35,7 +35,7 @@ def test_a_drain_cordons_evicts_and_ends(
     hands.sweep(6)
 
     assert untouched == ([], [])
-    assert state_of(action) == ("done", "No pod remains that had to move.")
+    assert state_of(action) == ("done", "All pods are evicted.")
     assert kube.patched == [
         ("Node", "node-1", {"spec": {"unschedulable": True}, "metadata": {"uid": "uid-node-1"}})
     ]

@@ -291,4 +291,4 @@ def test_from_the_list_to_the_request(
     assert [(row["name"], row["volume_gib"], row["subnet_tags"]) for row in in_api] == [
         ("gpu", 50, [])
     ]
-    assert "Not known: The cluster could not be asked" in away.text
+    assert "Not known: The cluster cannot be reached" in away.text

@@ -120,7 +120,7 @@ def test_it_says_what_aws_says_and_who_chooses_the_nodes_that_end(
         "AWS reports AsgInstanceLaunchFailures: no capacity",
         "The node group is degraded.",
         "AWS chooses which nodes end, and drains them by itself. Drain those that should end first.",
-        "It starts several instance types: the cost is that of the dearest.",
+        "It starts several instance types: the cost is that of the most expensive.",
     )
 
 

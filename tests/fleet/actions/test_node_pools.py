@@ -12,7 +12,7 @@ from django.test import Client
 
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.services import requests
-from fleet.kube.domain.errors import ObjectInvalid, Unreachable
+from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound, Unreachable
 from fleet.models import Cluster, FleetAction
 from portal.accounts.models import User
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, Unavailable
@@ -201,6 +201,8 @@ def test_refusals_change_nothing(
     refused(kube, Invalid, lambda: change(lead, cluster, gpu_limit=-1))
     kube.invalid["NodePool"] = ObjectInvalid("spec.limits: Invalid value")
     assert "spec.limits: Invalid value" in refused(kube, Invalid, lambda: change_by(lead))
+    kube.invalid["NodePool"] = ObjectNotFound("the server could not find the requested resource")
+    assert "has no Karpenter" in refused(kube, Conflict, lambda: create("another"))
     kube.invalid.clear()
     kube.allows = lambda attributes: attributes["verb"] != "patch"
     refused(kube, Conflict, lambda: change_by(lead))

@@ -36,7 +36,7 @@ def test_from_the_node_to_a_drain_that_is_done(
     assert "kernel update" in shown.text
     assert shown.link("detector") == "/deployments/vision/detector"
     assert approved.status_code == 302
-    assert "No pod remains that had to move." in done.text
+    assert "All pods are evicted." in done.text
     assert "Drain node-1" in page(client.get("/fleet/actions")).text
     assert "Done" in page(client.get(f"/fleet/nodes/{node.pk}/actions")).text
 

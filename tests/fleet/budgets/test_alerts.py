@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -14,7 +15,7 @@ from fleet import tasks
 from fleet.budgets.domain.thresholds import MonthSoFar, Threshold, crossed, describe
 from fleet.budgets.selectors import months
 from fleet.budgets.services import alerts
-from fleet.models import BudgetAlert, Cluster, GpuLease, LedgerRow, Node
+from fleet.models import BudgetAlert, Cluster, GpuLease, LedgerRow, Node, UnpricedHour
 from portal.accounts.models import Team
 from portal.notifications.models import Notice
 from tests.accounts import make_team
@@ -54,6 +55,41 @@ def test_message_says_what_is_not_known() -> None:
     assert describe(Threshold.FORECAST, month("10", "1200")) == (
         "At the current rate the month will cost $1,200.00; $10.00 of $1,000.00 is spent this month."
     )
+
+
+def test_message_says_that_hours_without_a_price_are_left_out() -> None:
+    some = replace(month("500", "900"), has_unpriced_hours=True)
+
+    assert describe(Threshold.HALF, some) == (
+        "$500.00 of $1,000.00 is spent this month, without hours that have no price yet; at the current "
+        "rate the month will cost $900.00."
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("still_clock")
+def test_hours_without_a_price_are_those_of_the_teams_on_their_nodes(
+    node: Node, vision: Team
+) -> None:
+    other = make_team("other")
+    held = GpuLease(
+        cluster=node.cluster,
+        node=node,
+        pod_uid="p",
+        pod_name="p",
+        namespace="vision",
+        team_slug="vision",
+        share_ppm=1_000_000,
+        started_at=NOW - timedelta(hours=3),
+        changed_at=NOW,
+    )
+    held.save()
+    UnpricedHour.objects.create(node=node, hour=NOW.replace(minute=0) - timedelta(hours=2))
+
+    found = months.list_months([vision, other])
+
+    assert found[vision.pk].has_unpriced_hours
+    assert not found[other.pk].has_unpriced_hours
 
 
 def charge(team: Team, amount: str, *, at: datetime = NOW, name: str = "w") -> None:

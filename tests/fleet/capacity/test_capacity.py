@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from fleet.capacity.domain.overview import Holder
+from fleet.capacity.domain.tiles import place_holders
 from fleet.capacity.selectors import capacity, overview
-from fleet.capacity.selectors.overview import place_holders
 from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.clusters.domain.node_pools import NodePool, Requirement
 from fleet.models import Cluster, InstancePrice

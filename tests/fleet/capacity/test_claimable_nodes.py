@@ -67,7 +67,7 @@ def fits(cluster: Cluster, *, replicas: int = 1, resource: str = GPU, **selected
 
 
 def test_what_is_claimed_is_not_free(cluster: Cluster) -> None:
-    assert fits(cluster) == Fit(ok=True, reason="1 of this size fit now.")
+    assert fits(cluster) == Fit(ok=True, reason="1 of this size fits now.")
     assert fits(cluster, replicas=2) == Fit(
         ok=False,
         reason="1 of 2 fit now: not enough GPU (1 of 3 GPUs free on 1 node).",
@@ -110,8 +110,9 @@ def test_devices_are_offered_with_their_part_of_the_nodes_price(cluster: Cluster
     assert offers.requested_by(listed, is_claimed=False) == []
     assert [(s.gpu_resource, s.gpus, s.free_now, s.vram_mib) for s in listed] == [
         (SLICE, 1, 1, 9856),
-        (GPU, 1, 1, 81920),
-        (GPU, 2, 0, 163840),
+        # One of the three has 40 GiB, and a claim may get it.
+        (GPU, 1, 1, 40960),
+        (GPU, 2, 0, 81920),
     ]
     whole = listed[1].usd_per_hour_amount
     assert whole == (Decimal("27.44705") / 4).quantize(Decimal("0.000001"))

@@ -43,7 +43,7 @@ def requesting(cpu: str, memory: str, **fields: Any) -> dict[str, Any]:
 def test_replicas_fit_while_gpus_are_free(cluster: Cluster, detector: int) -> None:
     see(cluster, node("a"), node("b"), pod(node_name="a"))
 
-    assert fits(cluster) == Fit(ok=True, reason="1 of this size fit now.")
+    assert fits(cluster) == Fit(ok=True, reason="1 of this size fits now.")
     assert fits(cluster, replicas=2) == Fit(
         ok=False,
         reason="1 of 2 fit now: not enough GPU (1 of 2 GPUs free on 2 nodes).",

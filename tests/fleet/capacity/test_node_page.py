@@ -200,20 +200,21 @@ def ninety_days(node: Node, vision: Team, nlp: Team) -> Node:
     return node
 
 
-@pytest.mark.parametrize("days", [1, 3, 7, 30, 90])
 def test_a_node_of_ninety_days_is_one_small_page(
-    admin: Client, ninety_days: Node, days: int, django_assert_num_queries: Any
+    admin: Client, ninety_days: Node, django_assert_num_queries: Any
 ) -> None:
-    address = f"/fleet/nodes/{ninety_days.pk}?days={days}"
-    admin.get(address)
+    # In one test: the ninety days take longer to write than all of these pages.
+    for days in (1, 3, 7, 30, 90):
+        address = f"/fleet/nodes/{ninety_days.pk}?days={days}"
+        admin.get(address)
 
-    with django_assert_num_queries(QUERIES):
-        answer = admin.get(address)
+        with django_assert_num_queries(QUERIES, info=address):
+            answer = admin.get(address)
 
-    assert len(answer.content) < 150_000
-    cost = page(answer).term(f"Cost, {days} day{'s' if days > 1 else ''}")
-    assert cost.startswith("$")
-    assert "25%" in page(answer).term("Utilisation")
+        assert len(answer.content) < 150_000
+        cost = page(answer).term(f"Cost, {days} day{'s' if days > 1 else ''}")
+        assert cost.startswith("$")
+        assert "25%" in page(answer).term("Utilisation")
 
 
 def test_hours_of_the_api_are_as_bounded(

@@ -80,7 +80,7 @@ def test_fleet_needs_as_many_queries_for_many_nodes_as_for_one(
         node.pk, node.uid, node.name = None, f"n{number}x", f"local-{number + 2}"
         node.save()
 
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(21):
         fleet = page(admin.get("/fleet"))
 
     assert sum(f"local-{number}" in fleet.text.split() for number in range(1, 32)) == 24

@@ -10,6 +10,7 @@ from django.db import DatabaseError, connection, transaction
 
 from fleet.costs.domain.results import GroupBy, GroupKey, Step
 from fleet.costs.selectors import costs, ledger_entries, series
+from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.services import ledger
 from fleet.models import Cluster, GpuLease, InstancePrice, LedgerRow, SealedHour
 from fleet.observation.services import record
@@ -204,7 +205,7 @@ def test_table_and_series_sum_to_the_same_total(cluster: Cluster) -> None:
         for step in Step:
             points = series.series(team_slugs=None, step=step, **span)
             assert sum(point.amount for point in points) == total
-        entries = list(ledger_entries.entries(team_slugs=None, **span))
+        entries = list(ledger_entries.entries(team_slugs=None, row_filter=LedgerFilter(**span)))
         assert sum(entry.cost_amount for entry in entries) == total
         mine = costs.table(team_slugs=["vision"], group_by=GroupBy.MODEL, **span)
 

@@ -263,3 +263,72 @@ def test_ledger_csv_has_every_row_of_the_period(
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert [row["kind"] for row in rows] == ["allocated", "allocated", "idle"]
     assert sum(Decimal(row["cost_usd"]) for row in rows) == Decimal("5.672")
+
+
+@pytest.mark.parametrize(
+    ("filtered", "amounts"),
+    [
+        ("holder=vision&deployment=detector&kind=held", ["1.418000"]),
+        ("holder=nlp", ["2.836000"]),
+        ("kind=idle", ["1.418000"]),
+        ("cluster=another", []),
+    ],
+)
+def test_ledger_csv_has_the_rows_that_its_page_shows(
+    admin: Client, vision: Team, ledger_rows: None, filtered: str, amounts: list[str]
+) -> None:
+    Node.objects.all().delete()
+    query = f"?from=2026-11-21T00:00Z&to=2026-11-22T00:00Z&{filtered}"
+
+    shown = page(admin.get(f"/costs/ledger{query}"))
+    answer = admin.get(shown.links["Export CSV"])
+
+    rows = list(csv.DictReader(answer.getvalue().decode().splitlines()))
+    assert [row["cost_usd"] for row in rows] == amounts
+    assert [row["Cost"] for row in shown.rows] == [f"${amount}" for amount in amounts]
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("0001-01-01T00:00%2B14:00", "9999-12-31T23:59-14:00"),
+        ("0001-01-01T00:00Z", "9999-12-31T23:59Z"),
+        ("soon", "later"),
+    ],
+)
+def test_times_at_the_ends_of_the_calendar_are_left_out(
+    admin: Client, vision: Team, start: str, end: str
+) -> None:
+    answer = admin.get(f"/costs/ledger?from={start}&to={end}")
+
+    assert answer.status_code == 200
+    assert "1 Nov 2026 00:00" in page(answer).text
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        "start=2026-11-20&end=2026-11-01",
+        "start=2025-01-01&end=2026-11-20",
+        "start=2026-11-20",
+        "start=yesterday&end=2026-11-20",
+        "start=0001-01-01&end=0001-01-01",
+    ],
+)
+@pytest.mark.parametrize("path", ["/costs", "/costs/callers"])
+def test_dates_that_cannot_be_shown_are_said(
+    admin: Client, vision: Team, path: str, dates: str
+) -> None:
+    shown = page(admin.get(f"{path}?{dates}&range=7d"))
+
+    assert (
+        "Enter a first and a last day, at most 400 days in all. Shown instead: 7 days."
+        in shown.text
+    )
+
+
+def test_a_period_that_began_last_year_says_so(admin: Client, vision: Team) -> None:
+    shown = page(admin.get("/costs?start=2025-12-20&end=2026-01-10"))
+
+    assert "20 Dec 2025 \N{EN DASH} 10 Jan 2026, UTC" in shown.text
+    assert "Shown instead" not in shown.text

@@ -10,6 +10,7 @@ import time_machine
 
 from fleet.costs.domain.results import UnpricedNode
 from fleet.costs.selectors import costs, ledger_entries
+from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.services import ledger
 from fleet.models import Cluster, LedgerRow, UnpricedHour
 from fleet.observation.services import record
@@ -80,7 +81,8 @@ def test_one_node_without_a_price_holds_up_no_other(cluster: Cluster, odd: dict[
     with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
         assert ledger.seal_due() == [START]
         spend = costs.spend(team_slugs=["vision"], start=START, end=START + HOUR)
-        entries = list(ledger_entries.entries(team_slugs=None, start=START, end=START + HOUR))
+        hour = LedgerFilter(START, START + HOUR)
+        entries = list(ledger_entries.entries(team_slugs=None, row_filter=hour))
 
     assert [(e.node_name, e.kind, e.cost_amount, e.is_priced) for e in entries] == [
         ("node-1", "allocated", G5, True),

@@ -26,7 +26,8 @@ def takes(amount: int) -> dict[str, Any]:
 
 
 def of(*slices: dict[str, Any]) -> Devices:
-    return dra.of_node([one for one in map(dra.resource_slice, slices) if one is not None])
+    found = [one for one in map(dra.resource_slice, slices) if one is not None]
+    return dra.of_node(found).devices
 
 
 def test_a_claim_selects_by_product_memory_and_profile() -> None:

@@ -263,6 +263,30 @@ def test_a_page_that_drips_in_is_given_up(faulty: Faulty, client: HttpKubeClient
     is_over.set()
 
 
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        (("Content-Length", "1000"), b"nv_inference_request_success 12"),
+        (("Transfer-Encoding", "chunked"), b"40\r\nnv_inference_request_success 12"),
+        (("Transfer-Encoding", "chunked"), b"3\r\nnv_\r\n"),
+    ],
+)
+def test_a_page_that_ends_half_way_is_no_page(
+    faulty: Faulty, client: HttpKubeClient, header: tuple[str, str], body: bytes
+) -> None:
+    def cut(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header(*header)
+        handler.end_headers()
+        handler.wfile.write(body)
+        handler.close_connection = True
+
+    faulty.answers = [cut]
+
+    with pytest.raises(Unreachable):
+        client.proxy_get("a", "b", 8002, "metrics")
+
+
 def test_pages_of_a_pod_come_on_one_connection(faulty: Faulty, client: HttpKubeClient) -> None:
     ports = set()
 

@@ -229,7 +229,10 @@ def test_rented_node_costs_what_its_type_costs_whatever_its_gpus(node: Node) -> 
     ("content", "problem"),
     [
         (b"", "The columns instance_type, region, usd_per_hour are missing"),
-        (b"instance_type,region\na,b\n", "The columns usd_per_hour are missing"),
+        (b"instance_type,region\na,b\n", "The column usd_per_hour is missing"),
+        (b"Instance_Type, Region,price\na,b,1\n", "The column usd_per_hour is missing"),
+        (b"instance_type,region,usd_per_hour\ng5.xlarge,eu-west-1,1,20\n", "Line 2 has more cells"),
+        (b"instance_type;region;usd_per_hour\na;b;1\n", "separated by semicolons"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"instance_type,region,usd_per_hour\ng5.xlarge,us-east-1,1\n", "Line 2, instance_type"),
         (b"x" * (2**20 + 1), "more than 1 MiB"),
@@ -253,3 +256,22 @@ def test_file_of_a_spreadsheet_begins_with_a_byte_order_mark() -> None:
 
     assert (loaded.prices, loaded.new) == (1, 1)
     assert amount_on(date(2026, 11, 1)) == Decimal("1.1")
+
+
+def test_two_prices_of_one_day_in_a_file_are_refused() -> None:
+    header = ",".join(ROW)
+    lines = [",".join(row.values()) for row in (ROW, ROW, ROW | {"usd_per_hour": "1.2"})]
+
+    with pytest.raises(Invalid, match="Line 4: an earlier line has another price of"):
+        prices.load_text(actor=SYSTEM, text="\n".join([header, *lines]))
+    assert not InstancePrice.objects.exists()
+
+    loaded = prices.load_text(actor=SYSTEM, text="\n".join([header.upper(), *lines[:2]]))
+    assert (loaded.prices, loaded.new) == (1, 1)
+
+
+def test_a_day_before_there_were_such_gpus_is_a_typing_error() -> None:
+    with pytest.raises(Invalid, match=r"0206-11-01 is before 2000\. Check the year\."):
+        prices.enter(actor=SYSTEM, row=ROW | {"valid_from": "0206-11-01"})
+
+    assert not InstancePrice.objects.exists()

@@ -57,6 +57,7 @@ def test_node_without_a_price_leads_to_its_form_and_is_priced_there(
     ("field", "text", "problem"),
     [
         ("usd_per_hour", "-1", "The price must be more than 0"),
+        ("usd_per_hour", "1,006", "Use digits and a dot, for example 1.006"),
         ("region", "us east", "Use letters, digits"),
         ("instance_type", "g99.huge", "g99.huge is not known"),
         ("valid_from", "soon", "Enter a valid date"),
@@ -85,7 +86,7 @@ def test_exported_catalogue_is_imported_as_it_is(admin: Client, node: Node) -> N
     file = SimpleUploadedFile("prices.csv", exported, content_type="text/csv")
     imported = admin.post("/admin/prices/import", {"file": file}, follow=True)
 
-    assert "Read 1 prices, 1 new." in imported.content.decode()
+    assert "Read 1 price, 1 new." in imported.content.decode()
     again = InstancePrice.objects.values().get()
     assert again | {"id": 0, "origin": ""} == row | {"id": 0, "origin": ""}
     assert next(csv.DictReader(io.StringIO(exported.decode())))["usd_per_hour"] == "5.672000"

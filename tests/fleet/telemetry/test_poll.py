@@ -261,6 +261,14 @@ def test_a_reading_that_is_written_after_a_later_one_counts_in_its_minute(kube: 
     assert minutes() == [70, 15]
 
 
+def test_a_clock_that_is_set_back_counts_no_request_twice(kube: FakeKube) -> None:
+    """Readings of 30 s and 45 s are later ones than that of 60 s: the clock was set back by a minute."""
+    for second, value in ((0, 10), (60, 60), (30, 70), (45, 80), (75, 100)):
+        poll_at(kube, second, {PODS[0]: page(value)})
+
+    assert minutes() == [70, 20]
+
+
 def test_a_roll_up_that_failed_is_made_up_for_by_the_next(
     kube: FakeKube, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,8 +48,8 @@ def test_the_page_lists_where_one_is_signed_in(ana: User) -> None:
     shown = page(browser.get("/account/security"))
 
     first, second = shown.rows
-    assert (first[""], first["Address"]) == ("This browser", "10.0.0.7")
-    assert (second["Address"], "10.0.0.9" in shown.text) == ("10.0.0.8", False)
+    assert (first[""], first["IP address"]) == ("This browser", "10.0.0.7")
+    assert (second["IP address"], "10.0.0.9" in shown.text) == ("10.0.0.8", False)
     assert "Firefox on Linux with password" in shown.text
     assert "Safari on iPhone with password" in shown.text
     keys = [store.session.session_key or "" for store in (phone, browser)]

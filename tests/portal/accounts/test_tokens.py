@@ -105,7 +105,7 @@ def test_a_token_that_decides_lives_one_day() -> None:
     lead = make_user()
 
     made = tokens.create(actor=lead, name="terminal", scopes=["decide"])
-    with pytest.raises(Invalid, match="lives 1 day") as refused:
+    with pytest.raises(Invalid, match="expires after 1 day") as refused:
         tokens.create(actor=lead, name="ci", scopes=["decide"], days=2)
 
     assert made.row.expires_at - made.row.created_at == timedelta(days=1)
@@ -163,7 +163,7 @@ def test_a_refused_token_is_told_why() -> None:
     assert code == "token_expired"
     assert message.startswith(f"The token “short” expired on {day}.")
     assert tokens.refusal_of(gone.plain)[0] == "token_revoked"
-    assert "ended with the account" in tokens.refusal_of(left.plain)[1]
+    assert "was disabled with the account" in tokens.refusal_of(left.plain)[1]
     assert tokens.refusal_of("slp_made_up")[0] == "token_unknown"
 
 

@@ -166,3 +166,20 @@ def test_times_at_the_edge_of_the_calendar_are_answered(full_world: FullWorld, w
     for path in ("costs", "usage", "costs/series", "costs.csv", "costs/ledger.csv"):
         for query in ({"start": when}, {"end": when}, {"start": when, "end": when}):
             assert client.get(f"/api/v1/{path}", query).status_code in {200, 422}
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
+        ("9999-12-31T00:00:00Z", "9999-12-31T23:00:00Z"),
+    ],
+)
+def test_periods_at_the_edge_of_the_calendar_are_refused(
+    full_world: FullWorld, start: str, end: str
+) -> None:
+    client = client_of(full_world)
+
+    for path in ("costs", "usage", "costs/series", "costs.csv", "costs/ledger.csv"):
+        answer = client.get(f"/api/v1/{path}", {"start": start, "end": end})
+        assert (path, answer.status_code) == (path, 422)

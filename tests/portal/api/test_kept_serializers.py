@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.http import QueryDict
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -49,3 +52,29 @@ def test_refusals_are_those_of_a_serializer_of_its_own(query: str) -> None:
             _read(query)
         assert refusal.value.detail == own.errors
         assert _read("name=a") == {"name": "a", "words": []}
+
+
+def _serializers(base: type[Serializer] = Serializer) -> Iterator[type[Serializer]]:
+    for found in base.__subclasses__():
+        yield found
+        yield from _serializers(found)
+
+
+def _fields(fields: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for name, field in fields.items():
+        yield f"{path}.{name}", field
+        inner = getattr(field, "child", None)
+        yield from _fields({"child": inner} if inner else {}, f"{path}.{name}")
+
+
+def test_no_default_can_be_changed_by_who_gets_it() -> None:
+    """One request would change what the next one leaves out."""
+    import_module(settings.ROOT_URLCONF)
+    found = {
+        path: field.default
+        for kind in _serializers()
+        for path, field in _fields(kind._declared_fields, f"{kind.__module__}.{kind.__name__}")
+        if not isinstance(field.default, Hashable)
+    }
+
+    assert found == {}

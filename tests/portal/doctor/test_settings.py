@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,3 +76,18 @@ def test_what_should_be_better_is_noted(
     assert lines[line].status is Status.NOTE
     assert name in lines[line].fix
     assert not failing(lines)
+
+
+def test_a_slash_at_the_end_of_the_public_address_is_dropped() -> None:
+    """Paths are appended to it, and it is the issuer of signed keys."""
+    read = subprocess.run(
+        [sys.executable, "-c", "from portal import settings; print(settings.SLIPWAY_PUBLIC_URL)"],
+        cwd=Path(__file__).resolve().parents[3],
+        env={**os.environ, "SLIPWAY_PUBLIC_URL": "https://slipway.example/"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+
+    assert read.stdout.splitlines()[-1:] == ["https://slipway.example"], read.stderr

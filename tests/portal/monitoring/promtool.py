@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,13 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def judge(folder: Path, rules: Mapping[str, Any], cases: Sequence[Case]) -> tuple[int, str]:
-    """The exit status and what it printed."""
-    (folder / "rules.yml").write_text(yaml.safe_dump(dict(rules)))
+    """The exit status and what it printed.
+
+    The tool judges the alerts that cases name, but evaluates each rule of the file every minute: without the
+    others it takes a tenth of the time.
+    """
+    alerts = {case.alert for case in cases}
+    (folder / "rules.yml").write_text(yaml.safe_dump(_rules_of(alerts, rules)))
     tests = {
         "rule_files": ["rules.yml"],
         "evaluation_interval": "1m",
@@ -66,3 +71,11 @@ def judge(folder: Path, rules: Mapping[str, Any], cases: Sequence[Case]) -> tupl
     (folder / "tests.yml").write_text(yaml.safe_dump(tests))
     done = run("test", "rules", folder / "tests.yml")
     return done.returncode, done.stdout + done.stderr
+
+
+def _rules_of(alerts: Set[str], rules: Mapping[str, Any]) -> dict[str, Any]:
+    kept = (
+        {**group, "rules": [rule for rule in group["rules"] if rule["alert"] in alerts]}
+        for group in rules["groups"]
+    )
+    return {"groups": [group for group in kept if group["rules"]]}

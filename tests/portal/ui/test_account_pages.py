@@ -278,6 +278,6 @@ def test_a_link_of_the_client_ticks_scopes_and_refused_input_is_kept(
     assert re.findall(r'value="(\w+)"[^>]*checked', shown) == ["upload", "decide"]
     assert '<option value="1" selected>1 day' in shown
     assert refused.status_code == 422
-    assert "lives 1 day" in refused.content.decode()
+    assert "expires after 1 day" in refused.content.decode()
     assert '<option value="vision" selected>' in refused.content.decode()
     assert not ApiToken.objects.exists()

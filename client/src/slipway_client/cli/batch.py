@@ -11,11 +11,11 @@ from slipway_client.types import BatchEstimate, BatchJob, BatchJobDetails, Batch
 
 _NUMBERS = (
     *("workers", "requests", "hours", "error-limit"),
-    *("tries", "idle-seconds", "messages-per-worker"),
+    *("tries", "idle-seconds", "messages-per-worker", "claim-memory-gib"),
 )
 _TEXTS = (
     *("gpu-resource", "capacity", "cpu", "memory", "queue"),
-    *("consumer-group", "dead-letters", "secret"),
+    *("consumer-group", "dead-letters", "secret", "claim-product"),
 )
 _ADDRESSES = ("s3://", "redis://", "rediss://", "https://", "http://", "kafka://")
 
@@ -43,6 +43,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         command.add_argument(f"--{name}", type=int)
     for name in _TEXTS:
         command.add_argument(f"--{name}")
+    command.add_argument(
+        "--device-claims", action="store_true", help="GPUs by ResourceClaim, of a DRA driver"
+    )
     command.add_argument("--no-wait", action="store_true", help="start it and return")
     command.add_argument("--timeout", type=float, default=86_400.0, metavar="SECONDS")
     command.set_defaults(run=start)
@@ -91,6 +94,7 @@ def start(context: Context, options: argparse.Namespace) -> int:
         "output": options.output,
         "instance_type": options.instance_type,
         **given,
+        **({"device_claims": True} if options.device_claims else {}),
     }
     if not options.input.startswith(_ADDRESSES):
         fields["input"] = _upload(context, options.input, team)

@@ -27,7 +27,7 @@ class Cost(Answer):
     """US dollars as text; None: unknown."""
 
     per_hour: str | None
-    # With several instance types; the other amounts are those of the dearest.
+    # With several instance types; the other amounts are those of the most expensive.
     cheapest_per_hour: str | None = None
     month_min: str | None
     month_max: str | None

@@ -16,7 +16,8 @@ from deployments.advice.domain.advice import (
     rate,
 )
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
-from deployments.sizing.domain.ranking import BUSY_PERCENT
+from deployments.sizing.domain.demand import BUSY_PERCENT
+from fleet.gpus.domain.money import HOURS_PER_MONTH
 
 CODE: Final = "fewer-replicas"
 TITLE: Final = "Fewer replicas"
@@ -47,7 +48,7 @@ def decide(facts: DeploymentFacts) -> Saving | None:
         ),
         cost_amount=facts.month_amount,
         saving_amount=saving,
-        formula=f"({now} \N{MINUS SIGN} {needed}) replicas \N{MULTIPLICATION SIGN} {rate(price)} \N{MULTIPLICATION SIGN} 730 h",
+        formula=f"({now} \N{MINUS SIGN} {needed}) replicas \N{MULTIPLICATION SIGN} {rate(price)} \N{MULTIPLICATION SIGN} {HOURS_PER_MONTH} h",
         risk=Risk.LOW if needed > 1 else Risk.MEDIUM,
         risk_reason="One replica is left: its restart is an outage."
         if needed == 1

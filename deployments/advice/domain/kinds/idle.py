@@ -6,6 +6,7 @@ from typing import Final
 
 from deployments.advice.domain.advice import Proposal, Risk, Saving
 from deployments.advice.domain.facts import DeploymentFacts
+from fleet.gpus.domain.money import HOURS_PER_MONTH
 
 CODE: Final = "idle"
 TITLE: Final = "Idle deployment"
@@ -26,7 +27,7 @@ def decide(facts: DeploymentFacts) -> Saving | None:
         ),
         cost_amount=cost,
         saving_amount=cost,
-        formula="cost of the last 168 h ÷ 168 \N{MULTIPLICATION SIGN} 730 h",
+        formula=f"cost of the last 168 h ÷ 168 \N{MULTIPLICATION SIGN} {HOURS_PER_MONTH} h",
         risk=Risk.LOW,
         risk_reason="Its endpoint stops responding. A start brings the same revision back.",
         proposal=Proposal(kind="stop"),

@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from deployments.advice.domain.advice import Proposal, Risk, Saving, bounded, count, per_month, rate
-from deployments.advice.domain.facts import HOURS_PER_MONTH, WEEK_HOURS, DeploymentFacts, Hour
+from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour
 from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
 from deployments.spec.domain.scaling import FIXED, KEDA, KNATIVE, Scaling
+from fleet.gpus.domain.money import HOURS_PER_MONTH
 
 OFFICE: Final = "office-hours"
 ZERO: Final = "scale-to-zero"
@@ -145,7 +146,7 @@ def _saving(
         ),
         cost_amount=facts.month_amount,
         saving_amount=bounded(per_month(price * replicas, hours), cost=facts.month_amount),
-        formula=f"{quiet} of {WEEK_HOURS} h \N{MULTIPLICATION SIGN} {replicas} \N{MULTIPLICATION SIGN} {rate(price)} \N{MULTIPLICATION SIGN} 730 h",
+        formula=f"{quiet} of {WEEK_HOURS} h \N{MULTIPLICATION SIGN} {replicas} \N{MULTIPLICATION SIGN} {rate(price)} \N{MULTIPLICATION SIGN} {HOURS_PER_MONTH} h",
         risk=risk,
         risk_reason=reason,
         proposal=Proposal(kind="canary", settings=settings),

@@ -23,7 +23,9 @@ from deployments.advice.domain.advice import (
 )
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
 from deployments.advice.domain.kinds.fewer_replicas import UNUSED_BELOW
-from deployments.sizing.domain.ranking import BUSY_PERCENT, Choice, ShareKind
+from deployments.sizing.domain.demand import BUSY_PERCENT
+from deployments.sizing.domain.ranking import Choice, ShareKind
+from fleet.gpus.domain.money import HOURS_PER_MONTH
 
 MIG: Final = "mig-slice"
 SHARED: Final = "shared-gpu"
@@ -85,7 +87,7 @@ def _decide(
         ),
         cost_amount=facts.month_amount,
         saving_amount=saving,
-        formula=f"({rate(price)} \N{MINUS SIGN} {rate(each)}) \N{MULTIPLICATION SIGN} {replicas} \N{MULTIPLICATION SIGN} 730 h = {dollars(saving)}",
+        formula=f"({rate(price)} \N{MINUS SIGN} {rate(each)}) \N{MULTIPLICATION SIGN} {replicas} \N{MULTIPLICATION SIGN} {HOURS_PER_MONTH} h = {dollars(saving)}",
         risk=risk,
         risk_reason=reason,
         proposal=Proposal(

@@ -6,6 +6,7 @@ from typing import Final
 
 from deployments.advice.domain.advice import Risk, Saving, count, per_month, rate
 from deployments.advice.domain.facts import WEEK_HOURS, NodeFacts
+from fleet.gpus.domain.money import HOURS_PER_MONTH
 
 CODE: Final = "unused-node"
 TITLE: Final = "Unused node"
@@ -26,7 +27,7 @@ def decide(facts: NodeFacts) -> Saving | None:
         ),
         cost_amount=cost,
         saving_amount=cost,
-        formula=f"{rate(price)} \N{MULTIPLICATION SIGN} 730 h",
+        formula=f"{rate(price)} \N{MULTIPLICATION SIGN} {HOURS_PER_MONTH} h",
         risk=Risk.LOW,
         risk_reason="It is free capacity: the next replica waits for a node to start.",
         proposal=None,

@@ -9,8 +9,8 @@ from deployments.targets.domain.burn import Evaluation, RuleResult
 
 KIND: Final = Kind(
     code="slo_burn",
-    label="Target burning",
-    advice="Abort a running canary or roll back; the tab Targets shows the rates.",
+    label="Error budget burning",
+    advice="Abort a running canary or roll back; the Targets tab shows the burn rates.",
 )
 
 

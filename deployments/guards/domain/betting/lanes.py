@@ -1,8 +1,8 @@
-"""Two lanes of one claim: slow and careful about small regressions, fast about gross ones.
+"""Two tests (lanes) of one hypothesis: slow and careful about small regressions, fast about large ones.
 
 - The slow lane bets once a block (`blocks`) against the plan's limit, with a payoff of at most 2, so
   that a burst of the candidate's own cannot win it.
-- The fast lane bets at every reading against a gross limit, at FULL payoff: a candidate that is this
+- The fast lane bets at every reading against a much higher limit, at FULL payoff: a candidate that is this
   bad must not wait for a dozen blocks, whatever causes it.
 
 Each lane may spend half of the claim's level. Their capital is carried over the steps of a rollout,
@@ -22,7 +22,7 @@ from deployments.guards.domain.betting.e_process import Payoff, Wealth
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`hits` of `trials` fell on the suspicious side; the claim allows each with `chance`."""
+    """`hits` of `trials` fell on the suspicious side; under the null hypothesis each is one with probability `chance`."""
 
     hits: int
     trials: int

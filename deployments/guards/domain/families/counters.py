@@ -65,8 +65,10 @@ class CounterKind:
     test: Rate | Mean | Measured
     reads: Reads = Reads.SERVER
     ignore_below: float | None = 0.0
-    # What depends on the traffic weight cannot be compared with the stable revision.
-    has_ratio: bool = True
+    # Why it has no limit relative to stable, after "not compared:"; empty: it has one.
+    not_compared: str = ""
+    # AWS Neuron devices: a guard that is not measured on them would hold every step.
+    is_measured_on_neuron: bool = True
     has_max: bool = True
     # Of a plan that states no guards; None: it is not one of them.
     default_ratio: float | None = None

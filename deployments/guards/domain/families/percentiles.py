@@ -37,7 +37,7 @@ class PercentileKind:
     source: str = SOURCE
     reads: Reads = Reads.HISTOGRAM
     ignore_below: float | None = IGNORE_BELOW_MS
-    has_ratio: bool = True
+    not_compared: str = ""
     has_max: bool = True
 
     @property

@@ -32,8 +32,12 @@ def template(context: ManifestContext, served: ServedRevision) -> Manifest:
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata(context, name_of(context, served), served),
-        "spec": {"spec": {"devices": {"requests": [_request(served.spec)]}}},
+        "spec": spec_of(served.spec),
     }
+
+
+def spec_of(spec: ServingSpec) -> dict[str, Any]:
+    return {"spec": {"devices": {"requests": [_request(spec)]}}}
 
 
 def pod_fields(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:

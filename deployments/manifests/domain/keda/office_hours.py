@@ -7,11 +7,13 @@ than it begins.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any, Final
 
 from deployments.spec.domain.scaling import OfficeHours
 
 _WEEK: Final = 7
+_DAY_MINUTES: Final = 24 * 60
 
 
 def trigger(hours: OfficeHours) -> dict[str, Any]:
@@ -30,6 +32,12 @@ def trigger(hours: OfficeHours) -> dict[str, Any]:
     }
 
 
+def hours_per_week(hours: OfficeHours) -> Decimal:
+    """In a week without a change to summer time, to the hundredth."""
+    minutes = (_minutes(hours.end) - _minutes(hours.start)) % _DAY_MINUTES
+    return (Decimal(minutes * len(_weekdays(hours.days))) / 60).quantize(Decimal("0.01"))
+
+
 def _weekdays(text: str) -> set[int]:
     """0 is Sunday, and so is 7; a range may go past Saturday."""
     if text == "*":
@@ -40,6 +48,11 @@ def _weekdays(text: str) -> set[int]:
         first, last = int(begin), int(end or begin)
         days |= {day % _WEEK for day in range(first, last + (_WEEK if last < first else 0) + 1)}
     return days
+
+
+def _minutes(clock: str) -> int:
+    hour, _, minute = clock.partition(":")
+    return int(hour) * 60 + int(minute)
 
 
 def _cron_time(clock: str, days: Iterable[int]) -> str:

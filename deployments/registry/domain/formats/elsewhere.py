@@ -1,4 +1,4 @@
-"""Formats that other programs serve, with the way to a model that is served here."""
+"""Refused formats that other runtimes serve, and how to convert them."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ GGUF: Final = Format(
 )
 LORA: Final = Format(
     key="lora",
-    name="an adapter without its base model (PEFT)",
+    name="a PEFT adapter without its base model",
     detect=_folder_with("adapter_config.json"),
     advice="Merge it and upload the result: PeftModel.from_pretrained(base, folder).merge_and_unload()"
     ".save_pretrained('merged'), with the tokenizer of the base model.",
 )
 DIFFUSERS: Final = Format(
     key="diffusers",
-    name="a pipeline of diffusers",
+    name="a Diffusers pipeline",
     detect=_folder_with("model_index.json"),
     advice="Export its parts to ONNX: optimum-cli export onnx --model . exported. Upload each as a version and join "
     "them in a Triton repository with an ensemble or a model.py.",
@@ -126,7 +126,7 @@ CORE_ML: Final = Format(
     key="coreml",
     name="Core ML",
     detect=single_file(_is_core_ml),
-    advice="It runs on Apple's devices. Export the model that it was converted from to ONNX.",
+    advice="Core ML runs on Apple devices only. Export the model that it was converted from to ONNX.",
 )
 FOLDERS: Final = (LORA, DIFFUSERS, GGUF, WITHOUT_SAFETENSORS, SEVERAL_GRAPHS)
 FILES: Final = (TFLITE, CATBOOST, CORE_ML)

@@ -1,4 +1,4 @@
-"""Formats that cannot be served as they are, with the way to convert them."""
+"""Refused files of frameworks that are served, and how to convert them; archives; what is not recognised."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ KERAS: Final = Format(
 )
 TORCHSERVE: Final = Format(
     key="torchserve",
-    name="an archive of TorchServe (.mar)",
+    name="a TorchServe archive (.mar)",
     detect=zip_of(zip_names.TORCHSERVE),
     advice=f"Its handler is code for TorchServe. {_SAVE_AGAIN}",
 )
 TORCH_EXPORT: Final = Format(
     key="pt2",
-    name="a program of torch.export (.pt2)",
+    name="a torch.export program (.pt2)",
     detect=zip_of(zip_names.TORCH_EXPORT),
     advice=_SAVE_AGAIN,
 )
 ZIP: Final = Format(
     key="zip",
-    name="a zip archive that is damaged, or inside of another archive",
+    name="a zip archive that is damaged, or inside another archive",
     detect=single_file(lambda head, _: head.startswith(zip_names.MAGIC)),
     advice="Pack the files of the model again, or upload them as a folder.",
 )

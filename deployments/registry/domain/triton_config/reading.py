@@ -11,11 +11,11 @@ from typing import Any, Final
 from deployments.registry.domain.signatures import Backend, Signature, Tensor
 from deployments.registry.domain.triton_config import (
     checks,
-    descriptions,
     differences,
     schema,
     settings_of_config,
     text,
+    text_problems,
 )
 from deployments.registry.domain.triton_config.canonical import canonical
 from deployments.registry.domain.triton_config.rendering import build
@@ -69,10 +69,10 @@ def read(
     problems = tuple(
         _place(problem, path, places) for path, problem in _describe(paths, theirs, ours)
     )
-    problems += tuple(descriptions.additions(config, used))
+    problems += tuple(text_problems.additions(config, used))
     if not any(problem.is_blocking for problem in problems):
         problems += tuple(
-            _place(problem, descriptions.source_of(problem.setting)[1], places)
+            _place(problem, text_problems.source_of(problem.setting)[1], places)
             for problem in checks.problems_with(used, settings)
         )
     is_blocked = any(problem.is_blocking for problem in problems)
@@ -111,7 +111,7 @@ def _tensors(entries: Any, *, is_batched: bool) -> tuple[Tensor, ...]:
 
 def _describe(paths: list[Path], theirs: Any, ours: Any) -> Iterator[tuple[Path, Problem]]:
     for path in paths:
-        yield path, descriptions.describe(path, theirs, ours)
+        yield path, text_problems.describe(path, theirs, ours)
 
 
 def _place(problem: Problem, path: Path, places: Mapping[Path, tuple[int, int]]) -> Problem:
@@ -126,7 +126,7 @@ def _rejected(
     fields: Mapping[str, str], places: Mapping[Path, tuple[int, int]]
 ) -> Iterator[Problem]:
     for field, fix in fields.items():
-        label, path = descriptions.source_of(field)
+        label, path = text_problems.source_of(field)
         yield _place(Problem(f"{label}:", fix, setting=field), path, places)
 
 

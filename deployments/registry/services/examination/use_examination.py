@@ -1,4 +1,4 @@
-"""Examine the use of a version: batching, by a trial run in the sandbox, and GPU memory."""
+"""Check batching by a trial run in the sandbox, and estimate GPU memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _decide_batching(
 def _run_trial(
     path: Path, facts: OnnxFacts, declaration: Declaration, checklist: Checklist
 ) -> tuple[Verdict, str]:
-    """A death here is not counted: a valid model may need more than these limits."""
+    """A crash here is no failure: a valid model may need more than these limits."""
     outcome = sandbox.run(
         _TRIAL,
         {
@@ -152,7 +152,7 @@ def _live_bytes(
     )
     if isinstance(outcome, Finished):
         return max(fed, int(outcome.value["live"])), bool(outcome.value["is_complete"])
-    logger.warning("how large the tensors of a version get is not known: %s", outcome)
+    logger.warning("cannot infer the tensor sizes of a version: %s", outcome)
     return fed, False
 
 

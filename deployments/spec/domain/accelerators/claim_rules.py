@@ -12,23 +12,21 @@ if TYPE_CHECKING:
     from deployments.spec.domain.serving_spec import ServingSpec
 
 MIG_PREFIX: Final = "nvidia.com/mig-"
-_ONLY_CLAIMS: Final = (
-    "Only claims select GPUs by it. Turn placement.device_claims on, or leave it empty."
-)
+_ONLY_CLAIMS: Final = "Only claims select GPUs by it. Turn {path} on, or leave it empty."
 
 
 def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     placement = spec.placement
-    is_on = placement.device_claims
-    yield "placement.claim_product", is_on or not placement.claim_product, _ONLY_CLAIMS
-    yield "placement.claim_memory_gib", is_on or not placement.claim_memory_gib, _ONLY_CLAIMS
-    if not is_on:
-        return
-    yield (
-        "placement.device_claims",
-        spec.gpu_resource == "nvidia.com/gpu" or spec.gpu_resource.startswith(MIG_PREFIX),
-        "NVIDIA's DRA driver allocates whole GPUs and MIG slices. Use nvidia.com/gpu or a slice, or turn it off.",
+    yield from rules_of_claims(
+        spec.gpu_resource,
+        is_on=placement.device_claims,
+        product=placement.claim_product,
+        memory_gib=placement.claim_memory_gib,
+        queue=placement.queue,
+        prefix="placement.",
     )
+    if not placement.device_claims:
+        return
     yield (
         "placement.device_claims",
         spec.nodes == 1,
@@ -39,8 +37,31 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
         spec.scaling.kind != KNATIVE,
         "Knative takes no claims in its pods. Use another autoscaler, or turn it off.",
     )
+
+
+def rules_of_claims(
+    gpu_resource: str,
+    *,
+    is_on: bool,
+    product: str,
+    memory_gib: int,
+    queue: str,
+    prefix: str = "",
+) -> Iterator[Rule]:
+    """Of deployments and batch jobs. `prefix` is where the settings are."""
+    path = f"{prefix}device_claims"
+    only_claims = _ONLY_CLAIMS.format(path=path)
+    yield f"{prefix}claim_product", is_on or not product, only_claims
+    yield f"{prefix}claim_memory_gib", is_on or not memory_gib, only_claims
+    if not is_on:
+        return
     yield (
-        "placement.queue",
-        not placement.queue,
-        "Kueue counts GPUs by their resource. Leave it empty, or turn placement.device_claims off.",
+        path,
+        gpu_resource == "nvidia.com/gpu" or gpu_resource.startswith(MIG_PREFIX),
+        "NVIDIA's DRA driver allocates whole GPUs and MIG slices. Use nvidia.com/gpu or a slice, or turn it off.",
+    )
+    yield (
+        f"{prefix}queue",
+        not queue,
+        f"Kueue counts GPUs by their resource. Leave it empty, or turn {path} off.",
     )
