@@ -16,7 +16,6 @@ from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import capacity_checks
 from deployments.spec.domain import replicas
 from fleet.capacity.selectors import capacity
-from fleet.capacity.selectors.capacity import ClusterCapacity
 from fleet.clusters.selectors import clusters
 from fleet.gpus.domain.capacity_types import ON_DEMAND, SPOT
 from portal.accounts import policy, teams
@@ -51,8 +50,7 @@ class Estimate:
 def check(*, actor: User, team_slug: str, draft: BatchDraft) -> Estimate:
     """As a request of this draft: raises what it would raise."""
     read = requests.read(actor=actor, team_slug=team_slug, draft=draft)
-    nodes = capacity.read(cluster_id=read.cluster_id)
-    return _estimate(read.team, read.cluster_id, read.pods, nodes)
+    return _estimate(read.team, read.cluster_id, read.pods)
 
 
 def estimate(
@@ -61,20 +59,18 @@ def estimate(
     team_slug: str,
     cluster: str,
     pods: Mapping[str, Any],
-    nodes: ClusterCapacity,
 ) -> Estimate:
-    """Of workers alone on the cluster's `nodes`, while the form is filled in. Raises Invalid where there is no price to show."""
+    """Of workers alone, while the form is filled in. Raises Invalid where there is no price to show."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     with rejections.as_invalid():
         settings = BatchSettings.from_json(pods)
-    return _estimate(team, requests.cluster_id_of(cluster), settings, nodes)
+    return _estimate(team, requests.cluster_id_of(cluster), settings)
 
 
-def _estimate(
-    team: Team, cluster_id: int, settings: BatchSettings, nodes: ClusterCapacity
-) -> Estimate:
+def _estimate(team: Team, cluster_id: int, settings: BatchSettings) -> Estimate:
     cluster = clusters.get_cluster(cluster_id)
+    nodes = capacity.read(cluster_id=cluster_id, instance_types=[settings.instance_type])
     price = limits.price_of(nodes.shares, settings)
     why_approval, refusal = _limits_of(team, settings, price)
     spec = replicas.reduced(spec_of(settings), settings.workers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from django import forms
@@ -12,8 +12,6 @@ from deployments.batch.domain import places
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
-from fleet.capacity.selectors.capacity import ClusterCapacity
-from fleet.gpus.domain import offers
 from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
@@ -35,7 +33,9 @@ _LABEL: Final = RegexValidator(
 
 
 class BatchForm(ServiceForm):
-    """`gpus` is one choice of what clusters offer: cluster, instance type and GPU resource."""
+    """`gpus` is one choice of what clusters offer: cluster, instance type, GPU resource and whether it is claimed,
+    of which `clusters` has the last three by cluster.
+    """
 
     renamed: ClassVar = {
         "version": "model_version",
@@ -63,7 +63,7 @@ class BatchForm(ServiceForm):
         *args: Any,
         versions: list[ModelVersion],
         most_versions: int,
-        clusters: Mapping[str, ClusterCapacity],
+        clusters: Mapping[str, Sequence[tuple[str, str, bool]]],
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
@@ -157,11 +157,11 @@ def _field(name: str) -> forms.Field:
     return forms.CharField(max_length=definition.max_length or 40, **options)
 
 
-def _share_choices(clusters: Mapping[str, ClusterCapacity]) -> list[tuple[str, str]]:
+def _share_choices(
+    clusters: Mapping[str, Sequence[tuple[str, str, bool]]],
+) -> list[tuple[str, str]]:
     choices = []
-    for name, nodes in clusters.items():
-        shares = [share for share in offers.of_gpus(nodes.shares) if share.gpus == 1]
-        kinds = dict.fromkeys((*share.size[:2], share.is_claimed) for share in shares)
+    for name, kinds in clusters.items():
         for instance_type, resource, is_claimed in kinds:
             value, text = (
                 f"{name} {instance_type} {resource}",

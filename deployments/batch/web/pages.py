@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from django.conf import settings
@@ -23,7 +22,6 @@ from deployments.registry.domain import loading
 from deployments.registry.selectors import versions
 from deployments.spec.domain.engines import TRITON
 from fleet.capacity.selectors import capacity
-from fleet.capacity.selectors.capacity import ClusterCapacity
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.models import Team, User
@@ -67,11 +65,12 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
     if team is None:
         raise NotFound("You are in no team. Ask a lead or a platform admin to add you to one.")
     policy.require(user, Action.REQUEST_CHANGE, team)
-    # Read once for the choices and the estimate.
-    nodes = {row.name: capacity.read(cluster_id=row.id) for row in clusters.list_clusters()}
     form = BatchForm(
         request.POST or None,
-        clusters=nodes,
+        clusters={
+            row.name: capacity.list_single_gpus(cluster_id=row.id)
+            for row in clusters.list_clusters()
+        },
         initial=_initial(team),
         versions=_versions(user, team),
         most_versions=_VERSIONS,
@@ -82,7 +81,7 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
         if job is not None:
             messages.success(request, "Requested. Its input is being read.")
             return redirect("batch-job", team=team.slug, name=job.name)
-    context = {"team": team, "form": form, **_estimate(user, team, form, nodes)}
+    context = {"team": team, "form": form, **_estimate(user, team, form)}
     status = form.status if is_request else 200
     parts = {_ESTIMATE: "batch/_estimate.html"}
     return respond(request, "batch/new.html", context, parts=parts, status=status)
@@ -125,17 +124,13 @@ def part(request: HttpRequest, user: User, team: str, name: str, number: int) ->
     return redirect(downloads.part_url(actor=user, team_slug=team, name=name, number=number))
 
 
-def _estimate(
-    user: User, team: Team, form: BatchForm, nodes: Mapping[str, ClusterCapacity]
-) -> dict[str, Any]:
+def _estimate(user: User, team: Team, form: BatchForm) -> dict[str, Any]:
     """Of what is typed so far; why there is none where it cannot be."""
     if form.workers is None:
         return {"why_no_estimate": "Fix the highlighted fields to see the cost."}
     cluster, pods = form.workers
     try:
-        shown = estimates.estimate(
-            actor=user, team_slug=team.slug, cluster=cluster, pods=pods, nodes=nodes[cluster]
-        )
+        shown = estimates.estimate(actor=user, team_slug=team.slug, cluster=cluster, pods=pods)
     except Invalid as refusal:
         return {"why_no_estimate": refusal.message}
     return {"estimate": shown}

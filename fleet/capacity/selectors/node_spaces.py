@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Min, QuerySet, Sum
 
 from fleet.capacity.domain.node_space import Amounts, NodeRoom
 from fleet.capacity.selectors import node_devices
@@ -71,31 +71,53 @@ def list_spaces(
     """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU. `instance_types`
     None: of all. The nodes come without what says how they are.
     """
-    nodes = _gpu_nodes(cluster_id).defer(*_STATE)
+    nodes, pods = _gpu_nodes(cluster_id).defer(*_STATE), _pods(cluster_id)
     if instance_types is not None:
         nodes = nodes.filter(instance_type__in=instance_types)
-    # Read once: joined, its capabilities would come with each node.
-    cluster = Cluster.objects.filter(pk=cluster_id).order_by().first()
+        pods = pods.filter(node__instance_type__in=instance_types)
     taken = (
-        Pod.objects.filter(cluster_id=cluster_id, gone_at=None, ended_at=None)
-        .exclude(node=None)
-        .values_list("node_id", "gpu_resource")
+        pods.values_list("node_id", "gpu_resource")
         .annotate(Sum("gpu_units"), Sum("cpu_millicores"), Sum("memory_bytes"))
         .order_by()
     )
     used: dict[int | None, dict[str, Amounts]] = defaultdict(dict)
     for node_id, resource, units, cpu, memory in taken:
         used[node_id][resource] = Amounts(units, cpu, memory)
-    present = list(_in(cluster, nodes))
+    present = list(_in(cluster_id, nodes))
     held = node_devices.taken(cluster_id) if any(node.claimable for node in present) else {}
     return [_space(node, used.get(node.pk, {}), frozenset(held)) for node in present]
+
+
+def one_of_each(cluster_id: int) -> list[NodeSpace]:
+    """One node of those that are alike in all that a pod may request, as if nothing ran on it."""
+    alike = (
+        _gpu_nodes(cluster_id)
+        .order_by()
+        .values(
+            "instance_type",
+            "capacity_type",
+            "is_ready",
+            "is_schedulable",
+            "allocatable",
+            "claimable",
+        )
+    )
+    firsts = alike.annotate(first=Min("pk")).values_list("first", flat=True)
+    nodes = _gpu_nodes(cluster_id).filter(pk__in=list(firsts)).defer(*_STATE)
+    return [_space(node, {}, frozenset()) for node in _in(cluster_id, nodes)]
+
+
+def _pods(cluster_id: int) -> QuerySet[Pod]:
+    return Pod.objects.filter(cluster_id=cluster_id, gone_at=None, ended_at=None).exclude(node=None)
 
 
 def _gpu_nodes(cluster_id: int) -> QuerySet[Node]:
     return Node.objects.filter(cluster_id=cluster_id, gone_at=None, gpu_count__gt=0)
 
 
-def _in(cluster: Cluster | None, nodes: QuerySet[Node]) -> Iterator[Node]:
+def _in(cluster_id: int, nodes: QuerySet[Node]) -> Iterator[Node]:
+    # Read once: joined, its capabilities would come with each node.
+    cluster = Cluster.objects.filter(pk=cluster_id).order_by().first()
     if cluster is None:
         return
     for node in nodes:

@@ -6,13 +6,15 @@ import pytest
 
 from fleet.capacity.domain.overview import Holder
 from fleet.capacity.domain.tiles import place_holders
-from fleet.capacity.selectors import capacity, overview
+from fleet.capacity.selectors import capacity, node_spaces, overview
 from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.gpus.domain import offers
 from fleet.models import Cluster, InstancePrice
 from fleet.observation.services import record
-from fleet.observation.services.record import ObservedChanges
+from fleet.observation.services.record import FullListing, ObservedChanges
 from portal.accounts.policy import SYSTEM
+from tests.fleet.dra_nodes import dra_node, gpu, resource_slice
 from tests.fleet.objects import START, node, pod
 
 GPU = "nvidia.com/gpu"
@@ -140,6 +142,40 @@ def test_shares_of_one_type_are_those_of_all_types(cluster: Cluster) -> None:
     for name in types | {"x1.mystery"}:
         of_type = [share for share in shares if share.instance_type == name]
         assert capacity.list_shares(cluster_id=cluster.pk, instance_types=[name]) == of_type, name
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_single_gpus_are_those_of_all_shares_and_read_one_node_of_many(cluster: Cluster) -> None:
+    """Whatever runs on the nodes; with those that may be claimed, and without the unready ones' and Neuron."""
+    mig = {"nvidia.com/mig-1g.10gb": "56", "nvidia.com/gpu": "0"}
+    see(
+        cluster,
+        *(node(f"alike-{n}") for n in range(5)),
+        *(pod(f"p{n}", node_name=f"alike-{n}") for n in range(5)),
+        node("b", instance_type="p4de.24xlarge", gpus=8, allocatable=mig),
+        node("c", instance_type="g4dn.12xlarge", gpus=4, is_ready=False),
+        node("d", instance_type="inf2.xlarge", gpus=0, allocatable={"aws.amazon.com/neuron": "1"}),
+        dra_node(),
+    )
+    record.replace_devices(
+        cluster_id=cluster.pk,
+        slices=FullListing([resource_slice("dra-1", gpu(0), version=1)], 1),
+        claims=FullListing([], 1),
+        at=START,
+    )
+    shares = capacity.list_shares(cluster_id=cluster.pk)
+
+    single = capacity.list_single_gpus(cluster_id=cluster.pk)
+
+    expected = [
+        (*share.size[:2], share.is_claimed) for share in offers.of_gpus(shares) if share.gpus == 1
+    ]
+    assert single == list(dict.fromkeys(expected))
+    assert {("g5.xlarge", GPU, False), ("p4de.24xlarge", "nvidia.com/mig-1g.10gb", False)} <= set(
+        single
+    )
+    assert [is_claimed for *_, is_claimed in single].count(True) == 1
+    assert len(node_spaces.one_of_each(cluster.pk)) == 5
 
 
 def holder(name: str, ppm: int) -> Holder:
