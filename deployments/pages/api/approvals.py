@@ -94,9 +94,7 @@ class ApprovalsView(APIView):
 
 def _waiting(user: User) -> Iterator[Waiting]:
     """All of them, with what they are sorted and filtered by."""
-    ids = changes.waiting_for(user)
-    rows = changes.of_ids(ids).values_list("pk", "pipeline_id", "team__slug", "created_at")
-    for pk, pipeline, team, at in rows:
+    for pk, pipeline, team, at in changes.ages_of(changes.waiting_for(user)):
         yield Waiting("pipeline" if pipeline else "deployment", pk, team, at)
     for pk, team, at in batch.list_waiting_for(user).values_list("pk", "team__slug", "created_at"):
         yield Waiting("batch-job", pk, team, at)
