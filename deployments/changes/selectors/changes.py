@@ -142,7 +142,7 @@ def _visible_to(
 
 def open_change_of(actor: Actor, deployment: Deployment) -> ChangeRequest | None:
     for (pk,) in _OPEN_OF.rows(actor, deployment=deployment.pk):
-        return single_rows.find(_with_related(ChangeRequest.objects.filter(pk=pk)))
+        return next(iter(of_ids([pk])), None)
     return None
 
 
