@@ -62,7 +62,7 @@ def advise_deployment(facts: DeploymentFacts) -> Iterator[tuple[str, Saving]]:
 def advise_team(
     team: Mapping[int, DeploymentFacts], *, declined: Collection[int] = ()
 ) -> dict[int, dict[str, Saving]]:
-    """By deployment and kind. `declined` are deployments whose people do not want them in another one's Triton."""
+    """By deployment and kind. `declined` are deployments whose people do not want the move of their model."""
     advice = {key: dict(advise_deployment(facts)) for key, facts in team.items()}
     for group in list(multi_model.decide(team, advice, declined=declined)):
         kept = {kind: own for kind, own in advice[group.host].items() if group.keeps(kind)}

@@ -59,8 +59,8 @@ def test_waiting_requests_as_one_batch_need_fewer_replicas() -> None:
     )
     assert saving.saving_amount == Decimal("734.38")
     assert saving.formula == (
-        "2.40 busy replicas × 0.62 ÷ 1.00 of the time of an item ÷ 70% = 3 replicas; "
-        "(4 \N{MINUS SIGN} 3) × $1.0060/h × 730 h = $734.38"
+        "2.40 busy replicas \N{MULTIPLICATION SIGN} 0.62 ÷ 1.00 of the time of an item ÷ 70% = 3 replicas; "
+        "(4 \N{MINUS SIGN} 3) \N{MULTIPLICATION SIGN} $1.0060/h \N{MULTIPLICATION SIGN} 730 h = $734.38"
     )
     assert dict(saving.evidence) == {
         "Waiting, 7 days": "75% of a request's time in Triton",

@@ -49,7 +49,7 @@ def test_the_model_with_fewer_requests_moves_to_the_other_one() -> None:
     )
     assert (saving.saving_amount, saving.cost_amount) == (COST, COST)
     assert saving.formula == (
-        "cost of vision/ocr in the last 168 h ÷ 168 × 730 h, from when it is stopped"
+        "cost of vision/ocr in the last 168 h ÷ 168 \N{MULTIPLICATION SIGN} 730 h, from when it is stopped"
     )
     evidence = dict(saving.evidence)
     assert evidence["Models together"] == "intent:3, ocr:3"
@@ -96,9 +96,6 @@ def test_memory_and_time_of_all_are_within_one_share(mib: int, busy: float, *, f
         pytest.param({"need": None}, id="memory not known"),
         pytest.param({"memory_mib": 0}, id="memory of the share not known"),
         pytest.param({"is_served_elsewhere": True}, id="served there already"),
-        pytest.param(
-            {"spec": {"additional_models": ({"model": "b", "version": 1},)}}, id="has others itself"
-        ),
         pytest.param({"requests": 0, "busy": 0.0}, id="idle: it is stopped instead"),
     ],
 )
@@ -131,6 +128,40 @@ def test_three_in_one_and_the_fourth_stays_alone() -> None:
         proposal = advice[name]["multi-model"].proposal
         assert proposal is not None
         assert len(proposal.settings["additional_models"]) == 1
+
+
+def test_one_that_serves_others_stays_and_takes_one_more() -> None:
+    both = ({"model": "b", "version": 1},)
+    advice = _advice(
+        _small("ocr", spec={"additional_models": both}), _small("intent", requests=200)
+    )
+
+    assert advice["vision/ocr"] == {}
+    proposal = advice["vision/intent"]["multi-model"].proposal
+    assert proposal is not None
+    models = proposal.settings["additional_models"]
+    assert [(one["model"], one["version"]) for one in models] == [("b", 1), ("intent", 3)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "moves"),
+    [
+        # KServe caches one model: it can't take another one, but leave its own.
+        ({"storage": {"model_cache": "cluster"}}, "intent"),
+        ({"scaling": {"kind": "knative"}}, None),
+        # Golden requests warm up the first model only.
+        ({"warm_up": True, "triton": {"warm_up": {"data": "golden"}}}, "ocr"),
+    ],
+)
+def test_what_the_rules_of_a_spec_refuse_is_not_advised(
+    spec: dict[str, Any], moves: str | None
+) -> None:
+    intent = _small("intent", requests=200, spec=spec)
+    moved = [
+        name for name, kinds in _advice(_small("ocr"), intent).items() if "multi-model" in kinds
+    ]
+
+    assert moved == ([f"vision/{moves}"] if moves else [])
 
 
 def test_the_host_gives_up_what_would_take_the_room_away() -> None:

@@ -28,7 +28,7 @@ _KEPT: Final = frozenset({spot.CODE})
 Own = Mapping[int, Mapping[str, Saving]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Member:
     key: int
     facts: DeploymentFacts
@@ -52,22 +52,32 @@ def decide(
     team: Mapping[int, DeploymentFacts], own: Own, *, declined: Collection[int] = ()
 ) -> Iterator[Group]:
     """`own` is the advice on each deployment alone; a group that saves less than that of its members is none.
-    `declined` stay where they are.
+    `declined` take no part.
     """
     alike: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
     for key, facts in team.items():
-        if facts.need is not None and _is_small(facts) and idle.CODE not in own.get(key, {}):
+        if key in declined or idle.CODE in own.get(key, {}):
+            continue
+        if facts.need is not None and _is_small(facts):
             alike[_surroundings(facts)].append(_Member(key, facts, facts.need))
     for members in alike.values():
-        # The fewest clients move.
-        left = sorted(members, key=lambda one: (-_requests(one.facts), one.facts.name))
-        while len(left) > 1:
-            host, *others = left
-            guests = _guests(host, [one for one in others if one.key not in declined])
-            left = [one for one in others if one not in guests]
-            group = _group(host, guests)
-            if guests and _best_of(group, own) > _best_alone([host, *guests], own):
+        for together in _together(members):
+            group = _group(together)
+            if _best_of(group, own) > _best_alone(together, own):
                 yield group
+
+
+def _together(members: Sequence[_Member]) -> Iterator[list[_Member]]:
+    """Members that one Triton can serve, the one that stays first. The fewest clients move."""
+    left = sorted(members, key=lambda one: (-_requests(one.facts), one.facts.name))
+    hosts = list(left)
+    while hosts:
+        host = hosts.pop(0)
+        guests = _guests(host, [one for one in left if one is not host])
+        if guests:
+            yield [host, *guests]
+            left = [one for one in left if one is not host and one not in guests]
+            hosts = [one for one in hosts if one not in guests]
 
 
 def _is_small(facts: DeploymentFacts) -> bool:
@@ -78,6 +88,8 @@ def _is_small(facts: DeploymentFacts) -> bool:
         return False
     if utilisation is None or utilisation >= UNUSED_BELOW or not facts.model:
         return False
+    if facts.is_served_elsewhere:
+        return False  # Its clients are about to move.
     return facts.runs_always and facts.memory_mib > 0
 
 
@@ -102,7 +114,7 @@ def _guests(host: _Member, others: Sequence[_Member]) -> list[_Member]:
     taken: list[_Member] = []
     for other in others:
         facts = other.facts
-        if facts.spec.additional_models or facts.is_served_elsewhere:
+        if facts.spec.additional_models:
             continue
         wider = [host, *taken, other]
         if len(host.facts.spec.additional_models) + len(wider) - 1 > MAX_ADDITIONAL_MODELS:
@@ -113,9 +125,9 @@ def _guests(host: _Member, others: Sequence[_Member]) -> list[_Member]:
 
 
 def _fits(members: Sequence[_Member]) -> bool:
-    need, memory = _need(members), members[0].facts.memory_mib
-    is_enough_time = _busiest(members) <= BUSY_PERCENT / 100
-    return is_enough_time and need.has_room(gpus=1, memory_mib=memory)
+    memory_mib = members[0].facts.memory_mib
+    has_room = _need(members).has_room(gpus=1, memory_mib=memory_mib)
+    return has_room and _busiest(members) <= BUSY_PERCENT / 100
 
 
 def _need(members: Sequence[_Member]) -> Need:
@@ -162,8 +174,8 @@ def _settings_of(facts: DeploymentFacts) -> AdditionalModel:
     )
 
 
-def _group(host: _Member, guests: Sequence[_Member]) -> Group:
-    members = [host, *guests]
+def _group(members: Sequence[_Member]) -> Group:
+    host, *guests = members
     need, busy = _need(members), _busiest(members)
     return Group(
         host.key, {one.key: _saving(one.facts, host, members, need, busy) for one in guests}
