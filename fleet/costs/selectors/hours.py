@@ -169,8 +169,8 @@ def used(
         .annotate(
             served=Sum("request_success"),
             failed=Sum("request_failure"),
-            observed_ms_=Sum("observed_ms"),
-            busy_ms=Sum("gpu_busy_ms"),
+            observed=Sum("observed_ms"),
+            busy=Sum("gpu_busy_ms"),
             queue_us=Sum("queue_duration_us"),
             compute_us=Sum(F("compute_input_us") + F("compute_infer_us") + F("compute_output_us")),
             inferences=Sum("inference_count"),
@@ -179,6 +179,15 @@ def used(
         .order_by()
     )
     return {
-        (row.pop("deployment"), row.pop("start")): Use(observed_ms=row.pop("observed_ms_"), **row)
+        (row["deployment"], row["start"]): Use(
+            served=row["served"],
+            failed=row["failed"],
+            observed_ms=row["observed"],
+            busy_ms=row["busy"],
+            queue_us=row["queue_us"],
+            compute_us=row["compute_us"],
+            inferences=row["inferences"],
+            executions=row["executions"],
+        )
         for row in sums
     }

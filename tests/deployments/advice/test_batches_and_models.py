@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from deployments.advice.services import answers, refresh
+from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
 from deployments.models import AdviceItem, ChangeRequest, Deployment, Model, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
@@ -18,7 +19,7 @@ from portal.core import clock
 from portal.core.errors import Conflict
 from tests.deployments.advice import history
 from tests.deployments.refusals import refused
-from tests.deployments.world import World, deployment_of
+from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
@@ -39,7 +40,7 @@ def test_larger_batches_from_the_counters_to_the_spec(world: World, signed_in: S
     off = {"batching": {"is_dynamic": False}}
     deployment = world.serving(min_replicas=3, max_replicas=3, **off)
     history.age(world, deployment)
-    history.write(world, deployment, replicas=3, busy=0.6, **QUEUED)
+    history.write(world, deployment, replicas=3, busy=0.6, counters=QUEUED)
     refresh.sweep()
     item = AdviceItem.objects.get(kind="larger-batches")
     # 1.8 busy replicas x 0.625 / 0.7 are two.
@@ -71,7 +72,7 @@ def test_counters_that_are_missing_are_no_queue(world: World, field: str) -> Non
     deployment = world.serving(min_replicas=3, max_replicas=3, **off)
     history.age(world, deployment)
     missing = {field: 0, "compute_input_us": 0, "compute_output_us": 0}
-    history.write(world, deployment, replicas=3, busy=0.6, **{**QUEUED, **missing})
+    history.write(world, deployment, replicas=3, busy=0.6, counters={**QUEUED, **missing})
 
     refresh.sweep()
 
@@ -174,9 +175,10 @@ def _pair(world: World) -> tuple[Deployment, Deployment]:
     world.cluster.make_ready("small-r1")
     guest = world.reconcile_now(guest)
     _read_files()
-    for deployment, number in ((host, 2000), (guest, 1000)):
-        history.age(world, deployment)
-        history.write(world, deployment, requests=lambda _, n=number: n)
+    history.age(world, host)
+    history.age(world, guest)
+    history.write(world, host, requests=lambda _: 2000)
+    history.write(world, guest, requests=lambda _: 1000)
     return host, guest
 
 
