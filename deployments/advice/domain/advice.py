@@ -25,14 +25,17 @@ class Risk(StrEnum):
 class Proposal:
     """What one click requests. `kind` is "scale", "stop" or "canary" (of the same version).
 
-    `settings` are the parts of the spec that change, as in the JSON of a spec.
+    `settings` are the parts of the spec that change, as in the JSON of a spec. `deployment_id` is the deployment
+    that changes; None: the one that the advice is on.
     """
 
     kind: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    deployment_id: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "settings": dict(self.settings)}
+        other = {} if self.deployment_id is None else {"deployment_id": self.deployment_id}
+        return {"kind": self.kind, "settings": dict(self.settings), **other}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +11,8 @@ from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, NodeFac
 from deployments.advice.domain.kinds import (
     fewer_replicas,
     idle,
+    long_queue,
+    multi_model,
     quiet_hours,
     smaller_gpu,
     spot,
@@ -22,6 +24,8 @@ from portal.core.definitions import Rejected
 _DEPLOYMENTS: Final[Mapping[str, Callable[[DeploymentFacts], Saving | None]]] = {
     idle.CODE: idle.decide,
     fewer_replicas.CODE: fewer_replicas.decide,
+    long_queue.BATCHES: long_queue.decide_batches,
+    long_queue.INSTANCES: long_queue.decide_instances,
     smaller_gpu.MIG: smaller_gpu.decide_mig,
     smaller_gpu.SHARED: smaller_gpu.decide_shared,
     smaller_gpu.INSTANCE: smaller_gpu.decide_instance,
@@ -32,12 +36,15 @@ _DEPLOYMENTS: Final[Mapping[str, Callable[[DeploymentFacts], Saving | None]]] = 
 TITLES: Final[Mapping[str, str]] = {
     idle.CODE: idle.TITLE,
     fewer_replicas.CODE: fewer_replicas.TITLE,
+    long_queue.BATCHES: "Larger batches",
+    long_queue.INSTANCES: "More instances",
     smaller_gpu.MIG: "MIG slice",
     smaller_gpu.SHARED: "Shared GPU",
     smaller_gpu.INSTANCE: "Cheaper instance",
     spot.CODE: spot.TITLE,
     quiet_hours.OFFICE: "Office hours",
     quiet_hours.ZERO: "Scale to zero",
+    multi_model.CODE: multi_model.TITLE,
     unused_nodes.CODE: unused_nodes.TITLE,
 }
 
@@ -50,6 +57,20 @@ def advise_deployment(facts: DeploymentFacts) -> Iterator[tuple[str, Saving]]:
             yield kind, _marked(saving, facts.made_up_hours)
             if kind == idle.CODE:
                 return
+
+
+def advise_team(
+    team: Mapping[int, DeploymentFacts], *, declined: Collection[int] = ()
+) -> dict[int, dict[str, Saving]]:
+    """By deployment and kind. `declined` are deployments whose people do not want the move of their model."""
+    advice = {key: dict(advise_deployment(facts)) for key, facts in team.items()}
+    for group in list(multi_model.decide(team, advice, declined=declined)):
+        kept = {kind: own for kind, own in advice[group.host].items() if group.keeps(kind)}
+        advice[group.host] = kept
+        for key, saving in group.savings.items():
+            if saving.is_worthwhile:
+                advice[key][multi_model.CODE] = _marked(saving, team[key].made_up_hours)
+    return advice
 
 
 def _accepted(

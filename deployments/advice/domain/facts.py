@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from deployments.sizing.domain.memory import Need
+from deployments.sizing.domain.memory import FileModel, Need
 from deployments.sizing.domain.ranking import Choice
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
@@ -26,7 +26,9 @@ class Hour:
     """One hour that the ledger charged. `observed_ms` is pod time whose counters were read; 0: a gap. `held_ms`
     is the part of the hour in which a pod held its GPUs: less than all of it where it started meanwhile.
 
-    `busy_ms` is the GPU time of the pods together: above an hour with several replicas.
+    `busy_ms` is the GPU time of the pods together: above an hour with several replicas. `requests` are those of
+    callers, `served` those that succeeded; `queue_us` and `compute_us` are the sums of their times in Triton's queue and
+    in the model, `inferences` the items of the `executions`.
     """
 
     start: datetime
@@ -35,6 +37,11 @@ class Hour:
     requests: int = 0
     observed_ms: int = 0
     busy_ms: int = 0
+    served: int = 0
+    queue_us: int = 0
+    compute_us: int = 0
+    inferences: int = 0
+    executions: int = 0
     held_ms: int = HOUR_MS
     # Sample history of the demo.
     is_made_up: bool = False
@@ -63,6 +70,8 @@ class DeploymentFacts:
 
     `replica_amount` is the price of one replica for an hour; None is not known. `supports` names what
     the cluster has, with True for installed. `choices` are those of the adviser that fit, best first.
+    `file` has the memory of one instance as read from the file, `max_batch_size` is that of the version, 0 without
+    batching. `is_served_elsewhere`: another deployment of the environment has the model among its additional models.
     """
 
     name: str
@@ -72,7 +81,14 @@ class DeploymentFacts:
     until: datetime
     hours: Sequence[Hour]
     replica_amount: Decimal | None
+    cluster: str = ""
+    environment: str = ""
+    model: str = ""
+    version: int = 0
+    is_served_elsewhere: bool = False
+    max_batch_size: int = 0
     need: Need | None = None
+    file: FileModel | None = None
     choices: Sequence[Choice] = ()
     memory_mib: int = 0
     spot: SpotPrice | None = None

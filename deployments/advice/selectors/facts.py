@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db.models import Max
@@ -24,6 +25,7 @@ from deployments.preflight.services.gpu_advice import Load
 from deployments.registry.selectors import starts
 from deployments.serving.selectors import synthetic_requests
 from deployments.sizing.domain.ranking import Advice, Choice, RejectionReason
+from deployments.sizing.selectors import measurements
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.capacity.selectors import capacity
@@ -77,12 +79,13 @@ def list_deployments(
     changed = _changed(team)
     sent = synthetic_requests.hours_of_team(team, start=start - HOUR)
     shares = SharesByCluster()
+    elsewhere = _additional_models(team)
     infos = {cluster.id: cluster for cluster in clusters.list_clusters()}
     for deployment in rows:
         own = charged.get(deployment.name, [])
         since = max(start, changed.get(deployment.pk) or deployment.created_at)
         of_callers = synthetic.without(
-            [(hour.start, hour.requests) for hour in own], sent.get(deployment.pk, {})
+            [(hour.start, hour.use.requests) for hour in own], sent.get(deployment.pk, {})
         )
         gpus = _whole_gpus(shares, deployment)
         known = [
@@ -92,7 +95,13 @@ def list_deployments(
         ]
         if known and known[-1].start > end - _STALE:
             cluster = infos[deployment.cluster_id]
-            yield deployment, _facts(deployment, known, since, cluster, shares)
+            known_facts = _facts(deployment, known, since, cluster, shares)
+            is_elsewhere = (
+                cluster.id,
+                deployment.environment,
+                known_facts.model,
+            ) in elsewhere
+            yield deployment, replace(known_facts, is_served_elsewhere=is_elsewhere)
 
 
 def list_nodes() -> Iterator[tuple[NodeHours, NodeFacts]]:
@@ -144,7 +153,13 @@ def _facts(
         hours=known,
         replica_amount=share.usd_per_hour_amount if share else None,
         memory_mib=share.vram_mib // share.gpus if share else 0,
+        cluster=cluster.name,
+        environment=deployment.environment,
+        model=stable.version.model.name,
+        version=stable.version.number,
+        max_batch_size=int(stable.version.signature.get("max_batch_size", 0)),
         need=advice.need if advice else None,
+        file=measurements.describe_file(stable.version),
         choices=_possible(advice) if advice else (),
         spot=_spot(offered, spec),
         cold_start_seconds=start.seconds if start else None,
@@ -203,6 +218,22 @@ def _changed(team: Team) -> dict[int, datetime]:
     return {pk: at for pk, at in latest.order_by() if at is not None}
 
 
+def _additional_models(team: Team) -> set[tuple[int, str, str]]:
+    """Cluster, environment and model of all that is served beside another model, also by a candidate."""
+    rows = Deployment.objects.filter(team=team, is_retired=False).values_list(
+        "cluster_id",
+        "environment",
+        "stable_revision__spec__additional_models",
+        "candidate_revision__spec__additional_models",
+    )
+    return {
+        (cluster_id, environment, additional["model"])
+        for cluster_id, environment, *lists in rows
+        for listed in lists
+        for additional in listed or ()
+    }
+
+
 def _whole_gpus(shares: SharesByCluster, deployment: Deployment) -> int:
     """Of one replica; 0 for a part of a GPU, and for several nodes."""
     spec = spec_of(deployment)
@@ -212,13 +243,19 @@ def _whole_gpus(shares: SharesByCluster, deployment: Deployment) -> int:
 
 
 def _hour(charged: ChargedHour, requests: int, gpus: int) -> Hour:
+    use = charged.use
     return Hour(
         start=charged.start,
         cost_amount=charged.cost_amount,
         is_priced=charged.cost_amount > 0,
         requests=requests,
-        observed_ms=charged.observed_ms,
-        busy_ms=charged.busy_ms,
+        observed_ms=use.observed_ms,
+        busy_ms=use.busy_ms,
+        served=use.served,
+        queue_us=use.queue_us,
+        compute_us=use.compute_us,
+        inferences=use.inferences,
+        executions=use.executions,
         held_ms=min(HOUR_MS, charged.gpu_ms // gpus) if gpus else HOUR_MS,
         is_made_up=charged.is_made_up,
     )

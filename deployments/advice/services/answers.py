@@ -9,7 +9,9 @@ from django.db import transaction
 
 from deployments.advice.domain import catalogue
 from deployments.advice.domain.advice import MONTHS_PER_YEAR, Saving
+from deployments.advice.domain.kinds import multi_model
 from deployments.advice.selectors import facts, items
+from deployments.advice.services import team_advice
 from deployments.changes.services import drafts, requests
 from deployments.changes.services.drafts import ChangeDraft
 from deployments.models import AdviceItem, ChangeRequest, Deployment
@@ -132,15 +134,23 @@ def _move(
 
 def _still_holds(item: AdviceItem) -> Saving:
     """Computed again: an hour old page must not request what is wrong by now."""
-    if item.team is not None:
-        own = facts.list_deployments(item.team, deployment_id=item.deployment_id)
-        for _, known in own:
-            saving = dict(catalogue.advise_deployment(known)).get(item.kind)
-            if saving is not None and saving.proposal is not None:
-                return saving
+    saving = _compute(item)
+    if saving is not None and saving.proposal is not None:
+        return saving
     raise Conflict(
         f"This advice on {item.subject} no longer holds: its figures changed.", code="advice_gone"
     )
+
+
+def _compute(item: AdviceItem) -> Saving | None:
+    if item.team is None:
+        return None
+    if item.kind == multi_model.CODE:
+        whole = team_advice.compute(item.team, wanted_of=item.deployment_id)
+        of_each = {deployment.pk: advice for deployment, advice in whole}
+        return of_each.get(item.deployment_id or 0, {}).get(item.kind)
+    own = facts.list_deployments(item.team, deployment_id=item.deployment_id)
+    return next((dict(catalogue.advise_deployment(known)).get(item.kind) for _, known in own), None)
 
 
 def _draft(actor: User, deployment: Deployment, item: AdviceItem, saving: Saving) -> ChangeDraft:
@@ -161,6 +171,8 @@ def _draft(actor: User, deployment: Deployment, item: AdviceItem, saving: Saving
             max_replicas=proposal.settings["max_replicas"],
             comment=comment,
         )
+    if proposal.deployment_id is not None:
+        deployment = Deployment.objects.get(pk=proposal.deployment_id, team=item.team)
     now = facts.spec_of(deployment)
     with as_invalid():
         spec = ServingSpec.from_json({**now.to_json(), **proposal.settings})

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from deployments.advice.domain import catalogue
 from deployments.advice.domain.advice import Saving
 from deployments.advice.selectors import facts
-from deployments.advice.services import realised, warnings
+from deployments.advice.services import realised, team_advice, warnings
 from deployments.models import AdviceItem, Deployment
 from deployments.states import AdviceState
 from fleet.costs.selectors.hours import NodeHours
@@ -53,9 +53,9 @@ def sweep() -> None:
 def refresh_team(team: Team) -> None:
     at = clock.now()
     kept: list[int] = []
-    for deployment, known in facts.list_deployments(team):
+    for deployment, advice in team_advice.compute(team):
         subject = _Subject(str(deployment), deployment=deployment)
-        for kind, saving in catalogue.advise_deployment(known):
+        for kind, saving in advice.items():
             kept += _write(subject, kind, saving, at)
     _remove(AdviceItem.objects.filter(team=team), kept, at)
 

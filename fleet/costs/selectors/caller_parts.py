@@ -22,7 +22,7 @@ _MILLISECOND = Decimal(1)
 @dataclass(frozen=True, slots=True)
 class _Team:
     counted: Counted
-    used: Mapping[tuple[str, datetime], tuple[int, int, int]]
+    used: Mapping[tuple[str, datetime], hours.Use]
 
 
 def split(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
@@ -52,7 +52,7 @@ def _parts(entry: LedgerEntry, team: _Team | None) -> Iterator[LedgerEntry]:
     if team is None or counted is None or not counted.callers or is_empty:
         yield entry
         return
-    served, _, _ = team.used.get(key, (0, 0, 0))
+    served = team.used.get(key, hours.Use()).requests
     shares = callers.shares_of(Hour(entry.cost_amount, counted.callers, served, counted.is_counted))
     yield from _by(shares, entry)
 

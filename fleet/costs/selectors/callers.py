@@ -130,11 +130,12 @@ def counted_hours(
 
 
 def hour_of(charged: ChargedHour, counted: CountedHour) -> Hour:
+    use = charged.use
     return Hour(
         # SQLite adds decimals as floating point.
         cost_amount=charged.cost_amount.quantize(MICRO),
         callers=counted.callers,
-        served=charged.requests if charged.observed_ms or charged.requests else None,
+        served=use.requests if use.observed_ms or use.requests else None,
         is_counted=counted.is_counted,
     )
 

@@ -12,13 +12,31 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, F, Q, Sum
 from django.db.models.fields.json import KeyTextTransform
 
 from fleet.costs.selectors.ledger_filter import IDLE, label
 from fleet.gpus.selectors import prices
 from fleet.models import LedgerKind, LedgerRow, Node, SealedHour, WorkloadHour
 from portal.core import clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Of one hour. `served` are the requests that succeeded; the microseconds are sums over them."""
+
+    served: int = 0
+    failed: int = 0
+    observed_ms: int = 0
+    busy_ms: int = 0
+    queue_us: int = 0
+    compute_us: int = 0
+    inferences: int = 0
+    executions: int = 0
+
+    @property
+    def requests(self) -> int:
+        return self.served + self.failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +49,7 @@ class ChargedHour:
     cost_amount: Decimal
     # GPU share x time, of all replicas.
     gpu_ms: int
-    requests: int
-    observed_ms: int
-    busy_ms: int
+    use: Use
     is_made_up: bool = False
 
 
@@ -74,15 +90,12 @@ def charged_hours(
         .order_by("hour")
     )
     for row in rows:
-        requests, observed, busy = served.get((row["deployment"], row["hour"]), (0, 0, 0))
         hours[row["deployment"]].append(
             ChargedHour(
                 start=row["hour"],
                 cost_amount=row["cost"],
                 gpu_ms=row["held"],
-                requests=requests,
-                observed_ms=observed,
-                busy_ms=busy,
+                use=served.get((row["deployment"], row["hour"]), Use()),
                 is_made_up=row["made_up"] > 0,
             )
         )
@@ -144,8 +157,8 @@ def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
 
 def used(
     team_slug: str, start: datetime, end: datetime, deployments: Collection[str] | None = None
-) -> dict[tuple[str, datetime], tuple[int, int, int]]:
-    """By deployment and hour: requests, and milliseconds that were observed and busy."""
+) -> dict[tuple[str, datetime], Use]:
+    """By deployment and hour."""
     rows = WorkloadHour.objects.filter(
         workload__team__slug=team_slug, start__gte=start, start__lt=end
     )
@@ -154,18 +167,27 @@ def used(
     sums = (
         rows.values("start", deployment=KeyTextTransform("deployment", "workload__labels"))
         .annotate(
-            succeeded=Sum("request_success"),
+            served=Sum("request_success"),
             failed=Sum("request_failure"),
             observed=Sum("observed_ms"),
             busy=Sum("gpu_busy_ms"),
+            queue_us=Sum("queue_duration_us"),
+            compute_us=Sum(F("compute_input_us") + F("compute_infer_us") + F("compute_output_us")),
+            inferences=Sum("inference_count"),
+            executions=Sum("execution_count"),
         )
         .order_by()
     )
     return {
-        (row["deployment"], row["start"]): (
-            row["succeeded"] + row["failed"],
-            row["observed"],
-            row["busy"],
+        (row["deployment"], row["start"]): Use(
+            served=row["served"],
+            failed=row["failed"],
+            observed_ms=row["observed"],
+            busy_ms=row["busy"],
+            queue_us=row["queue_us"],
+            compute_us=row["compute_us"],
+            inferences=row["inferences"],
+            executions=row["executions"],
         )
         for row in sums
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -32,8 +32,9 @@ def write(
     is_observed: Callable[[datetime], bool] = lambda _: True,
     price: Decimal = PRICE,
     revision: int = 1,
+    counters: Mapping[str, int] | None = None,
 ) -> None:
-    """`busy` is the GPU utilisation of each replica in the hours that have requests."""
+    """`busy` is the GPU utilisation of each replica in the hours that have requests; `counters` are those of each hour."""
     end = world.clock.at.replace(minute=0, second=0, microsecond=0)
     cluster = Cluster.objects.get(pk=world.cluster_id)
     labels = {"deployment": deployment.name, "revision": str(revision)}
@@ -76,6 +77,7 @@ def write(
             observed_ms=HOUR_MS * replicas if is_observed(at) else 0,
             gpu_busy_ms=int(HOUR_MS * replicas * busy) if requests(at) else 0,
             gpu_busy_source="triton",
+            **(counters or {}),
         )
         for at in starts
         if is_observed(at)

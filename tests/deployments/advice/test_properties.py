@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from deployments.advice.domain import catalogue
 from deployments.advice.domain.facts import DeploymentFacts, SpotPrice
+from deployments.sizing.domain.memory import FileModel
 from deployments.sizing.domain.ranking import ShareKind
-from deployments.spec.domain.serving_spec import ServingSpec
+from deployments.spec.domain.serving_spec import Batching, ServingSpec
 from tests.deployments.advice.known_facts import (
     START,
     WEEKS,
@@ -50,6 +51,18 @@ def _any_facts(draw: st.DrawFn) -> DeploymentFacts:
         replicas=replicas,
         price=price,
     )
+    wait_us, items = draw(st.sampled_from([0, 20_000, 90_000])), draw(st.sampled_from([10, 35]))
+    hours = [
+        replace(
+            hour,
+            served=hour.requests,
+            queue_us=hour.requests * wait_us,
+            compute_us=hour.requests * 20_000,
+            inferences=hour.requests and items,
+            executions=hour.requests,
+        )
+        for hour in hours
+    ]
     gaps = draw(st.sets(st.integers(0, WEEKS - 1), max_size=draw(st.sampled_from([0, 3, 40]))))
     hours = [replace(h, observed_ms=0, busy_ms=0) if i in gaps else h for i, h in enumerate(hours)]
     return facts_of(
@@ -57,6 +70,11 @@ def _any_facts(draw: st.DrawFn) -> DeploymentFacts:
         offers=tuple(draw(_OFFERS)),
         mib=draw(st.integers(100, 45_000)),
         replicas=replicas,
+        spec={"batching": Batching(is_dynamic=draw(st.booleans()))},
+        max_batch_size=draw(st.sampled_from([0, 2, 16])),
+        file=draw(
+            st.none() | st.just(FileModel(weights_mib=900, activations_mib=90, runtime_mib=9))
+        ),
         is_production=draw(st.booleans()),
         replica_amount=draw(st.none() | st.just(price) | st.decimals(0, 5, places=6)),
         spot=draw(
@@ -93,6 +111,13 @@ def test_what_is_proposed_is_a_spec_and_holds_the_model(facts: DeploymentFacts) 
                 assert any(facts.need.has_room(gpus=spec.gpus, memory_mib=mib) for mib in chosen), (
                     kind
                 )
+
+
+@given(_any_facts())
+def test_the_dollars_of_fewer_replicas_are_named_once(facts: DeploymentFacts) -> None:
+    kinds = {"fewer-replicas", "larger-batches", "more-instances"}
+
+    assert len(kinds & kinds_of(facts).keys()) <= 1
 
 
 @given(_any_facts(), st.integers(9, 60))

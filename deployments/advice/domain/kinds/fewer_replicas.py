@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from deployments.advice.domain import queueing
 from deployments.advice.domain.advice import (
     Proposal,
     Risk,
@@ -31,6 +32,10 @@ def decide(facts: DeploymentFacts) -> Saving | None:
         return None
     if not facts.runs_always or facts.replica_amount is None or facts.spec.nodes > 1:
         return None
+    if queueing.is_long(facts):
+        return (
+            None  # The same dollars are those of long_queue.py, which keeps the queue from growing.
+        )
     peak = busiest(week)
     needed = max(1, math.ceil(peak * 100 / BUSY_PERCENT))
     if needed >= now:

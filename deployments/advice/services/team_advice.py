@@ -1,0 +1,31 @@
+"""Advice on the deployments of a team, those that go together included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from deployments.advice.domain import catalogue
+from deployments.advice.domain.advice import Saving
+from deployments.advice.domain.kinds import multi_model
+from deployments.advice.selectors import facts
+from deployments.models import AdviceItem, Deployment
+from deployments.states import AdviceState
+from portal.accounts.models import Team
+
+_DECLINED = (AdviceState.SNOOZED, AdviceState.DISMISSED)
+
+
+def compute(
+    team: Team, *, wanted_of: int | None = None
+) -> Iterator[tuple[Deployment, Mapping[str, Saving]]]:
+    """Of each deployment, by kind. What people snoozed or dismissed takes nothing from the advice on the deployment that
+    would serve it; `wanted_of` is one whose people want it after all.
+    """
+    listed = list(facts.list_deployments(team))
+    declined = AdviceItem.objects.filter(team=team, kind=multi_model.CODE, state__in=_DECLINED)
+    advice = catalogue.advise_team(
+        {deployment.pk: known for deployment, known in listed},
+        declined=set(declined.values_list("deployment_id", flat=True)) - {wanted_of},
+    )
+    for deployment, _ in listed:
+        yield deployment, advice[deployment.pk]
