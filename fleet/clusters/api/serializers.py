@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from fleet.clusters.domain.ca_bundle import MAX_BYTES
-from fleet.clusters.domain.serving_metrics import Source
+from fleet.clusters.domain.serving_metrics import Origin
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.api.base_serializer import Serializer
@@ -23,8 +23,8 @@ class CertificateSerializer(Serializer):
 
 
 class ServingMetricsSerializer(Serializer):
-    source = serializers.ChoiceField(
-        choices=[source.value for source in Source],
+    origin = serializers.ChoiceField(
+        choices=[origin.value for origin in Origin],
         help_text="where the metrics of model servers come from; none: nothing reads them",
     )
     pods = serializers.IntegerField(help_text="pods that are read through Prometheus")

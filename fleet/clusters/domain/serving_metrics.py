@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Source(StrEnum):
+class Origin(StrEnum):
     PROMETHEUS = "prometheus"
     PODS = "pods"
     NONE = "none"
@@ -26,7 +26,7 @@ class ServingMetrics:
     problem: str = ""
 
     @property
-    def source(self) -> Source:
+    def origin(self) -> Origin:
         if not self.problem:
-            return Source.PROMETHEUS
-        return Source.NONE if self.unread_pods and not self.direct_pods else Source.PODS
+            return Origin.PROMETHEUS
+        return Origin.NONE if self.unread_pods and not self.direct_pods else Origin.PODS

@@ -7,7 +7,7 @@ import ssl
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import httpx
@@ -36,18 +36,19 @@ _SERVICE: Final = "aps"
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Of one response; `advice` is what to do about one that is larger."""
+    """`most` is the size as people read it, `advice` what to do about a larger response."""
 
     seconds: float
     size: int
+    most: str
     advice: str
 
 
 _NUMBERS: Final = _Limits(
-    TIMEOUT_SECONDS, MAX_ANSWER_BYTES, "query fewer series, for example with sum by (…)"
+    TIMEOUT_SECONDS, MAX_ANSWER_BYTES, "2 MB", "query fewer series, for example with sum by (…)"
 )
-# 10,000 pods of Triton are 50 MB, at a scrape interval of 15 s.
-_SERIES: Final = _Limits(10.0, 64_000_000, "limit the samples of a scrape (sampleLimit)")
+# 10,000 pods of Triton are 66 MB, at a scrape interval of 15 s.
+_SERIES: Final = _Limits(10.0, 72_000_000, "72 MB", "limit the samples of a scrape (sampleLimit)")
 
 
 def query(endpoint: Endpoint, queries: Sequence[str]) -> list[QueryResult | PrometheusError]:
@@ -64,16 +65,20 @@ def query(endpoint: Endpoint, queries: Sequence[str]) -> list[QueryResult | Prom
         return list(pool.map(lambda promql: _query(client, endpoint, promql), queries))
 
 
-def query_series(
-    endpoint: Endpoint, queries: Sequence[str]
-) -> list[SeriesResult | PrometheusError]:
-    """As `query`, for range selectors. Takes up to ten seconds, and 64 MB for each."""
-    try:
-        client = _client(endpoint)
-    except PrometheusError as error:
-        return [error for _ in queries]
-    with client, ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda promql: _query_series(client, endpoint, promql), queries))
+def query_series(endpoint: Endpoint, queries: Sequence[str]) -> list[SeriesResult]:
+    """Run range selectors one after the other. Takes up to ten seconds and 72 MB, all together. Raises a
+    PrometheusError where one of them has no result.
+    """
+    until, left = time.perf_counter() + _SERIES.seconds, _SERIES.size
+    results = []
+    with _client(endpoint) as client:
+        for promql in queries:
+            seconds = max(0.1, until - time.perf_counter())
+            limits = replace(_SERIES, seconds=seconds, size=left)
+            status, body = _post(client, endpoint, promql, limits)
+            left -= len(body)
+            results.append(prometheus_series.parse(status, body))
+    return results
 
 
 def version(endpoint: Endpoint) -> str:
@@ -131,19 +136,10 @@ def _query(client: httpx.Client, endpoint: Endpoint, promql: str) -> QueryResult
         return error
 
 
-def _query_series(
-    client: httpx.Client, endpoint: Endpoint, promql: str
-) -> SeriesResult | PrometheusError:
-    try:
-        return prometheus_series.parse(*_post(client, endpoint, promql, _SERIES))
-    except PrometheusError as error:
-        return error
-
-
 def _post(
     client: httpx.Client, endpoint: Endpoint, promql: str, limits: _Limits
 ) -> tuple[int, bytes]:
-    form = {"query": promql, "timeout": f"{limits.seconds:g}s"}
+    form = {"query": promql, "timeout": f"{limits.seconds:.3g}s"}
     return _send(client, "POST", _address(endpoint, "query"), form, limits)
 
 
@@ -167,10 +163,9 @@ def _read(response: httpx.Response, until: float, limits: _Limits) -> bytes:
     for chunk in response.iter_bytes():
         content += chunk
         if len(content) > limits.size:
-            most = limits.size // 1_000_000
-            raise QueryRefused(f"the response is larger than {most} MB; {limits.advice}")
+            raise QueryRefused(f"the response is larger than {limits.most}; {limits.advice}")
         if time.perf_counter() > until:
-            raise PrometheusUnreachable(f"the response took longer than {limits.seconds:g} s")
+            raise PrometheusUnreachable(f"the response took longer than {limits.seconds:.0f} s")
     return bytes(content)
 
 

@@ -76,9 +76,11 @@ def get_cluster(cluster_id: int) -> ClusterInfo:
 
 def _annotated() -> Any:
     simulated = Node.objects.filter(cluster=OuterRef("pk"), gone_at=None, is_simulated=True)
-    return Cluster.objects.annotate(is_simulated=Exists(simulated)).select_related(
-        "scrape_reading"
-    ).order_by("name")
+    return (
+        Cluster.objects.annotate(is_simulated=Exists(simulated))
+        .select_related("scrape_reading")
+        .order_by("name")
+    )
 
 
 @functools.lru_cache(maxsize=256)

@@ -27,7 +27,7 @@ def query(*, cluster_id: int, queries: Sequence[str]) -> list[QueryResult | Prom
 
 def query_series(
     queries: Mapping[Cluster, Sequence[str]],
-) -> dict[Cluster, list[SeriesResult | PrometheusError]]:
+) -> dict[Cluster, list[SeriesResult] | PrometheusError]:
     """Run range selectors on clusters with a Prometheus, side by side: one that hangs delays no other. Makes
     network calls: run it outside transactions.
     """
@@ -35,8 +35,15 @@ def query_series(
         return {}
     endpoints = [_endpoint(cluster) for cluster in queries]
     with ThreadPoolExecutor(min(_CLUSTERS, len(endpoints))) as pool:
-        results = pool.map(prometheus.query_series, endpoints, queries.values())
+        results = pool.map(_series, endpoints, queries.values())
         return dict(zip(queries, results, strict=True))
+
+
+def _series(endpoint: Endpoint, queries: Sequence[str]) -> list[SeriesResult] | PrometheusError:
+    try:
+        return prometheus.query_series(endpoint, queries)
+    except PrometheusError as error:
+        return error
 
 
 def probe(cluster: Cluster) -> Feature:

@@ -39,4 +39,3 @@ def choose_prompt(
     prompt = [pod for pod in pods if is_prompt(pod)]
     others = [pod for pod in pods if not is_prompt(pod)]
     return prompt[:MOST_DIRECT], [*prompt[MOST_DIRECT:], *others]
-

@@ -100,13 +100,11 @@ def _claim(cluster: Cluster) -> bool:
     )
     # Further ahead than it is ever set: the clock was set back.
     is_due = Q(next_at__lte=now) | Q(next_at__gt=now + 2 * _AFTER_A_PROBLEM)
-    return bool(
-        ScrapeReading.objects.filter(is_due, cluster=cluster).update(next_at=now + _EVERY)
-    )
+    return bool(ScrapeReading.objects.filter(is_due, cluster=cluster).update(next_at=now + _EVERY))
 
 
 def _of_cluster(
-    one: ClusterTargets, results: Sequence[SeriesResult | PrometheusError], now: datetime
+    one: ClusterTargets, results: Sequence[SeriesResult] | PrometheusError, now: datetime
 ) -> list[tuple[Target, Reading]]:
     series, problem = _merged(results)
     names = {(target.namespace, target.name) for target in one.targets}
@@ -124,22 +122,19 @@ def _of_cluster(
     }
     missing = [target for target in one.targets if not mine.get(target)]
     choice = doors.after_answer(missing, prompt=one.prompt)
-    _record(
-        one.cluster, choice, problem="", read_at=now, pods=len(one.targets) - len(missing)
-    )
+    _record(one.cluster, choice, problem="", read_at=now, pods=len(one.targets) - len(missing))
     return _new_readings(one.cluster, mine, now)
 
 
-def _merged(results: Sequence[SeriesResult | PrometheusError]) -> tuple[list[Series], str]:
+def _merged(
+    results: Sequence[SeriesResult] | PrometheusError,
+) -> tuple[list[Series], str]:
     """All or nothing: a pod of which one family is missing would look as if its server had been restarted."""
-    series: list[Series] = []
-    for result in results:
-        if isinstance(result, PrometheusError):
-            return [], result.message
-        if result.warnings:
-            return [], f"Prometheus warns that data may be missing: {result.warnings[0]}"
-        series += result.series
-    return series, ""
+    if isinstance(results, PrometheusError):
+        return [], results.message
+    for warning in (warning for result in results for warning in result.warnings):
+        return [], f"Prometheus warns that data may be missing: {warning}"
+    return [one for result in results for one in result.series], ""
 
 
 def _clock_problem(pages: Mapping[PodName, Sequence[ScrapedPage]], now: datetime) -> str:

@@ -29,7 +29,7 @@ from tests.fleet.telemetry.test_poll import page
 
 pytestmark = pytest.mark.django_db
 A, B = "detector-r1-a", "detector-r1-b"
-Results = list[SeriesResult | PrometheusError]
+Results = list[SeriesResult] | PrometheusError
 
 
 class FakePrometheus:
@@ -46,10 +46,10 @@ class FakePrometheus:
         return {cluster: self._answer(len(each)) for cluster, each in queries.items()}
 
     def _answer(self, count: int) -> Results:
+        if self.problem is not None:
+            return self.problem
         series = [one for pod_name in self.scraped for one in self._series(pod_name)]
-        result = SeriesResult(tuple(series), self.warnings)
-        nothing: Results = [SeriesResult(()) for _ in range(count - 1)]
-        return [result, *nothing[1:], self.problem or nothing[0]]
+        return [SeriesResult(tuple(series), self.warnings), *[SeriesResult(())] * (count - 1)]
 
     def _series(self, pod_name: str) -> list[Series]:
         second, text = self.scraped[pod_name]
@@ -94,7 +94,7 @@ def shown() -> tuple[str, int, int | None, int, str]:
     [info] = clusters.list_clusters()
     metrics = info.serving_metrics
     return (
-        str(metrics.source),
+        str(metrics.origin),
         metrics.pods,
         metrics.direct_pods,
         metrics.unread_pods,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from fleet.clusters.domain import prometheus_series
 from fleet.clusters.domain.prometheus import NotPrometheus, QueryRefused
 from fleet.clusters.domain.prometheus_series import Series
-from fleet.telemetry.domain import scraped_pages
+from fleet.telemetry.domain import exposition, metrics_page, scraped_pages
 from fleet.telemetry.domain.scraped_pages import ScrapedPage
 
 POD = ("vision", "a")
@@ -44,7 +46,9 @@ def test_what_a_server_does_not_export_any_more_is_gone_with_the_second_scrape()
 
 
 def test_a_label_that_the_scrape_took_gets_its_name_back() -> None:
-    [page] = pages(series("r", (1, "1"), endpoint="http1", exported_endpoint="/v1/x", exported_pod="z"))
+    [page] = pages(
+        series("r", (1, "1"), endpoint="http1", exported_endpoint="/v1/x", exported_pod="z")
+    )
     assert page.text == 'r{endpoint="/v1/x",pod="z"} 1\n'
 
 
@@ -69,8 +73,6 @@ def test_two_jobs_that_scrape_a_pod_count_once() -> None:
 
 
 def test_a_value_of_a_label_stays_what_it_is() -> None:
-    from fleet.telemetry.domain import exposition
-
     hostile = 'a"} 9\nr{model="other\\'
     [page] = pages(series("r", (1, "1"), model=hostile))
     [(name, labels, value)] = exposition.samples(page.text)
@@ -123,3 +125,27 @@ def test_half_an_answer_and_too_much_of_one_are_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(prometheus_series, "MAX_SERIES", 1)
     with pytest.raises(QueryRefused, match="the response has 2 series, more than 1"):
         prometheus_series.parse(200, answer([one, one]))
+
+
+def test_twenty_thousand_series_take_less_than_a_millisecond_a_pod() -> None:
+    names = sorted(scraped_pages.FAMILIES["Triton"])
+    pods = {("vision", f"detector-r1-{number}") for number in range(1000)}
+    result = [
+        {
+            "metric": {"__name__": name, "namespace": "vision", "pod": pod, "model": "m"},
+            "values": [[1000 + 15 * scrape, "7"] for scrape in range(8)],
+        }
+        for _, pod in pods
+        for name in names[:20]
+    ]
+    body = answer(result)
+    began = time.process_time()
+
+    found = scraped_pages.by_pod(prometheus_series.parse(200, body).series, pods)
+    readings = [
+        metrics_page.read(page.text, models=["m"], at=datetime.now(UTC))
+        for [page] in found.values()
+    ]
+
+    assert len(readings) == len(pods)
+    assert time.process_time() - began < len(pods) / 1000
