@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from fleet.models import Cluster, ScrapeReading
-from tests.fleet.one_node import admin, member, vision
 from tests.fleet.objects import START
+from tests.fleet.one_node import admin, member, vision
 from tests.page import page
 
 __all__ = ["admin", "member", "vision"]
