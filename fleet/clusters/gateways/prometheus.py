@@ -139,7 +139,8 @@ def _query(client: httpx.Client, endpoint: Endpoint, promql: str) -> QueryResult
 def _post(
     client: httpx.Client, endpoint: Endpoint, promql: str, limits: _Limits
 ) -> tuple[int, bytes]:
-    form = {"query": promql, "timeout": f"{limits.seconds:.3g}s"}
+    # Older releases read no fractions of a second.
+    form = {"query": promql, "timeout": f"{round(limits.seconds * 1000)}ms"}
     return _send(client, "POST", _address(endpoint, "query"), form, limits)
 
 

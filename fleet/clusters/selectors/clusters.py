@@ -20,7 +20,7 @@ from portal.core.compiled_queries import CompiledQuery
 from portal.core.errors import NotFound
 from portal.core.leases import Backlog
 
-_NO_SERIES: Final = "its Prometheus has no series of serving pods with the labels namespace and pod"
+_NO_SERIES: Final = "it has no series of serving pods with the labels namespace and pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,11 @@ def _info(cluster: Any) -> ClusterInfo:
 
 def _serving_metrics(cluster: Cluster) -> ServingMetrics:
     if not cluster.prometheus_url:
-        return ServingMetrics(problem="no Prometheus is registered for the cluster")
+        return ServingMetrics(problem="none is registered for the cluster")
     try:
         reading = cluster.scrape_reading
     except ScrapeReading.DoesNotExist:
-        return ServingMetrics(problem="its Prometheus was not queried yet")
+        return ServingMetrics(problem="it was not queried yet")
     return ServingMetrics(
         pods=reading.pods if not reading.problem else 0,
         direct_pods=len(reading.direct_pods),

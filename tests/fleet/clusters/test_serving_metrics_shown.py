@@ -38,15 +38,16 @@ def shown(client: Client, cluster: Cluster) -> str:
         ),
         (
             {"problem": "it is down", "direct_pods": [1, 2]},
-            "From the pods It is down.",
+            "From the pods Not from Prometheus: it is down.",
         ),
         (
             {"problem": "it is down", "unread": 9800},
-            "Not read It is down. 9800 pods are not read: at most 1000 are read directly.",
+            "Not read Not from Prometheus: it is down. 9800 pods are not read: at most 1000 are read directly.",
         ),
         (
             {"pods": 0, "direct_pods": [1]},
-            "From the pods Its Prometheus has no series of serving pods with the labels namespace and pod.",
+            "From the pods Not from Prometheus: it has no series of serving pods"
+            " with the labels namespace and pod.",
         ),
     ],
 )
@@ -58,9 +59,9 @@ def test_the_page_says_where_they_come_from(
 
 
 def test_a_cluster_without_prometheus_says_so(admin: Client, cluster: Cluster) -> None:
-    assert "No Prometheus is registered for the cluster." in shown(admin, cluster)
+    assert "Not from Prometheus: none is registered for the cluster." in shown(admin, cluster)
     Cluster.objects.update(prometheus_url="http://prometheus.example")
-    assert "Its Prometheus was not queried yet." in shown(admin, cluster)
+    assert "Not from Prometheus: it was not queried yet." in shown(admin, cluster)
 
 
 def test_rest_says_the_same(member: Client, cluster: Cluster, reading: ScrapeReading) -> None:

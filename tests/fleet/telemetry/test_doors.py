@@ -205,7 +205,7 @@ def test_a_prometheus_without_series_of_pods_is_no_source(
 
     assert [poll_at(second) for second in (1, 6)] == [0, 2]
 
-    why = "its Prometheus has no series of serving pods with the labels namespace and pod"
+    why = "it has no series of serving pods with the labels namespace and pod"
     assert shown() == ("pods", 0, 2, 0, why)
 
 
@@ -277,7 +277,7 @@ def test_an_unregistered_prometheus_is_not_queried(kube: FakeKube, scraper: Fake
     assert poll_at(20) == 1
 
     assert len(scraper.queries) == 1
-    assert shown() == ("pods", 0, None, 0, "no Prometheus is registered for the cluster")
+    assert shown() == ("pods", 0, None, 0, "none is registered for the cluster")
 
 
 def test_two_workers_at_once_query_once(kube: FakeKube, scraper: FakePrometheus) -> None:
