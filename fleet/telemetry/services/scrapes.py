@@ -15,9 +15,9 @@ from fleet.clusters.domain.prometheus import PrometheusError
 from fleet.clusters.domain.prometheus_series import Series, SeriesResult
 from fleet.clusters.services import prometheus
 from fleet.models import Cluster, MetricSample, ScrapeReading
-from fleet.telemetry.domain import doors, metrics_page, scraped_pages
+from fleet.telemetry.domain import direct_pods, metrics_page, scraped_pages
 from fleet.telemetry.domain.counters import Reading
-from fleet.telemetry.domain.doors import Doors
+from fleet.telemetry.domain.direct_pods import DirectPods
 from fleet.telemetry.domain.language_metrics import NotLanguageMetrics
 from fleet.telemetry.domain.scraped_pages import PodName, ScrapedPage
 from fleet.telemetry.domain.triton_metrics import NotTritonMetrics
@@ -67,7 +67,7 @@ def choose(targets: Sequence[Target]) -> Choice:
     rows = ScrapeReading.objects.filter(cluster__in=by_cluster)
     listed = {pk: frozenset(ids) for pk, ids in rows.values_list("cluster", "direct_pods")}
     for pk, of_cluster in by_cluster.items():
-        prompt, others = doors.choose_prompt(
+        prompt, others = direct_pods.choose_prompt(
             of_cluster, is_prompt=lambda target: target.workload_key in workloads
         )
         known = listed.get(pk, frozenset())
@@ -112,7 +112,7 @@ def _of_cluster(
     problem = problem or _clock_problem(pages, now)
     if problem:
         logger.info("serving metrics of %s: %s", one.cluster.name, problem)
-        choice: Doors[Target] = doors.without_answer(one.targets, prompt=one.prompt)
+        choice: DirectPods[Target] = direct_pods.without_answer(one.targets, prompt=one.prompt)
         _record(one.cluster, choice, problem=problem, next_at=now + _AFTER_A_PROBLEM)
         return []
     mine = {
@@ -121,7 +121,7 @@ def _of_cluster(
         if (found := pages.get((target.namespace, target.name)))
     }
     missing = [target for target in one.targets if not mine.get(target)]
-    choice = doors.after_answer(missing, prompt=one.prompt)
+    choice = direct_pods.after_answer(missing, prompt=one.prompt)
     _record(one.cluster, choice, problem="", read_at=now, pods=len(one.targets) - len(missing))
     return _new_readings(one.cluster, mine, now)
 
@@ -148,7 +148,7 @@ def _clock_problem(pages: Mapping[PodName, Sequence[ScrapedPage]], now: datetime
     return ""
 
 
-def _record(cluster: Cluster, choice: Doors[Target], **changed: object) -> None:
+def _record(cluster: Cluster, choice: DirectPods[Target], **changed: object) -> None:
     ScrapeReading.objects.filter(cluster=cluster).update(
         direct_pods=[target.pod_id for target in choice.direct], unread=choice.unread, **changed
     )

@@ -12,24 +12,24 @@ Pod = TypeVar("Pod")
 
 
 @dataclass(frozen=True, slots=True)
-class Doors(Generic[Pod]):
+class DirectPods(Generic[Pod]):
     """Of one cluster. `unread` are pods that nothing reads: those beyond MOST_DIRECT."""
 
     direct: tuple[Pod, ...]
     unread: int = 0
 
 
-def after_answer(missing: Sequence[Pod], *, prompt: int) -> Doors[Pod]:
+def after_answer(missing: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
     """`missing` are those that Prometheus lacks; `prompt` more are read directly in any case."""
     room = max(0, MOST_DIRECT - prompt)
-    return Doors(tuple(missing[:room]), unread=max(0, len(missing) - room))
+    return DirectPods(tuple(missing[:room]), unread=max(0, len(missing) - room))
 
 
-def without_answer(pods: Sequence[Pod], *, prompt: int) -> Doors[Pod]:
+def without_answer(pods: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
     """All or none: a part would show figures of a part of each workload."""
     if len(pods) + prompt <= MOST_DIRECT:
-        return Doors(tuple(pods))
-    return Doors((), unread=len(pods))
+        return DirectPods(tuple(pods))
+    return DirectPods((), unread=len(pods))
 
 
 def choose_prompt(

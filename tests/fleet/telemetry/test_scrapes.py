@@ -1,4 +1,4 @@
-"""Which door pods are read by, and what becomes of a Prometheus that is down, refuses, lies or answers half."""
+"""How pods are read, and what becomes of a Prometheus that is down, refuses, lies or answers half."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fleet.kube.domain.errors import Unreachable
 from fleet.models import Cluster, MetricSample, Pod, ScrapeReading, Workload
 from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
-from fleet.telemetry.domain import doors, exposition, scraped_pages
+from fleet.telemetry.domain import direct_pods, exposition, scraped_pages
 from fleet.telemetry.selectors.current import WorkloadKey
 from fleet.telemetry.services import poll, prompt_readings
 from tests.fleet.fakes import FakeKube
@@ -174,7 +174,7 @@ def test_without_an_answer_few_pods_are_read_themselves_and_the_cluster_says_why
 def test_without_an_answer_many_pods_are_a_gap(
     kube: FakeKube, scraper: FakePrometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doors, "MOST_DIRECT", 1)
+    monkeypatch.setattr(direct_pods, "MOST_DIRECT", 1)
     kube.pages = {A: page(5), B: page(6)}
     scraper.problem = PrometheusUnreachable("it is down")
 
@@ -187,7 +187,7 @@ def test_without_an_answer_many_pods_are_a_gap(
 def test_what_prometheus_lacks_is_read_up_to_a_bound(
     kube: FakeKube, scraper: FakePrometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doors, "MOST_DIRECT", 2)
+    monkeypatch.setattr(direct_pods, "MOST_DIRECT", 2)
     add_pods("detector-r1-c", "detector-r1-d")
     kube.pages = {name: page(5) for name in Pod.objects.values_list("name", flat=True)}
     scraper.scraped = {A: (0, page(4))}
@@ -209,7 +209,7 @@ def test_a_prometheus_without_series_of_pods_is_no_source(
     assert shown() == ("pods", 0, 2, 0, why)
 
 
-def test_workloads_that_something_waits_for_keep_the_direct_door(
+def test_workloads_that_something_waits_for_are_read_directly(
     kube: FakeKube, scraper: FakePrometheus
 ) -> None:
     kube.pages = {A: page(5), B: page(6)}

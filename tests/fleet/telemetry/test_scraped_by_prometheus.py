@@ -78,7 +78,7 @@ def figures(sample: MetricSample) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("server", PAGES)
-def test_both_doors_give_the_same_reading(
+def test_prometheus_and_the_pod_give_the_same_reading(
     server: str, kube: FakeKube, scraped_pods: ScrapedPods
 ) -> None:
     page, models = PAGES[server]
