@@ -116,7 +116,7 @@ def _of_cluster(
         _record(one.cluster, choice, problem=problem, next_at=now + _AFTER_A_PROBLEM)
         return []
     mine = {
-        target: tuple(page for page in found if _at(page) >= target.created_at)
+        target: tuple(page for page in found if target.created_at <= _at(page) <= now + _MOST_AHEAD)
         for target in one.targets
         if (found := pages.get((target.namespace, target.name)))
     }
@@ -138,13 +138,15 @@ def _merged(
 
 
 def _clock_problem(pages: Mapping[PodName, Sequence[ScrapedPage]], now: datetime) -> str:
-    newest = max((_at(page) for found in pages.values() for page in found[:1]), default=now)
-    if newest > now + _MOST_AHEAD:
-        ahead = (newest - now).total_seconds()
+    """By the pod in the middle: one that states times of its own is not the clock of Prometheus."""
+    times = sorted(_at(found[0]) for found in pages.values())
+    middle = times[len(times) // 2] if times else now
+    if middle > now + _MOST_AHEAD:
+        ahead = (middle - now).total_seconds()
         return f"the clock of Prometheus is {ahead:.0f} s ahead of the portal's"
-    if newest < now - _MOST_BEHIND:
-        behind = (now - newest).total_seconds()
-        return f"its newest sample is {behind:.0f} s old by the portal's clock"
+    if middle < now - _MOST_BEHIND:
+        behind = (now - middle).total_seconds()
+        return f"its newest samples are {behind:.0f} s old by the portal's clock"
     return ""
 
 

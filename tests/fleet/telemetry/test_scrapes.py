@@ -144,7 +144,7 @@ def test_a_scrape_is_stored_once_and_the_next_one_too(
         ),
         (
             lambda it: setattr(it, "scraped", {A: (-600, page(1))}),
-            "its newest sample is 601 s old by the portal's clock",
+            "its newest samples are 601 s old by the portal's clock",
         ),
     ],
 )
@@ -257,6 +257,18 @@ def test_samples_of_a_pod_of_the_same_name_before_are_not_its_own(
     assert [poll_at(second) for second in (12, 17)] == [2, 1]
 
     assert requests_of("detector-r1-0") == [0]
+
+
+def test_a_pod_that_states_times_of_its_own_is_read_itself_and_the_others_are_not(
+    kube: FakeKube, scraper: FakePrometheus
+) -> None:
+    add_pods("detector-r1-c")
+    kube.pages = {A: page(5)}
+    scraper.scraped = {A: (300, page(1)), B: (0, page(2)), "detector-r1-c": (0, page(3))}
+
+    assert [poll_at(second) for second in (1, 6)] == [2, 1]
+
+    assert (requests_of(A), requests_of(B), shown()[:3]) == ([5], [2], ("prometheus", 2, 1))
 
 
 def test_a_clock_that_was_set_back_delays_no_query(kube: FakeKube, scraper: FakePrometheus) -> None:
