@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.fixtures.database",
     "tests.fixtures.prometheus",
     "tests.fixtures.s3",
+    "tests.fixtures.scraped_pods",
 ]
 
 # How long an example takes says how busy the machine is; each test has a time limit anyway.

@@ -26,7 +26,13 @@ from fleet.models.metering import (
     UnpricedHour,
 )
 from fleet.models.office_hours import PoolOfficeHours
-from fleet.models.telemetry import EnergyReading, MetricSample, WorkloadHour, WorkloadMinute
+from fleet.models.telemetry import (
+    EnergyReading,
+    MetricSample,
+    ScrapeReading,
+    WorkloadHour,
+    WorkloadMinute,
+)
 
 __all__ = [
     "BudgetAlert",
@@ -55,6 +61,7 @@ __all__ = [
     "Pod",
     "PoolOfficeHours",
     "PriceOrigin",
+    "ScrapeReading",
     "SealedHour",
     "SummedDay",
     "TeamUsageDay",

@@ -109,3 +109,25 @@ class EnergyReading(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cluster_id} {self.hour:%Y-%m-%d %H}h"
+
+
+class ScrapeReading(models.Model):
+    """How the model servers of a cluster were last read through its Prometheus. None yet without a Prometheus."""
+
+    cluster = models.OneToOneField(
+        Cluster, on_delete=models.CASCADE, related_name="scrape_reading", primary_key=True
+    )
+    # When it is queried again.
+    next_at = models.DateTimeField()
+    # When it last answered; null: never.
+    read_at = models.DateTimeField(null=True)
+    # Pods that it had then.
+    pods = models.PositiveIntegerField(default=0)
+    # Ids of pods that are read directly until it is queried again; and pods that nothing reads.
+    direct_pods = models.JSONField(default=list)
+    unread = models.PositiveIntegerField(default=0)
+    # Why it did not answer the last time; empty: it did.
+    problem = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} {self.read_at}"

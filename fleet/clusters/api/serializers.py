@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from fleet.clusters.domain.ca_bundle import MAX_BYTES
+from fleet.clusters.domain.serving_metrics import Origin
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.api.base_serializer import Serializer
@@ -19,6 +20,23 @@ class CertificateSerializer(Serializer):
     subject = serializers.CharField()
     fingerprint = serializers.CharField(help_text="SHA-256")
     expires_at = serializers.DateTimeField()
+
+
+class ServingMetricsSerializer(Serializer):
+    origin = serializers.ChoiceField(
+        choices=[origin.value for origin in Origin],
+        help_text="where the metrics of model servers come from; none: nothing reads them",
+    )
+    pods = serializers.IntegerField(help_text="pods that are read through Prometheus")
+    direct_pods = serializers.IntegerField(
+        allow_null=True,
+        help_text="pods that it lacks and that are read directly; null: all. Those of open rollouts are too",
+    )
+    unread_pods = serializers.IntegerField(help_text="pods beyond what is read directly")
+    read_at = serializers.DateTimeField(
+        allow_null=True, help_text="when Prometheus last answered; null: never"
+    )
+    problem = serializers.CharField(help_text="why not through Prometheus; empty: through it")
 
 
 class ClusterSerializer(Serializer):
@@ -41,6 +59,7 @@ class ClusterSerializer(Serializer):
     prometheus_certificates = CertificateSerializer(
         many=True, help_text="certificates trusted for its Prometheus; empty: public ones"
     )
+    serving_metrics = ServingMetricsSerializer()
 
     @extend_schema_field(serializers.JSONField())
     def get_capabilities(self, cluster: ClusterInfo) -> dict[str, Any]:

@@ -83,6 +83,15 @@ class QueryResult:
 
 def parse(status: int, body: bytes) -> QueryResult:
     """Parse a response. Raises a PrometheusError that describes any other one."""
+    data, warnings = read_data(status, body)
+    try:
+        return _parse_result(data, warnings)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise NotPrometheus("the response does not follow the Prometheus API") from error
+
+
+def read_data(status: int, body: bytes) -> tuple[Any, tuple[str, ...]]:
+    """The data of a successful response, not yet validated, and its warnings. Raises a PrometheusError."""
     if status in (401, 403):
         raise PrometheusDenied(
             f"Prometheus returned {status}: the portal is not allowed to query it"
@@ -94,10 +103,10 @@ def parse(status: int, body: bytes) -> QueryResult:
         _raise_refusal(status, content)
     if status >= 400 or content.get("status") != "success":
         raise _unexpected(status)
-    try:
-        return _parse_result(content)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise NotPrometheus("the response does not follow the Prometheus API") from error
+    warnings = content.get("warnings") or ()
+    if "data" not in content or not isinstance(warnings, list | tuple):
+        raise NotPrometheus("the response does not follow the Prometheus API")
+    return content["data"], tuple(str(item)[:_MAX_MESSAGE_LENGTH] for item in warnings)
 
 
 def _json(status: int, body: bytes) -> dict[str, Any]:
@@ -126,10 +135,8 @@ def _raise_refusal(status: int, content: Mapping[str, Any]) -> None:
     raise QueryRefused(message or f"Prometheus rejected the query with {status}")
 
 
-def _parse_result(content: Mapping[str, Any]) -> QueryResult:
-    data = content["data"]
+def _parse_result(data: Any, warnings: tuple[str, ...]) -> QueryResult:
     kind, result = data["resultType"], data["result"]
-    warnings = tuple(str(item)[:_MAX_MESSAGE_LENGTH] for item in content.get("warnings") or ())
     if kind == "scalar":
         return QueryResult(kind, (Sample(float(result[1])),), warnings)
     if kind != "vector":

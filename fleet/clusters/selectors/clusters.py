@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import Exists, OuterRef
 
 from fleet.clusters.domain import ca_bundle
 from fleet.clusters.domain.ca_bundle import Certificate
 from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.domain.serving_metrics import ServingMetrics
 from fleet.clusters.domain.serving_policy import ServingPolicy
-from fleet.models import Cluster, Node
+from fleet.models import Cluster, Node, ScrapeReading
 from portal.core import leases
 from portal.core.compiled_queries import CompiledQuery
 from portal.core.errors import NotFound
 from portal.core.leases import Backlog
+
+_NO_SERIES: Final = "it has no series of serving pods with the labels namespace and pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class ClusterInfo:
     prometheus_certificates: tuple[Certificate, ...] = ()
     # When ResourceSlices and ResourceClaims were last listed; None: they are not readable.
     devices_read_at: datetime | None = None
+    serving_metrics: ServingMetrics = field(default_factory=ServingMetrics)
 
 
 _REACHABILITY = CompiledQuery(
@@ -72,7 +76,11 @@ def get_cluster(cluster_id: int) -> ClusterInfo:
 
 def _annotated() -> Any:
     simulated = Node.objects.filter(cluster=OuterRef("pk"), gone_at=None, is_simulated=True)
-    return Cluster.objects.annotate(is_simulated=Exists(simulated)).order_by("name")
+    return (
+        Cluster.objects.annotate(is_simulated=Exists(simulated))
+        .select_related("scrape_reading")
+        .order_by("name")
+    )
 
 
 @functools.lru_cache(maxsize=256)
@@ -99,4 +107,21 @@ def _info(cluster: Any) -> ClusterInfo:
         serving=ServingPolicy.from_json(cluster.serving),
         prometheus_certificates=_certificates(cluster.prometheus_ca_pem),
         devices_read_at=cluster.devices_read_at,
+        serving_metrics=_serving_metrics(cluster),
+    )
+
+
+def _serving_metrics(cluster: Cluster) -> ServingMetrics:
+    if not cluster.prometheus_url:
+        return ServingMetrics(problem="none is registered for the cluster")
+    try:
+        reading = cluster.scrape_reading
+    except ScrapeReading.DoesNotExist:
+        return ServingMetrics(problem="it was not queried yet")
+    return ServingMetrics(
+        pods=reading.pods if not reading.problem else 0,
+        direct_pods=len(reading.direct_pods),
+        unread_pods=reading.unread,
+        read_at=reading.read_at,
+        problem=reading.problem or ("" if reading.pods else _NO_SERIES),
     )

@@ -109,3 +109,24 @@ TENSORRT_LLM: Final = MetricNames(
 )
 # In the order in which a page is recognised: the signs of the first two are in no page of the third.
 SERVERS: Final = (VLLM, SGLANG, TENSORRT_LLM)
+
+
+def sample_names(names: MetricNames) -> frozenset[str]:
+    """All samples that are read of a server's page, as they are called there."""
+    compute = (name for name in names.compute if not name.endswith("_sum"))
+    counters = (
+        *(names.finished, names.responses.name, names.preemptions),
+        *(names.prompt_tokens, names.generation_tokens, *compute),
+    )
+    gauges = (names.running, names.waiting, *names.cache_usage)
+    sums = (names.whole_request, names.queue, *names.first_token, *names.later_token)
+    samples = {
+        *gauges,
+        *(name for name in names.compute if name.endswith("_sum")),
+        *(f"{name}_total" for name in counters if name),
+        *(f"{name}_{part}" for name in sums for part in ("sum", "count")),
+        *(f"{name}_bucket" for name in names.first_token),
+    }
+    if names is TENSORRT_LLM:
+        samples |= {f"{LATER_TENSORRT_LLM}{name}" for name in samples}
+    return frozenset(samples)

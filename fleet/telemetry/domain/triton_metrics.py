@@ -27,6 +27,9 @@ _GPU = "nv_gpu_utilization"
 _GPU_MEMORY = "nv_gpu_memory_used_bytes"
 _PREFIX = "nv_"
 _MIB = 2**20
+# All samples that are read of a page.
+SAMPLES = frozenset((*_SUMMED, *(f"{name}_total" for name in _COUNTERS), _P95, _GPU, _GPU_MEMORY))
+QUANTILE = "0.95"
 
 
 class NotTritonMetrics(Exception):
@@ -89,5 +92,5 @@ class TritonPage:
         elif name == _P95 and not isnan(value):
             of_sample = exposition.labels_of(labels)
             is_of_model = not models or of_sample.get("model") in models
-            if is_of_model and of_sample.get("quantile") == "0.95":
+            if is_of_model and of_sample.get("quantile") == QUANTILE:
                 self._p95.append(value)

@@ -172,7 +172,7 @@ def test_token_is_read_from_its_file_each_time_and_never_shown(tmp_path: Path) -
         "Bearer second",
     ]
     assert requests[0][0] == "/api/v1/query"
-    assert requests[0][2] == "query=up&timeout=5s"
+    assert requests[0][2] == "query=up&timeout=5000ms"
     assert isinstance(bad, PrometheusDenied)
     assert "two words" not in bad.message
     assert isinstance(missing, PrometheusDenied)

@@ -19,6 +19,7 @@ NOT_COPIED = frozenset(
     {
         *("cluster", "gitdelivery", "signingkey", "loadtestplace", "loadtestrun", "rolloutlimit"),
         *("callercounter", "callerreading", "energyreading", "unpricedhour", "budgetalert"),
+        "scrapereading",
         *("metricsample", "workloadminute", "workloadhour", "workloadday", "teamusageday"),
         *("ledgerteamhour", "ledgerteamday", "ledgerday", "ledgermonth", "ledgerrow"),
         *("openhour", "openhoursum", "summedday", "sealedhour"),
