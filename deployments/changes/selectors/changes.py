@@ -118,7 +118,11 @@ def ids_visible_to(
 
 def listed(page: Iterable[ChangeRequest]) -> list[ChangeRequest]:
     """All of `ids_visible_to` but what was shown when they were decided, which is most of a row. Newest first."""
-    rows = _LISTED.objects(ids=[row.pk for row in page])
+    return _prefetched(_LISTED, [row.pk for row in page])
+
+
+def _prefetched(query: CompiledQuery[ChangeRequest], ids: Collection[int]) -> list[ChangeRequest]:
+    rows = query.objects(ids=ids) if ids else []
     prefetch_related_objects(rows, *_PREFETCHED)
     return rows
 
@@ -177,9 +181,7 @@ def _live_approvals(actor: User, first: int, last: int) -> Mapping[int, list[App
 
 def of_ids(ids: Collection[int]) -> list[ChangeRequest]:
     """With all that a list shows, oldest first. Whoever calls it made sure that they are visible."""
-    rows = _BY_IDS.objects(ids=ids)
-    prefetch_related_objects(rows, *_PREFETCHED)
-    return rows
+    return _prefetched(_BY_IDS, ids)
 
 
 def ages_of(ids: Collection[int]) -> Iterable[tuple[int, int | None, str, datetime]]:
