@@ -44,16 +44,25 @@ _PREFETCHED: Final = (
     "approvals__stands_for",
 )
 # PostgreSQL takes longer to plan so many tables than to read a page of ids, so it plans them once.
+# A list has the name of each row's cluster, and nothing of what was found in it.
+_NOT_LISTED: Final = tuple(
+    f"{subject}__cluster__{column}"
+    for subject in ("deployment", "pipeline")
+    for column in ("capabilities", "serving", "device_taint_rules", "prometheus_ca_pem")
+)
 _BY_IDS: Final = CompiledQuery(
     lambda: (
-        ChangeRequest.objects.filter(IsAmong("pk", "ids")).select_related(*_RELATED).order_by("id")
+        ChangeRequest.objects.filter(IsAmong("pk", "ids"))
+        .select_related(*_RELATED)
+        .defer(*_NOT_LISTED)
+        .order_by("id")
     )
 )
 _LISTED: Final = CompiledQuery(
     lambda: (
         ChangeRequest.objects.filter(IsAmong("pk", "ids"))
         .select_related(*_RELATED)
-        .defer("decided")
+        .defer("decided", *_NOT_LISTED)
         .order_by("-id")
     )
 )

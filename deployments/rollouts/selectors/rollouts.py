@@ -23,7 +23,7 @@ from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.accounts.visible_queries import VisibleQuery
 from portal.core import clock, single_rows
-from portal.core.compiled_queries import CompiledQuery, Parameter
+from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.errors import Forbidden, NotFound
 
 _RELATED = (
@@ -43,6 +43,9 @@ _OPEN_OF: Final = CompiledQuery(
         .order_by("-id")
         .values_list("pk")[:1]
     )
+)
+_BY_IDS: Final = CompiledQuery(
+    lambda: Rollout.objects.filter(IsAmong("pk", "ids")).select_related(*_RELATED)
 )
 _RUNNING: Final = VisibleQuery(
     lambda teams: (
@@ -148,14 +151,12 @@ class RolloutView:
 
 def current(deployment: Deployment) -> Rollout | None:
     """The deployment's open rollout, if any."""
-    for (pk,) in _OPEN_OF.rows(deployment=deployment.pk):
-        return single_rows.find(Rollout.objects.filter(pk=pk).select_related(*_RELATED))
-    return None
+    ids = [pk for (pk,) in _OPEN_OF.rows(deployment=deployment.pk)]
+    return _BY_IDS.first(ids=ids) if ids else None
 
 
 def latest(deployment: Deployment) -> Rollout | None:
-    rows = Rollout.objects.filter(deployment=deployment)
-    return rows.select_related(*_RELATED).order_by("-id").first()
+    return deployment.rollouts.select_related(*_RELATED).order_by("-id").first()
 
 
 def list_visible_to(actor: Actor, *, team_slug: str | None = None) -> QuerySet[Rollout]:
@@ -170,7 +171,7 @@ def list_promotable_for(actor: Actor) -> list[Rollout]:
     waiting = [
         pk for pk, seen in _RUNNING.rows(actor) if StepObservation.from_json(seen).is_promotable
     ]
-    rows = list_visible_to(actor).filter(pk__in=waiting) if waiting else []
+    rows = _BY_IDS.objects(ids=waiting) if waiting else []
     return [rollout for rollout in rows if can_promote(actor, rollout)[0]]
 
 
