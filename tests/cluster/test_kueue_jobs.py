@@ -123,9 +123,13 @@ def test_a_job_over_files_waits_runs_gives_way_and_goes_on(
     )
     job = requests.request(actor=scene.member, team_slug=namespace, draft=draft)
 
-    until(job, lambda: "position 2" in job.detail, quota.describe)
-    assert job.detail.startswith(f"1 pod waits in queue {QUEUE}, position 2: ")
-    assert "nvidia.com/gpu" in job.detail
+    # Kueue says why a moment after it has ordered it.
+    waits = f"1 pod waits in queue {QUEUE}, position 2: "
+    until(
+        job,
+        lambda: job.detail.startswith(waits) and "nvidia.com/gpu" in job.detail,
+        quota.describe,
+    )
     assert job.detail in page(client.get(f"/batch/{namespace}/scores")).text
     rest = APIClient()
     rest.force_authenticate(scene.member)
@@ -186,9 +190,10 @@ def test_workers_of_a_queue_of_messages_are_admitted_one_by_one(
         draining.start(scaled, settings, queue)
         wait_until(lambda: made() >= 3, scaled.keda_logs)
         wait_until_admitted(1)
-        found = state()
-        assert found is not None
-        assert "nvidia.com/gpu" in found.why
+        wait_until(
+            lambda: (found := state()) is not None and "nvidia.com/gpu" in found.why,
+            quota.describe,
+        )
         running = [one for one in draining.workers(scaled) if not one["spec"]["suspend"]]
         assert len(running) == 1
         # KEDA counts those that wait. Where it looks twice before it sees what it made, it makes one more.
