@@ -56,6 +56,15 @@ class Kubectl:
     def patch(self, *arguments: str, patch: Mapping[str, Any]) -> None:
         self.run("patch", *arguments, "--type=merge", f"--patch={json.dumps(patch)}")
 
+    def kubeconfig_of(self, namespace: str, account: str, path: Path) -> Path:
+        """Written to `path`: that of a service account, on this server."""
+        config: dict[str, Any] = json.loads(self.kubeconfig.read_text())
+        for user in config["users"]:
+            user["user"] = {"token": self.token(namespace, account)}
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(config))
+        return path
+
     def token(self, namespace: str, account: str) -> str:
         """Of a service account, for a day."""
         where = f"--namespace={namespace}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from deployments.serving.domain import queue_state
 from deployments.serving.services import queue_lists
 from fleet.clusters.selectors import clusters
 from fleet.clusters.services import capabilities
-from fleet.models import Cluster, InstancePrice, Node
+from fleet.models import Cluster
 from fleet.observation.services import sweep
 from portal.core import clock
 from tests.cluster.agents import Agents, agents, served_cluster
@@ -33,6 +32,7 @@ from tests.cluster.kubectl import Kubectl
 from tests.cluster.kueue.fixtures import QUEUE, Quota, kueue, quota
 from tests.cluster.scene import Scene
 from tests.cluster.waiting import wait_until
+from tests.contract.prices import price_all_nodes
 from tests.fixtures.valkey_server import serving_valkey
 from tests.page import page
 from tests.waiting import PATIENCE_SECONDS
@@ -68,18 +68,7 @@ def workers(scene: Scene) -> list[str]:
 @pytest.fixture
 def priced(served_cluster: Cluster) -> Cluster:
     sweep.observe(cluster_id=served_cluster.pk)
-    for name, region in set(Node.objects.values_list("instance_type", "region")):
-        InstancePrice.objects.create(
-            instance_type=name,
-            region=region,
-            usd_per_hour_amount=Decimal("1.006"),
-            gpu_count=1,
-            gpu_memory_mib=24576,
-            vcpu=4,
-            memory_gib=16,
-            source="catalogue",
-            valid_from=clock.now().date(),
-        )
+    price_all_nodes()
     return served_cluster
 
 

@@ -29,6 +29,7 @@ from portal.core import clock
 from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
 from tests.contract import adder
+from tests.contract.prices import price_all_nodes
 from tests.contract.test_serving import running
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
@@ -147,18 +148,7 @@ def scene(db: None, running: tuple[Path, int], s3_store: Any, settings: Any) -> 
     bucket = settings.SLIPWAY_S3_BUCKET
     version = adder.version(model, 2, bucket, s3_store.client, member)
     observation.observe(cluster_id=cluster.pk)
-    for name, region in set(Node.objects.values_list("instance_type", "region")):
-        InstancePrice.objects.create(
-            instance_type=name,
-            region=region,
-            usd_per_hour_amount=Decimal("1.006"),
-            gpu_count=1,
-            gpu_memory_mib=24576,
-            vcpu=4,
-            memory_gib=16,
-            source="catalogue",
-            valid_from=clock.now().date(),
-        )
+    price_all_nodes()
     yield Scene(team, member, cluster, version, s3_store.client, bucket, kubeconfig.parent)
     clients.forget()
 

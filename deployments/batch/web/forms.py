@@ -12,6 +12,7 @@ from deployments.batch.domain import places
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
+from fleet.capacity.selectors.capacity import SingleGpu
 from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
@@ -33,9 +34,7 @@ _LABEL: Final = RegexValidator(
 
 
 class BatchForm(ServiceForm):
-    """`gpus` is one choice of what clusters offer: cluster, instance type, GPU resource and whether it is claimed,
-    of which `clusters` has the last three by cluster.
-    """
+    """`gpus` is one choice of what the `clusters` offer: cluster, instance type, GPU resource, and whether it is claimed."""
 
     renamed: ClassVar = {
         "version": "model_version",
@@ -63,7 +62,7 @@ class BatchForm(ServiceForm):
         *args: Any,
         versions: list[ModelVersion],
         most_versions: int,
-        clusters: Mapping[str, Sequence[tuple[str, str, bool]]],
+        clusters: Mapping[str, Sequence[SingleGpu]],
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
@@ -157,17 +156,13 @@ def _field(name: str) -> forms.Field:
     return forms.CharField(max_length=definition.max_length or 40, **options)
 
 
-def _share_choices(
-    clusters: Mapping[str, Sequence[tuple[str, str, bool]]],
-) -> list[tuple[str, str]]:
+def _share_choices(clusters: Mapping[str, Sequence[SingleGpu]]) -> list[tuple[str, str]]:
     choices = []
-    for name, kinds in clusters.items():
-        for instance_type, resource, is_claimed in kinds:
-            value, text = (
-                f"{name} {instance_type} {resource}",
-                f"{name}: {instance_type}, {resource}",
-            )
-            choices.append(
-                (f"{value} {_CLAIMED}", f"{text} by ResourceClaim") if is_claimed else (value, text)
-            )
+    for name, gpus in clusters.items():
+        for gpu in gpus:
+            value = f"{name} {gpu.instance_type} {gpu.gpu_resource}"
+            text = f"{name}: {gpu.instance_type}, {gpu.gpu_resource}"
+            if gpu.is_claimed:
+                value, text = f"{value} {_CLAIMED}", f"{text} by ResourceClaim"
+            choices.append((value, text))
     return choices

@@ -43,31 +43,25 @@ _PREFETCHED: Final = (
     "approvals__user",
     "approvals__stands_for",
 )
-# PostgreSQL takes longer to plan so many tables than to read a page of ids, so it plans them once.
 # A list has the name of each row's cluster, and nothing of what was found in it.
 _NOT_LISTED: Final = tuple(
     f"{subject}__cluster__{column}"
     for subject in ("deployment", "pipeline")
     for column in ("capabilities", "serving", "device_taint_rules", "prometheus_ca_pem")
 )
-_BY_IDS: Final = CompiledQuery(
-    lambda: (
-        ChangeRequest.objects.filter(IsAmong("pk", "ids"))
-        .select_related(*_RELATED)
-        .defer(*_NOT_LISTED)
-        .order_by("id")
-    )
-)
-_LISTED: Final = CompiledQuery(
-    lambda: (
-        ChangeRequest.objects.filter(IsAmong("pk", "ids"))
-        .select_related(*_RELATED)
-        .defer("decided", *_NOT_LISTED)
-        .order_by("-id")
-    )
-)
 
 
+# PostgreSQL takes longer to plan so many tables than to read a page of ids, so it plans them once.
+def _of_ids(*left_out: str, order: str) -> CompiledQuery[ChangeRequest]:
+    def build() -> QuerySet[ChangeRequest]:
+        rows = ChangeRequest.objects.filter(IsAmong("pk", "ids")).select_related(*_RELATED)
+        return rows.defer(*left_out, *_NOT_LISTED).order_by(order)
+
+    return CompiledQuery(build)
+
+
+_BY_IDS: Final = _of_ids(order="id")
+_LISTED: Final = _of_ids("decided", order="-id")
 # As many as a badge counts.
 _AT_ONCE: Final = 100
 # Every page counts them, so it reads what approvals.ApproverContext needs and no evidence.

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from typing import NamedTuple
 
 from fleet.capacity.selectors import node_spaces, startable
 from fleet.capacity.selectors.node_spaces import NodeSpace
@@ -20,6 +21,7 @@ from portal.core import clock
 __all__ = [
     "ClusterCapacity",
     "GpuShare",
+    "SingleGpu",
     "for_capacity",
     "list_shares",
     "list_single_gpus",
@@ -51,14 +53,22 @@ def read(*, cluster_id: int, instance_types: Collection[str] = ()) -> ClusterCap
     )
 
 
-def list_single_gpus(*, cluster_id: int) -> list[tuple[str, str, bool]]:
-    """Instance type, resource, and whether it is claimed, of all that offers one GPU or one part of a GPU: cheapest
-    first. Quick for any number of nodes.
-    """
+class SingleGpu(NamedTuple):
+    """One GPU, or one part of a GPU, that a pod may request."""
+
+    instance_type: str
+    gpu_resource: str
+    is_claimed: bool
+
+
+def list_single_gpus(*, cluster_id: int) -> list[SingleGpu]:
+    """What nodes offer or would, cheapest first. Quick for any number of nodes."""
     spaces = node_spaces.one_of_each(cluster_id)
     found = offers.of_gpus(_shares_of(cluster_id, spaces, _kinds_of(spaces)))
     single = (share for share in found if share.gpus == 1)
-    return list(dict.fromkeys((*share.size[:2], share.is_claimed) for share in single))
+    return list(
+        dict.fromkeys(SingleGpu(*share.size[:2], is_claimed=share.is_claimed) for share in single)
+    )
 
 
 def list_shares(*, cluster_id: int, instance_types: Collection[str] = ()) -> list[GpuShare]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from fleet.localcluster.controllers import free_ports
 from tests.cluster import external_metrics
@@ -30,7 +28,7 @@ def running(
     function that returns the ends of its logs.
     """
     _install(build, admin)
-    kubeconfig = _kubeconfig(admin, folder)
+    kubeconfig = admin.kubeconfig_of(_NAMESPACE, _ACCOUNT, folder / "keda.kubeconfig")
     certificates = _certificates(folder)
     operator_metrics, health, service, adapter_port = free_ports.take(4)
     settings = {
@@ -87,17 +85,6 @@ def _install(build: Build, admin: Kubectl) -> None:
     admin.apply([item for item in shipped if item["kind"] in (_CRD, *_ACCESS)])
     names = [f"crd/{item['metadata']['name']}" for item in shipped if item["kind"] == _CRD]
     admin.run("wait", "--for=condition=Established", *names, "--timeout=60s")
-
-
-def _kubeconfig(admin: Kubectl, folder: Path) -> Path:
-    """Of KEDA's service account, on the server of the administrator's."""
-    config: dict[str, Any] = json.loads(admin.kubeconfig.read_text())
-    for user in config["users"]:
-        user["user"] = {"token": admin.token(_NAMESPACE, _ACCOUNT)}
-    path = folder / "keda.kubeconfig"
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(config))
-    return path
 
 
 def _certificates(folder: Path) -> Path:

@@ -44,7 +44,7 @@ def running(build: Build, admin: Kubectl, folder: Path) -> Iterator[Callable[[],
         command: list[str | Path] = [
             build.program("kueue"),
             f"--config={_configuration(shipped, folder, certificates, ports)}",
-            f"--kubeconfig={_kubeconfig(admin, folder)}",
+            f"--kubeconfig={admin.kubeconfig_of(NAMESPACE, _ACCOUNT, folder / 'kueue.kubeconfig')}",
             "--zap-log-level=2",
         ]
         manager = Server(command, folder=folder)
@@ -124,17 +124,6 @@ def _configuration(
     path = folder / "kueue.yaml"
     # JSON is YAML.
     path.write_text(json.dumps(settings))
-    return path
-
-
-def _kubeconfig(admin: Kubectl, folder: Path) -> Path:
-    """Of Kueue's service account, on the server of the administrator's."""
-    config: dict[str, Any] = json.loads(admin.kubeconfig.read_text())
-    for user in config["users"]:
-        user["user"] = {"token": admin.token(NAMESPACE, _ACCOUNT)}
-    path = folder / "kueue.kubeconfig"
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(config))
     return path
 
 

@@ -11,14 +11,14 @@ from django.test import Client
 from deployments.advice.services import answers, refresh
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
-from deployments.models import AdviceItem, ChangeRequest, Deployment, Model, ModelVersion
+from deployments.models import AdviceItem, ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
-from deployments.states import AdviceState, ChangeState, VersionState
+from deployments.states import AdviceState, ChangeState
 from portal.accounts.models import User
-from portal.core import clock
 from portal.core.errors import Conflict
 from tests.deployments.advice import history
 from tests.deployments.refusals import refused
+from tests.deployments.second_model import make_classifier
 from tests.deployments.world import World
 from tests.page import page
 
@@ -162,7 +162,7 @@ def test_a_model_that_is_served_elsewhere_is_not_advised_again(world: World) -> 
 def _pair(world: World) -> tuple[Deployment, Deployment]:
     """The deployment of another model has fewer requests."""
     host = world.serving()
-    version = _classifier(world)
+    version = make_classifier(world)
     draft = world.draft(name="small")
     change = requests.request_deploy(
         actor=world.member,
@@ -180,29 +180,6 @@ def _pair(world: World) -> tuple[Deployment, Deployment]:
     history.write(world, host, requests=lambda _: 2000)
     history.write(world, guest, requests=lambda _: 1000)
     return host, guest
-
-
-def _classifier(world: World) -> ModelVersion:
-    at = clock.now()
-    model = Model.objects.create(
-        team=world.team, name="classifier", created_by=world.member, created_at=at, changed_at=at
-    )
-    version = ModelVersion.objects.create(
-        model=model,
-        number=1,
-        state=VersionState.READY,
-        filename="classifier.onnx",
-        declared_size_bytes=20,
-        size_bytes=20,
-        bucket="slipway-models",
-        upload_prefix="uploads/c1/",
-        sha256="c" * 64,
-        repository_prefix="repositories/vision/classifier/1/cccccccccccc/",
-        created_by=world.member,
-        created_at=at,
-    )
-    world.store.lay_out(version)
-    return version
 
 
 def _read_files(**signature: int) -> None:

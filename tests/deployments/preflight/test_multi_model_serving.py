@@ -7,7 +7,7 @@ import pytest
 from deployments.changes.selectors import evidence
 from deployments.changes.services import decisions, requests
 from deployments.manifests.selectors import rendering
-from deployments.models import ChangeRequest, Model, ModelVersion
+from deployments.models import ChangeRequest, ModelVersion
 from deployments.preflight.domain.checks import Check, Preflight
 from deployments.preflight.services import preflight
 from deployments.registry.selectors import versions as registry_versions
@@ -15,9 +15,9 @@ from deployments.registry.services import declarations, versions
 from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from deployments.states import ChangeState, VersionState
 from fleet.models import Workload
-from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 from tests.deployments.refusals import refused
+from tests.deployments.second_model import make_classifier
 from tests.deployments.world import World
 
 _ADDITIONAL = (AdditionalModel(model="classifier", version=1),)
@@ -25,26 +25,7 @@ _ADDITIONAL = (AdditionalModel(model="classifier", version=1),)
 
 @pytest.fixture
 def addable(world: World) -> ModelVersion:
-    at = clock.now()
-    model = Model.objects.create(
-        team=world.team, name="classifier", created_by=world.member, created_at=at, changed_at=at
-    )
-    version = ModelVersion.objects.create(
-        model=model,
-        number=1,
-        state=VersionState.READY,
-        filename="classifier.onnx",
-        declared_size_bytes=20,
-        size_bytes=20,
-        bucket="slipway-models",
-        upload_prefix="uploads/c1/",
-        sha256="c" * 64,
-        repository_prefix="repositories/vision/classifier/1/cccccccccccc/",
-        created_by=world.member,
-        created_at=at,
-    )
-    world.store.lay_out(version)
-    return version
+    return make_classifier(world)
 
 
 def _check(result: Preflight, name: str) -> Check:

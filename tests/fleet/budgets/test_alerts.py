@@ -29,6 +29,21 @@ def month(spent: str, forecast: str | None = None, budget: str = "1000") -> Mont
     return MonthSoFar(Decimal(spent), amount, Decimal(budget))
 
 
+def hold(node: Node, *, share_ppm: int, since: datetime) -> None:
+    """A pod of vision on the node."""
+    GpuLease.objects.create(
+        cluster=node.cluster,
+        node=node,
+        pod_uid="p",
+        pod_name="p",
+        namespace="vision",
+        team_slug="vision",
+        share_ppm=share_ppm,
+        started_at=since,
+        changed_at=NOW,
+    )
+
+
 @pytest.mark.parametrize(
     ("so_far", "expected"),
     [
@@ -72,18 +87,7 @@ def test_hours_without_a_price_are_those_of_the_teams_on_their_nodes(
     node: Node, vision: Team
 ) -> None:
     other = make_team("other")
-    held = GpuLease(
-        cluster=node.cluster,
-        node=node,
-        pod_uid="p",
-        pod_name="p",
-        namespace="vision",
-        team_slug="vision",
-        share_ppm=1_000_000,
-        started_at=NOW - timedelta(hours=3),
-        changed_at=NOW,
-    )
-    held.save()
+    hold(node, share_ppm=1_000_000, since=NOW - timedelta(hours=3))
     UnpricedHour.objects.create(node=node, hour=NOW.replace(minute=0) - timedelta(hours=2))
 
     found = months.list_months([vision, other])
@@ -157,17 +161,7 @@ def test_larger_budget_and_next_month_begin_anew(vision: Team) -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("still_clock")
 def test_current_rate_is_told_before_the_money_is_spent(vision: Team, node: Node) -> None:
-    GpuLease.objects.create(
-        cluster=node.cluster,
-        node=node,
-        pod_uid="p",
-        pod_name="p",
-        namespace="vision",
-        team_slug="vision",
-        share_ppm=4_000_000,
-        started_at=NOW - timedelta(minutes=20),
-        changed_at=NOW,
-    )
+    hold(node, share_ppm=4_000_000, since=NOW - timedelta(minutes=20))
 
     alerts.sweep()
 

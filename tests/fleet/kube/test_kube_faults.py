@@ -1,14 +1,10 @@
-"""The gateway against an API server that misbehaves: a tiny real HTTP server."""
+"""The gateway against an API server that misbehaves."""
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,6 @@ import pytest
 from django.core.cache import cache
 
 from fleet.kube.domain import resource_types
-from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.errors import (
     ClusterError,
     ObjectConflict,
@@ -28,86 +23,17 @@ from fleet.kube.domain.errors import (
 )
 from fleet.kube.gateways.client import HttpKubeClient
 from portal.core import counters
+from tests.fleet.kube.faulty_server import (
+    Faulty,
+    answer,
+    client,
+    client_of,
+    faulty,
+    hang_up,
+    status_of,
+)
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-class Faulty:
-    """Answers each request with the next of `answers`, and the last one again and again."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.requests: list[str] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                outer.requests.append(self.path)
-                answer = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
-                answer(self)
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-
-def answer(status: int, body: object, **headers: str) -> Answer:
-    def send(handler: BaseHTTPRequestHandler) -> None:
-        content = json.dumps(body).encode()
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(content)))
-        for name, value in headers.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.end_headers()
-        handler.wfile.write(content)
-
-    return send
-
-
-def slow(handler: BaseHTTPRequestHandler) -> None:
-    time.sleep(1)
-
-
-def hang_up(handler: BaseHTTPRequestHandler) -> None:
-    handler.close_connection = True
-
-
-def status_of(code: int, message: str, causes: list[dict[str, str]] | None = None) -> object:
-    return {"kind": "Status", "code": code, "message": message, "details": {"causes": causes or []}}
-
-
-@pytest.fixture
-def faulty() -> Iterator[Faulty]:
-    server = Faulty()
-    yield server
-    server.server.shutdown()
-    server.server.server_close()
-
-
-def client_of(url: str, tmp_path: Path) -> HttpKubeClient:
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(config))
-    return HttpKubeClient(Connection("faulty", "kubeconfig", kubeconfig_path=str(path)))
-
-
-@pytest.fixture
-def client(faulty: Faulty, tmp_path: Path) -> HttpKubeClient:
-    return client_of(faulty.url, tmp_path)
+__all__ = ["client", "faulty"]
 
 
 @pytest.mark.parametrize(
@@ -203,103 +129,6 @@ def test_without_valkey_the_error_is_raised_and_not_counted(tmp_path: Path, sett
 
     with pytest.raises(Unreachable, match="does not answer"):
         client_of("http://127.0.0.1:1", tmp_path).list_all(resource_types.NODE)
-
-
-def test_slow_answer_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None:
-    faulty.answers = [slow]
-
-    started = time.monotonic()
-    with pytest.raises(Unreachable):
-        client.proxy_get("a", "b", 8002, "metrics", seconds=0.2)
-
-    assert time.monotonic() - started < 0.9
-
-
-@pytest.mark.parametrize("is_zipped", [False, True])
-def test_a_page_of_100_mb_is_not_read_to_its_end(
-    faulty: Faulty, client: HttpKubeClient, *, is_zipped: bool
-) -> None:
-    """Also one that is small on the way."""
-    sent = []
-
-    def flood(handler: BaseHTTPRequestHandler) -> None:
-        pages = 100 * [1024**2 * b"x"]
-        body = [gzip.compress(b"".join(pages))] if is_zipped else pages
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(sum(map(len, body))))
-        if is_zipped:
-            handler.send_header("Content-Encoding", "gzip")
-        handler.end_headers()
-        with contextlib.suppress(OSError):
-            for part in body:
-                handler.wfile.write(part)
-                sent.append(len(part))
-
-    faulty.answers = [flood, answer(200, "next")]
-
-    with pytest.raises(ClusterError, match="larger than 16 MiB"):
-        client.proxy_get("a", "b", 8002, "metrics")
-
-    assert is_zipped or sum(sent) < 50 * 1024**2
-    assert client.proxy_get("a", "b", 8002, "metrics") == '"next"'
-
-
-def test_a_page_that_drips_in_is_given_up(faulty: Faulty, client: HttpKubeClient) -> None:
-    """Each read is in time, the whole is not."""
-    is_over = threading.Event()
-
-    def drip(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000")
-        handler.end_headers()
-        with contextlib.suppress(OSError):
-            while not is_over.wait(0.02):
-                handler.wfile.write(b"x")
-                handler.wfile.flush()
-
-    faulty.answers = [drip]
-    with pytest.raises(Unreachable, match="too slowly"):
-        client.proxy_get("a", "b", 8002, "metrics", seconds=0.1)
-    is_over.set()
-
-
-@pytest.mark.parametrize(
-    ("header", "body"),
-    [
-        (("Content-Length", "1000"), b"nv_inference_request_success 12"),
-        (("Transfer-Encoding", "chunked"), b"40\r\nnv_inference_request_success 12"),
-        (("Transfer-Encoding", "chunked"), b"3\r\nnv_\r\n"),
-    ],
-)
-def test_a_page_that_ends_half_way_is_no_page(
-    faulty: Faulty, client: HttpKubeClient, header: tuple[str, str], body: bytes
-) -> None:
-    def cut(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header(*header)
-        handler.end_headers()
-        handler.wfile.write(body)
-        handler.close_connection = True
-
-    faulty.answers = [cut]
-
-    with pytest.raises(Unreachable):
-        client.proxy_get("a", "b", 8002, "metrics")
-
-
-def test_pages_of_a_pod_come_on_one_connection(faulty: Faulty, client: HttpKubeClient) -> None:
-    ports = set()
-
-    def send(handler: BaseHTTPRequestHandler) -> None:
-        ports.add(handler.client_address[1])
-        answer(200, "page")(handler)
-
-    faulty.answers = [send]
-
-    for _ in range(3):
-        assert client.proxy_get("a", "b", 8002, "metrics") == '"page"'
-
-    assert len(ports) == 1
 
 
 def test_closed_connection_is_tried_once_more(faulty: Faulty, client: HttpKubeClient) -> None:
