@@ -107,8 +107,8 @@ class BatchSettings(Definition):
     queue: Annotated[
         str,
         setting(
-            "Queue of Kueue",
-            "A LocalQueue of Kueue in the team's namespace: workers start once its quota admits them. Empty: none.",
+            "Kueue queue",
+            "A LocalQueue in the team's namespace: workers start once its quota admits them. Empty: none.",
             pattern=_OBJECT_NAME,
             max_length=63,
             fix="Enter a LocalQueue of the team's namespace, or leave it empty.",

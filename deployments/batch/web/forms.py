@@ -18,13 +18,14 @@ from portal.ui.service_form import CommentForm, ServiceForm
 
 _FIELDS: Final = definitions.fields_of(BatchSettings)
 _OF_SHARE: Final = ("instance_type", "gpu_resource", "device_claims")
+_OF_CLAIM: Final = ("claim_product", "claim_memory_gib")
 _CLAIMED: Final = "claimed"
 _OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)
 # Of jobs that drain a queue, and Kueue's: left out they are what they are by default.
 OPTIONAL: Final = (
     *("queue", "consumer_group", "dead_letters", "tries"),
     *("idle_seconds", "messages_per_worker", "secret"),
-    *("claim_product", "claim_memory_gib"),
+    *_OF_CLAIM,
 )
 
 
@@ -87,14 +88,17 @@ class BatchForm(ServiceForm):
             )
         shares: Any = self.fields["gpus"]
         shares.choices = _share_choices(clusters)
-        for name in _OTHERS:
+        # What no cluster offers is not asked for.
+        has_claims = any(gpu.is_claimed for gpus in clusters.values() for gpu in gpus)
+        self.settings = [name for name in _OTHERS if has_claims or name not in _OF_CLAIM]
+        for name in self.settings:
             self.fields[name] = _field(name)
 
     @property
     def workers(self) -> tuple[str, dict[str, Any]] | None:
         """The cluster and the settings of the pods as typed so far, or None where one of them is not valid."""
         if not self.is_bound:
-            values = {name: self.fields[name].initial for name in _OTHERS}
+            values = {name: self.fields[name].initial for name in self.settings}
             gpus: Any = self.fields["gpus"]
             values["gpus"] = next((value for value, _ in gpus.choices), "")
         else:
@@ -103,10 +107,10 @@ class BatchForm(ServiceForm):
             for name in OPTIONAL:
                 if name in values and values[name] in (None, ""):
                     values[name] = _FIELDS[name].default
-        if not values.get("gpus") or any(values.get(name) is None for name in _OTHERS):
+        if not values.get("gpus") or any(values.get(name) is None for name in self.settings):
             return None
         cluster, instance_type, gpu_resource, *claimed = values["gpus"].split(" ")
-        pods = {name: values[name] for name in _OTHERS}
+        pods = {name: values[name] for name in self.settings}
         return cluster, {
             **pods,
             "instance_type": instance_type,

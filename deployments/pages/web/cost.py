@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.template.defaultfilters import pluralize
+
 from deployments.models import Deployment
 from deployments.pages.selectors import cost_marks, deployment_rows
 from fleet.costs.domain.results import CostPoint, CostRow, CostTable, GroupBy, Step
@@ -96,14 +98,16 @@ def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
         return CostTile(
             "1,000,000 tokens",
             total * 1_000_000 / tokens,
-            f"{tokens:,} this month",
+            f"{tokens:,} tokens this month",
             is_unit=True,
         )
     count = sum(row.inferences or 0 for row in rows)
     return CostTile(
         "1,000 inferences",
         total * 1000 / count if count else None,
-        f"{count:,} this month" if count else "no inferences counted this month",
+        f"{count:,} inference{pluralize(count)} this month"
+        if count
+        else "no inferences counted this month",
         is_unit=True,
     )
 

@@ -153,7 +153,7 @@ class Placement(Definition):
     queue: Annotated[
         str,
         setting(
-            "Queue of Kueue",
+            "Kueue queue",
             "A LocalQueue in the team's namespace: pods start once its quota admits them. Empty: none.",
             pattern=_OBJECT_NAME,
             max_length=63,

@@ -161,3 +161,11 @@ def test_of_many_versions_each_can_be_typed(bench: Bench) -> None:
 
     assert client.post("/batch/new", {**typed, "model_version": "detector:1"}).status_code == 302
     assert BatchJob.objects.get().version == bench.world.version1
+
+
+def test_settings_of_claims_are_not_asked_where_no_gpu_is_claimed(bench: Bench) -> None:
+    """The cluster of this scene offers GPUs by its device plugin alone."""
+    form = page(signed_in(bench.world.member).get("/batch/new"))
+
+    assert "Product of claimed GPUs" not in form.text
+    assert "Kueue queue" in form.text

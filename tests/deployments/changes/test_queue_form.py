@@ -37,5 +37,5 @@ def test_a_request_with_a_queue_is_reviewed_and_stored(world: World, client: Cli
     reviewed = review(world, client, placement_queue="serving")
     go_on(client, reviewed, "submit")
 
-    assert pages.page(reviewed).term("Queue of Kueue") == "serving"
+    assert pages.page(reviewed).term("Kueue queue") == "serving"
     assert Revision.objects.get().spec["placement"]["queue"] == "serving"

@@ -83,4 +83,4 @@ def test_the_cost_of_an_inference_has_enough_digits(
 
     tab = tab_of(signed_in(world.viewer), deployment)
 
-    assert tab.terms("1,000 inferences") == ["$0.0138", "146,000 this month"]
+    assert tab.terms("1,000 inferences") == ["$0.0138", "146,000 inferences this month"]

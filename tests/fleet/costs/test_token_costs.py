@@ -57,8 +57,8 @@ def test_a_million_tokens_cost_the_gpu_time_divided_by_all_tokens(node: Node, vi
 @pytest.mark.parametrize(
     ("tokens", "title", "amount", "detail"),
     [
-        (4_000_000, "1,000,000 tokens", Decimal("0.5"), "4,000,000 this month"),
-        (None, "1,000 inferences", Decimal(1), "2,000 this month"),
+        (4_000_000, "1,000,000 tokens", Decimal("0.5"), "4,000,000 tokens this month"),
+        (None, "1,000 inferences", Decimal(1), "2,000 inferences this month"),
     ],
 )
 def test_the_cost_of_a_deployment_is_by_what_it_answers_with(
