@@ -7,6 +7,7 @@ looked at the same time, or by a client, whose own port the system draws from a 
 import fcntl
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,3 +85,7 @@ def _read(file: int, last: int) -> int:
     except ValueError:
         return _FIRST
     return port if _FIRST <= port < last else _FIRST
+
+
+if __name__ == "__main__":
+    print(*take(int(sys.argv[1])))

@@ -10,7 +10,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from portal.management.demo import environment, launcher, parts, ports, supervision
+from portal.management.demo import REPOSITORY, environment, launcher, parts, ports, supervision
 from portal.management.demo.state import AlreadyRunning, Folder, Secrets, as_shell, write_private
 
 
@@ -48,7 +48,7 @@ def check_machine() -> None:
     # A program of its own: the demo starts the local cluster, it does not import it.
     checked = subprocess.run(
         [sys.executable, "-m", "fleet.localcluster.machine_check"],
-        cwd=environment.REPOSITORY,
+        cwd=REPOSITORY,
         stderr=subprocess.PIPE,
         text=True,
         check=False,
@@ -61,9 +61,11 @@ def _run(folder: Folder, *, web_port: int | None, has_samples: bool) -> None:
     folder.open()
     # A clean end removes this file; where it is left, parts of that start may still be ending.
     was_killed = folder.supervisor_pid.exists()
-    chosen = ports.choose(
-        remembered=folder.remembered_ports(), web=web_port, patience_seconds=10 * was_killed
-    )
+    remembered = folder.remembered_ports()
+    chosen = ports.choose(remembered=remembered, web=web_port, patience_seconds=10 * was_killed)
+    if web_port is None:
+        for sentence in ports.moved(remembered, chosen):
+            print(sentence)
     folder.remember_ports(chosen)
     secrets = folder.secrets()
     ours = environment.variables(folder, secrets, chosen)
@@ -106,7 +108,7 @@ def _start(folder: Folder, secrets: Secrets, chosen: ports.Ports, *, has_samples
 def _program(name: str, folder: Folder) -> subprocess.Popen[bytes]:
     """One that ends by itself and takes the folder with the sample models."""
     command = [sys.executable, "-m", f"portal.management.demo.{name}", str(folder.samples)]
-    return subprocess.Popen(command, cwd=environment.REPOSITORY)
+    return subprocess.Popen(command, cwd=REPOSITORY)
 
 
 def _prepare(folder: Folder, secrets: Secrets, chosen: ports.Ports) -> None:
@@ -144,9 +146,7 @@ def _options() -> argparse.Namespace:
         prog="python -m portal.management.demo",
         description="Start every part of Slipway on this machine. Ctrl-C stops everything.",
     )
-    parser.add_argument(
-        "--data-dir", type=Path, default=environment.REPOSITORY / "var", help="default: var/"
-    )
+    parser.add_argument("--data-dir", type=Path, default=REPOSITORY / "var", help="default: var/")
     parser.add_argument(
         "--port",
         type=int,

@@ -6,12 +6,10 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from portal.management.demo.ports import Ports
 from portal.management.demo.state import BUCKET, Folder, Secrets
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 _OURS = ("SLIPWAY_", "AWS_", "DJANGO_", "KUBE", "GUNICORN_", "MOTO_")
 # What the caller may add to the demo.
 _PASSED_ON = ("SLIPWAY_IMPORT_MLFLOW",)

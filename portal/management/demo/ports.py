@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+
+from portal.management.demo import REPOSITORY
 
 _LAST_PORT = 65_535
 
@@ -34,9 +38,8 @@ def choose(*, remembered: Mapping[str, int], web: int | None, patience_seconds: 
     """
     deadline = time.monotonic() + patience_seconds
     if web == 0:
-        chosen = dict.fromkeys(Ports().to_json(), 0)
-    else:
-        chosen = Ports().to_json() | {k: v for k, v in remembered.items() if k in Ports().to_json()}
+        return Ports(*_any(len(Ports().to_json())))
+    chosen = Ports().to_json() | {k: v for k, v in remembered.items() if k in Ports().to_json()}
     used: set[int] = set()
     for name, port in chosen.items():
         if name == "web" and web:
@@ -46,6 +49,15 @@ def choose(*, remembered: Mapping[str, int], web: int | None, patience_seconds: 
             chosen[name] = _from(port, used, wait)
         used.add(chosen[name])
     return Ports(**chosen)
+
+
+def moved(remembered: Mapping[str, int], chosen: Ports) -> list[str]:
+    """A sentence for each part that is elsewhere than at the last start, where someone may look for it."""
+    return [
+        f"Port {remembered[name]} is in use by another program: {name} is at {port} this time."
+        for name, port in chosen.to_json().items()
+        if remembered.get(name, port) != port
+    ]
 
 
 def is_free(port: int) -> bool:
@@ -68,21 +80,18 @@ def _exactly(port: int) -> int:
 
 
 def _from(port: int, taken: set[int], deadline: float) -> int:
-    if port == 0:
-        return _any(taken)
     while not is_free(port) and time.monotonic() < deadline:
         time.sleep(0.2)
     while port in taken or not is_free(port):
         port += 1
         if port > _LAST_PORT:
-            return _any(taken)
+            return next(one for one in _any(len(taken) + 1) if one not in taken)
     return port
 
 
-def _any(taken: set[int]) -> int:
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port not in taken:
-            return port
+def _any(count: int) -> list[int]:
+    """Ports that stay free for the next start: none that the system draws for a client."""
+    # A program of its own: the demo starts the local cluster, it does not import it.
+    command = (sys.executable, "-m", "fleet.localcluster.controllers.free_ports", str(count))
+    drawn = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
+    return [int(port) for port in drawn.stdout.split()]

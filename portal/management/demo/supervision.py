@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from supervisor.xmlrpc import SupervisorTransport
 
-from portal.management.demo.environment import REPOSITORY
+from portal.management.demo import REPOSITORY
 from portal.management.demo.parts import Part
 from portal.management.demo.state import Folder, write_private
 

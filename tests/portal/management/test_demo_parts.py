@@ -39,6 +39,24 @@ def test_busy_port_gives_way_to_the_next_free_one(busy_port: int) -> None:
     assert ports.is_free(chosen.web)
 
 
+def test_a_part_that_moved_is_named(busy_port: int) -> None:
+    remembered = {"gateway": busy_port, "web": 18_000}
+    chosen = ports.choose(remembered=remembered, web=None)
+
+    assert ports.moved(remembered, Ports(web=18_000, gateway=chosen.gateway)) == [
+        f"Port {busy_port} is in use by another program: gateway is at {chosen.gateway} this time."
+    ]
+    assert ports.moved({}, chosen) == []
+
+
+def test_any_port_is_none_that_a_client_may_hold_at_the_next_start() -> None:
+    first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+
+    chosen = ports.choose(remembered={}, web=0).to_json().values()
+
+    assert [port for port in chosen if int(first) <= port <= int(last)] == []
+
+
 def test_busy_requested_port_is_refused(busy_port: int) -> None:
     with pytest.raises(ports.PortBusy, match=f"Port {busy_port}"):
         ports.choose(remembered={}, web=busy_port)
