@@ -8,16 +8,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from django.db.models import BigIntegerField
+
 from deployments.callers.domain import token_windows
 from deployments.callers.domain.token_windows import TokenLimits, TokenUse
 from deployments.models import CallerKey, Deployment, KeyTokens
 from deployments.serving.selectors import deployments
 from portal.accounts.policy import Actor
 from portal.core import clock, sealing
+from portal.core.compiled_queries import CompiledQuery, Parameter
 
 logger = logging.getLogger(__name__)
 
 SEALED: Final = "keys of callers"
+_OF_DEPLOYMENT: Final = CompiledQuery(
+    lambda: CallerKey.objects.filter(
+        deployment=Parameter("deployment", BigIntegerField())
+    ).select_related("consumer", "created_by", "tokens", "signing_key", "token_issuer")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,8 @@ def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[
 
 
 def list_of(deployment: Deployment) -> list[KeyView]:
-    rows = CallerKey.objects.filter(deployment=deployment).select_related(
-        "consumer", "created_by", "tokens", "signing_key", "token_issuer"
-    )
     at = clock.now()
-    return [view_of(row, at) for row in rows]
+    return [view_of(row, at) for row in _OF_DEPLOYMENT.objects(deployment=deployment.pk)]
 
 
 def view_of(row: CallerKey, at: datetime) -> KeyView:

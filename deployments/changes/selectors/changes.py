@@ -30,18 +30,14 @@ _RELATED: Final = (
     "team",
     "deployment__team",
     "deployment__cluster",
-    "deployment__stable_revision",
     "pipeline__team",
     "pipeline__cluster",
     "requester",
     "emergency_review__opened_by",
     "emergency_review__closed_by",
 )
-_PREFETCHED: Final = (
-    Prefetch("deployment__stable_revision", revisions.complete()),
-    Prefetch("revision", revisions.complete()),
-    "approvals__user",
-    "approvals__stands_for",
+_WITH_APPROVALS: Final = Prefetch(
+    "approvals", Approval.objects.select_related("user", "stands_for")
 )
 # A list has the name of each row's cluster, and nothing of what was found in it.
 _NOT_LISTED: Final = tuple(
@@ -126,7 +122,13 @@ def listed(page: Iterable[ChangeRequest]) -> list[ChangeRequest]:
 
 def _prefetched(query: CompiledQuery[ChangeRequest], ids: Collection[int]) -> list[ChangeRequest]:
     rows = query.objects(ids=ids) if ids else []
-    prefetch_related_objects(rows, *_PREFETCHED)
+    revisions.load(
+        [
+            *((change, ("revision",)) for change in rows),
+            *((row.deployment, ("stable_revision",)) for row in rows if row.deployment),
+        ]
+    )
+    prefetch_related_objects(rows, _WITH_APPROVALS)
     return rows
 
 
@@ -259,4 +261,9 @@ def may_withdraw(actor: Actor, change: ChangeRequest) -> bool:
 
 
 def _with_related(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
-    return rows.select_related(*_RELATED).prefetch_related(*_PREFETCHED)
+    complete = revisions.complete()
+    return rows.select_related(*_RELATED).prefetch_related(
+        Prefetch("deployment__stable_revision", complete),
+        Prefetch("revision", complete),
+        _WITH_APPROVALS,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import CharField, Prefetch, Q, QuerySet
+from django.db.models import BigIntegerField, CharField, Prefetch, Q, QuerySet
 
 from deployments.manifests.domain import route_paths
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
@@ -13,13 +13,13 @@ from deployments.plans.domain import baseline
 from deployments.plans.selectors import plans
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.domain.queue_state import QueueState
+from deployments.serving.selectors import revisions
 from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.accounts.visible_queries import VisibleQuery
-from portal.core import single_rows
-from portal.core.compiled_queries import Parameter
+from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import NotFound
 
 OPEN_PHASES = tuple(phase for phase in RolloutPhase if ROLLOUT[phase])
@@ -33,8 +33,20 @@ _NAMED: Final = VisibleQuery(
             team__slug=Parameter("team", CharField()),
             name=Parameter("name", CharField()),
         )
-        .order_by("is_retired", "-id")
-        .values_list("pk")[:1]
+        .select_related(*_RELATED)
+        .order_by("is_retired", "-id")[:1]
+    )
+)
+_VISIBLE: Final = VisibleQuery(
+    lambda teams: (
+        Deployment.objects.filter(team__in=teams, pk=Parameter("pk", BigIntegerField()))
+        .select_related(*_RELATED)
+        .order_by()
+    )
+)
+_OPEN_ROLLOUTS: Final = CompiledQuery(
+    lambda: Rollout.objects.filter(
+        deployment=Parameter("deployment", BigIntegerField()), phase__in=OPEN_PHASES
     )
 )
 # What was observed before the stop says nothing about now.
@@ -113,19 +125,17 @@ def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
 
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
     """The live deployment of that name, else the one retired last. Raises NotFound."""
-    for (pk,) in _NAMED.rows(actor, team=team_slug, name=name):
-        deployment = single_rows.find(_with_related(Deployment.objects.filter(pk=pk)))
-        if deployment is not None:
-            return deployment
+    deployment = _NAMED.first(actor, team=team_slug, name=name)
+    if deployment is not None:
+        return _loaded(deployment)
     raise NotFound(f"Deployment {team_slug}/{name} does not exist, or you are not in its team.")
 
 
 def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:
-    rows = list_visible_to(actor, with_retired=True)
-    deployment = single_rows.find(rows.filter(pk=deployment_id))
+    deployment = _VISIBLE.first(actor, pk=deployment_id)
     if deployment is None:
         raise NotFound(f"Deployment {deployment_id} does not exist, or you are not in its team.")
-    return deployment
+    return _loaded(deployment)
 
 
 def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
@@ -230,13 +240,23 @@ def _with_related(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
     """Revisions come by queries of their own: PostgreSQL plans one query with thirteen tables for longer
     than it takes to answer four, and joins all rows before it cuts a page from them.
     """
-    revisions = Revision.objects.select_related("version__model__team", "deployment").order_by()
+    complete = revisions.complete().order_by()
     return rows.select_related(*_RELATED).prefetch_related(
-        Prefetch("stable_revision", queryset=revisions),
-        Prefetch("candidate_revision", queryset=revisions),
-        Prefetch("baseline_revision", queryset=revisions),
+        Prefetch("stable_revision", queryset=complete),
+        Prefetch("candidate_revision", queryset=complete),
+        Prefetch("baseline_revision", queryset=complete),
         _open_rollouts(),
     )
+
+
+def _loaded(deployment: Deployment) -> Deployment:
+    """With what `_with_related` loads."""
+    revisions.load_onto(deployment)
+    found = _OPEN_ROLLOUTS.objects(deployment=deployment.pk)
+    for rollout in found:
+        rollout.deployment = deployment
+    deployment.open_rollouts = found  # type: ignore[attr-defined]  # as a Prefetch names them
+    return deployment
 
 
 def _open_rollouts() -> Prefetch[str, QuerySet[Rollout], str]:

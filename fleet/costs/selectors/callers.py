@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+
+from django.db.models import Q, Sum
 
 from fleet.costs.domain import callers as domain
 from fleet.costs.domain.callers import Hour, Rest
@@ -14,6 +17,7 @@ from fleet.costs.selectors import hours
 from fleet.costs.selectors.hours import ChargedHour
 from fleet.models import CallerHour
 from portal.core.money import MICRO, split_exactly
+from portal.core.statements.json_aggregates import object_text
 
 _ZERO = Decimal(0)
 _REST_LABELS = {
@@ -81,7 +85,7 @@ def rows(
         team_slug=team_slug,
         start=start,
         end=end,
-        deployments=[deployment] if deployment else None,
+        deployment=deployment,
     )
     names = sorted({name for name, _ in counted})
     if not names:
@@ -110,22 +114,20 @@ def counted_hours(
     team_slug: str,
     start: datetime,
     end: datetime,
-    deployments: Collection[str] | None = None,
+    deployment: str = "",
 ) -> Counted:
-    """By deployment and hour. `deployments` None: all of the team."""
+    """By deployment and hour. An empty `deployment`: all of the team."""
     found = CallerHour.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
-    if deployments is not None:
-        found = found.filter(deployment__in=deployments)
-    callers: dict[tuple[str, datetime], dict[str, int]] = defaultdict(dict)
-    observed: dict[tuple[str, datetime], int] = defaultdict(int)
-    columns = found.values_list("deployment", "hour", "caller", "requests", "observed_ms")
-    for name, hour, caller, count, observed_ms in columns:
-        observed[name, hour] += observed_ms
-        if caller and count:
-            callers[name, hour][caller] = count
+    if deployment:
+        found = found.filter(deployment=deployment)
+    of_hours = found.order_by().values_list("deployment", "hour")
+    columns = of_hours.annotate(
+        observed=Sum("observed_ms"),
+        sent=object_text("caller", "requests", where=~Q(caller="") & ~Q(requests=0)),
+    )
     return {
-        key: CountedHour(callers.get(key, {}), is_counted=observed[key] > 0)
-        for key in {*observed, *callers}
+        (name, hour): CountedHour(json.loads(sent or "{}"), is_counted=observed > 0)
+        for name, hour, observed, sent in columns
     }
 
 

@@ -88,4 +88,4 @@ def _read(file: int, last: int) -> int:
 
 
 if __name__ == "__main__":
-    print(*take(int(sys.argv[1])))
+    sys.stdout.write(" ".join(map(str, take(int(sys.argv[1])))))

@@ -13,8 +13,9 @@ from django.core.paginator import Page, Paginator
 from django.forms import BoundField
 from django.template import Context
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
+from portal.accounts.models import Team
 from portal.core import clock
 from portal.ui import formats, icons, tones
 from portal.ui.charts import Chart
@@ -32,6 +33,8 @@ class PartPage(Page[Any]):
 
 
 _IN_APOSTROPHES = {ord(char): f"\\u{ord(char):04X}" for char in "&<>'"}
+_CURRENT = mark_safe(' aria-current="true"')
+_SELECTED = mark_safe(" selected")
 _UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 
 
@@ -128,6 +131,27 @@ def _runs(points: Sequence[str | None]) -> list[str]:
         else:
             runs[-1].append(point)
     return [" ".join(run) for run in runs if len(run) > 1]
+
+
+@register.simple_tag
+def team_links(teams: Sequence[Team], current: Team, path: str) -> SafeString:
+    """A link to `path` for each team. On one line, and without a template: a platform admin has hundreds, on every
+    page.
+    """
+    rows = [
+        (path, team.slug, _CURRENT if team.pk == current.pk else "", team.name, team.slug)
+        for team in teams
+    ]
+    return format_html_join(
+        "", '<a href="{}?team={}"{}>{} <span class="dim push">{}</span></a>', rows
+    )
+
+
+@register.simple_tag
+def team_options(teams: Sequence[Team], chosen: str) -> SafeString:
+    """The options of a select of teams, without a template as in `team_links`; `chosen` is a slug or empty."""
+    rows = [(team.slug, _SELECTED if team.slug == chosen else "", team.name) for team in teams]
+    return format_html_join("", '<option value="{}"{}>{}</option>', rows)
 
 
 @register.simple_tag
