@@ -51,7 +51,7 @@ def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Ne
     needs = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MAX_PER_KIND]]
     waiting = changes.of_ids(changes.waiting_for(user, most=_MAX_PER_KIND))
     needs += [_waiting(change) for change in waiting]
-    needs += [_batch(job) for job in batch.list_waiting_for(user)[:_MAX_PER_KIND]]
+    needs += [_batch(job) for job in batch.first_waiting_for(user, _MAX_PER_KIND)]
     needs += [
         _emergency(review) for review in emergency_reviews.waiting_for(user, most=_MAX_PER_KIND)
     ]

@@ -34,6 +34,11 @@ def list_waiting_for(user: User) -> QuerySet[BatchJob]:
     return limit_to_waiting(jobs.list_visible_to(user), user)
 
 
+def first_waiting_for(user: User, most: int) -> list[BatchJob]:
+    """The oldest of them."""
+    return jobs.of_ids(sorted(waiting_for(user))[:most])
+
+
 def limit_to_waiting(rows: QuerySet[BatchJob], user: User) -> QuerySet[BatchJob]:
     ids = waiting_for(user)
     return rows.filter(pk__in=ids).order_by("id") if ids else rows.none()

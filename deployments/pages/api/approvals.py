@@ -88,7 +88,7 @@ class ApprovalsView(APIView):
         ]
         rows.sort(key=lambda row: row.requested_at)
         shown = rows[page.offset : page.offset + page.limit]
-        answer = {**page.links(len(rows)), "results": _described(user, shown)}
+        answer = {**page.links(len(rows)), "results": _described(shown)}
         return Response(ApprovalsSerializer(answer).data)
 
 
@@ -102,7 +102,7 @@ def _waiting(user: User) -> Iterator[Waiting]:
         yield Waiting("fleet-action", pk, "", at)
 
 
-def _described(user: User, rows: Sequence[Waiting]) -> list[dict[str, Any]]:
+def _described(rows: Sequence[Waiting]) -> list[dict[str, Any]]:
     ids: dict[str, list[int]] = {kind: [] for kind in KINDS}
     for row in rows:
         ids[row.kind].append(row.id)
@@ -110,7 +110,7 @@ def _described(user: User, rows: Sequence[Waiting]) -> list[dict[str, Any]]:
     for item in items.items_of(changes.of_ids([*ids["deployment"], *ids["pipeline"]])):
         kind = "pipeline" if item.change.pipeline_id else "deployment"
         described[kind, item.change.pk] = _text_of(item, item.change.requester)
-    for job in batch_items.items_of(jobs.list_visible_to(user).filter(pk__in=ids["batch-job"])):
+    for job in batch_items.items_of(jobs.of_ids(ids["batch-job"])):
         described["batch-job", job.job.pk] = _text_of(job, job.job.requester)
     for action in actions.list_all().filter(pk__in=ids["fleet-action"]):
         described["fleet-action", action.pk] = {

@@ -10,7 +10,7 @@ from typing import TypeVar
 from fleet.gpus.domain.intervals import HOUR
 
 _DAY = timedelta(days=1)
-_FOUR_HOURS = timedelta(hours=4)
+FOUR_HOURS = timedelta(hours=4)
 At = TypeVar("At", bound=date)
 Days = tuple[date, date]
 
@@ -51,9 +51,9 @@ def four_hours_in(
     """The start of the first whole four hours in [start, end), and the end of the last; None without any.
     Those that last until now are whole, as the last day is.
     """
-    first = start + (_floor(start) - start) % _FOUR_HOURS
-    rest = (end - _floor(end)) % _FOUR_HOURS
-    last = end - rest + (_FOUR_HOURS if rest and end > now - HOUR else timedelta(0))
+    first = start + (_floor(start) - start) % FOUR_HOURS
+    rest = (end - _floor(end)) % FOUR_HOURS
+    last = end - rest + (FOUR_HOURS if rest and end > now - HOUR else timedelta(0))
     return (first, last) if first < last else None
 
 
