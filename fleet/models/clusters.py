@@ -128,10 +128,11 @@ class Workload(models.Model):
     # The port of its pods and the path where the model server exports metrics.
     metrics_port = models.PositiveIntegerField(default=8002)
     metrics_path = models.CharField(max_length=100, default="/metrics")
-    # The highest memory use of a GPU that one of its pods had to itself; null: not measured.
+    # The highest memory use of a GPU that one of its pods had to itself since `created_at`; null: not measured.
     gpu_memory_peak_mib = models.PositiveIntegerField(null=True)
     # When it ends by itself, as a batch job at its deadline; null: it runs until it is retired.
     ends_at = models.DateTimeField(null=True)
+    # When it was registered for the revision that it stands for now: a later deployment may have the same name.
     created_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True, blank=True)
 

@@ -144,6 +144,7 @@ def _registration(push: Push) -> Registration:
             "version": version.label,
         },
         triton_models=models,
+        since=revision.created_at,
         metrics_port=network.metrics_port(push.rendered.served),
         metrics_path=network.metrics_path(push.rendered.served),
     )

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Final
 
 from deployments.models import ModelVersion, Revision
+from deployments.sizing.selectors import workload_times
 from fleet.observation.domain.pod_start import STEPS
 from fleet.observation.selectors import starts
 from fleet.observation.selectors.starts import Start
@@ -34,12 +35,18 @@ class TypicalStart:
 def typical_starts(version: ModelVersion) -> list[TypicalStart]:
     """The group with the newest start first."""
     rows = Revision.objects.filter(version=version).select_related("deployment")
-    revisions = {_workload_of(row): row for row in rows.order_by("-id")[:_MAX_REVISIONS]}
+    revisions = list(rows.order_by("-id")[:_MAX_REVISIONS])
+    times = workload_times.times_of(revisions)
+    by_workload: dict[tuple[int, str, str], list[Revision]] = defaultdict(list)
+    for revision in revisions:
+        key = times[revision.pk].key
+        by_workload[key.cluster_id, key.namespace, key.name].append(revision)
     grouped: dict[_Group, list[Start]] = defaultdict(list)
-    if revisions:
-        for start in starts.starts_of(revisions.keys()):
-            engine, cache = _engine_and_cache(revisions[start.workload])
-            grouped[engine, cache, start.instance_type].append(start)
+    for start in starts.starts_of(by_workload.keys()) if revisions else []:
+        for revision in by_workload[start.workload]:
+            if times[revision.pk].holds(start.created_at):
+                engine, cache = _engine_and_cache(revision)
+                grouped[engine, cache, start.instance_type].append(start)
     return [_usual(group, of_group[:_LAST]) for group, of_group in grouped.items()]
 
 
@@ -50,11 +57,6 @@ def typical_start_of(revision: Revision) -> TypicalStart | None:
         if (usual.engine, usual.model_cache, usual.instance_type) == group:
             return usual
     return None
-
-
-def _workload_of(revision: Revision) -> tuple[int, str, str]:
-    deployment = revision.deployment
-    return deployment.cluster_id, deployment.namespace, revision.workload_name
 
 
 def _engine_and_cache(revision: Revision) -> tuple[str, str]:

@@ -16,18 +16,18 @@ def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...
     if not needed:
         return NO_FACTS
     deployment = rollout.deployment
-    name = f"{deployment.name}-r{revision.number}"
-    key = WorkloadKey(deployment.cluster_id, deployment.namespace, name)
+    key = WorkloadKey(deployment.cluster_id, deployment.namespace, revision.workload_name)
     return Facts(
-        gpu_memory_gib=_memory_gib(key) if "gpu_memory_gib" in needed else None,
+        gpu_memory_gib=_memory_gib(key, revision) if "gpu_memory_gib" in needed else None,
         usd_per_gpu_hour=_price(key) if "usd_per_gpu_hour" in needed else None,
         aborts_counted=_aborts_counted(revision) if "aborts_counted" in needed else None,
     )
 
 
-def _memory_gib(key: WorkloadKey) -> float | None:
-    peak_mib = measured.memory_peaks([key]).get(key)
-    return None if peak_mib is None else peak_mib / 1024
+def _memory_gib(key: WorkloadKey, revision: Revision) -> float | None:
+    peak = measured.memory_peaks([key]).get(key)
+    # One before that is of a retired deployment with the same name.
+    return peak.mib / 1024 if peak and peak.since >= revision.created_at else None
 
 
 def _aborts_counted(revision: Revision) -> float | None:

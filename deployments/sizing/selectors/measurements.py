@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from deployments.models import ModelVersion, Revision
 from deployments.sizing.domain.memory import FileModel, Measured, Need, combine, need_of_file
 from deployments.sizing.domain.onnx import VramEstimate
+from deployments.sizing.selectors import workload_times
 from fleet.telemetry.selectors import measured
-from fleet.telemetry.selectors.current import WorkloadKey
+from fleet.telemetry.selectors.measured import Stood
 
 
 def describe_file(version: ModelVersion) -> FileModel | None:
@@ -36,19 +37,16 @@ def min_vram_mib(version: ModelVersion) -> int | None:
 def find_measurement(version: ModelVersion) -> Measured | None:
     """The measurement of this version, otherwise of the latest earlier one."""
     revisions = _revisions(version)
-    peaks = measured.memory_peaks(list(revisions))
-    measured_revisions = [(revisions[key], mib) for key, mib in peaks.items()]
+    times = workload_times.times_of(revisions)
+    peaks = measured.memory_peaks({stood.key for stood in times.values()})
+    measured_revisions = [
+        (revision, peak.mib)
+        for revision in revisions
+        if (peak := peaks.get(times[revision.pk].key)) and times[revision.pk].holds(peak.since)
+    ]
     if not measured_revisions:
         return None
-    latest = max(revision.version.number for revision, _ in measured_revisions)
-    revision, mib = max(
-        (
-            (revision, mib)
-            for revision, mib in measured_revisions
-            if revision.version.number == latest
-        ),
-        key=lambda pair: pair[1],
-    )
+    revision, mib = max(measured_revisions, key=lambda pair: (pair[0].version.number, pair[1]))
     estimate = VramEstimate.from_signature(revision.version.signature)
     return Measured(
         label=revision.version.label,
@@ -82,25 +80,25 @@ def estimate_need(
 
 def gpu_us_per_inference(version: ModelVersion) -> int | None:
     """GPU time of an inference, over all versions up to this one."""
-    return measured.busy_us_per_inference(list(_revisions(version)))
+    return measured.busy_us_per_inference(_times(version))
 
 
 def list_start_seconds(version: ModelVersion) -> list[int]:
     """Seconds from pod creation to readiness, for recent starts of this model."""
-    return measured.start_seconds(list(_revisions(version)))
+    return measured.start_seconds(_times(version))
 
 
-def _revisions(version: ModelVersion) -> dict[WorkloadKey, Revision]:
-    """By workload; a deployment that was retired and its successor may have shared one."""
+def _times(version: ModelVersion) -> list[Stood]:
+    return list(workload_times.times_of(_revisions(version)).values())
+
+
+def _revisions(version: ModelVersion) -> list[Revision]:
     rows = Revision.objects.filter(
         version__model_id=version.model_id, version__number__lte=version.number
     )
-    revisions = rows.select_related("version__model", "deployment").order_by("pk")
-    return {
-        WorkloadKey(
-            revision.deployment.cluster_id, revision.deployment.namespace, revision.workload_name
-        ): revision
-        for revision in revisions
+    return [
+        revision
+        for revision in rows.select_related("version__model", "deployment")
         # GPU memory of multi-model serving can't be attributed to a single model.
         if not revision.spec.get("additional_models")
-    }
+    ]

@@ -18,6 +18,7 @@ class Start:
 
     workload: tuple[int, str, str]
     instance_type: str
+    created_at: datetime
     ready_at: datetime
     seconds: Mapping[str, int]
 
@@ -39,12 +40,15 @@ def starts_of(workloads: Collection[tuple[int, str, str]]) -> list[Start]:
             "namespace",
             "workload__name",
             "node__instance_type",
+            "created_at",
             "ready_at",
             "start_seconds",
         )
     )
     return [
-        Start((cluster, namespace, name), instance_type, ready_at, seconds)
-        for cluster, namespace, name, instance_type, ready_at, seconds in rows[:_MAX_STARTS]
+        Start((cluster, namespace, name), instance_type, created_at, ready_at, seconds)
+        for cluster, namespace, name, instance_type, created_at, ready_at, seconds in rows[
+            :_MAX_STARTS
+        ]
         if (cluster, namespace, name) in workloads and ready_at is not None
     ]

@@ -59,20 +59,26 @@ def register(
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """The arguments of `register` for one workload."""
+    """The arguments of `register` for one workload. `since` is when the revision that it stands for was made: a
+    workload that was registered before that stood for another one of the same name.
+    """
 
     team: Team
     namespace: str
     name: str
     labels: Mapping[str, str]
     triton_models: Sequence[str]
+    since: datetime
     metrics_port: int = TRITON_METRICS_PORT
     metrics_path: str = METRICS_PATH
 
 
 def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> None:
-    """As `register`, for many workloads of one cluster in one statement."""
+    """As `register`, for many workloads of one cluster in two statements. What was measured of another revision that
+    had the same name before is dropped.
+    """
     at = clock.now()
+    _take_over(cluster_id, registrations, at)
     Workload.objects.bulk_create(
         [
             Workload(
@@ -84,7 +90,7 @@ def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> 
                 triton_models=list(registration.triton_models),
                 metrics_port=registration.metrics_port,
                 metrics_path=registration.metrics_path,
-                created_at=at,
+                created_at=max(at, registration.since),
             )
             for registration in registrations
         ],
@@ -99,6 +105,23 @@ def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> 
             "retired_at",
         ],
     )
+
+
+def _take_over(cluster_id: int, registrations: Sequence[Registration], at: datetime) -> None:
+    since = {(one.namespace, one.name): one.since for one in registrations}
+    rows = Workload.objects.filter(
+        cluster_id=cluster_id,
+        namespace__in={namespace for namespace, _ in since},
+        name__in={name for _, name in since},
+        created_at__lt=max(since.values()),
+    ).values_list("pk", "namespace", "name", "created_at")
+    for pk, namespace, name, created_at in rows:
+        began = since.get((namespace, name))
+        if began is not None and created_at < began:
+            # The clock of the process that made the revision may be ahead of this one.
+            Workload.objects.filter(pk=pk).update(
+                created_at=max(at, began), gpu_memory_peak_mib=None
+            )
 
 
 def retire(*, cluster_id: int, namespace: str, name: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db.models import Q, Sum
 
+from fleet.gpus.domain.intervals import HOUR
 from fleet.models import Pod, Workload, WorkloadHour
 from fleet.telemetry.selectors.current import WorkloadKey
 from portal.core import clock
@@ -17,21 +19,45 @@ _STARTS = 50
 _ENOUGH_INFERENCES = 1000
 
 
-def memory_peaks(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, int]:
-    """The highest memory use in MiB of a GPU that a pod of the workload had to itself; not measured: left out."""
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """The time in which a workload stood for one revision. `start` and `end` are None where no other had its name
+    before and after.
+    """
+
+    key: WorkloadKey
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def holds(self, at: datetime) -> bool:
+        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """`since` is when the workload was registered for the revision of which it was measured."""
+
+    mib: int
+    since: datetime
+
+
+def memory_peaks(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, MemoryPeak]:
+    """The highest memory use of a GPU that a pod of the workload had to itself; not measured: left out."""
     if not keys:
         return {}
-    rows = Workload.objects.filter(_any_of(keys), gpu_memory_peak_mib__isnull=False)
-    peaks = rows.values_list("cluster_id", "namespace", "name", "gpu_memory_peak_mib")
-    return {WorkloadKey(*row[:3]): row[3] or 0 for row in peaks}
+    rows = Workload.objects.filter(
+        _any_of([Stood(key) for key in keys]), gpu_memory_peak_mib__isnull=False
+    )
+    peaks = rows.values_list("cluster_id", "namespace", "name", "gpu_memory_peak_mib", "created_at")
+    return {WorkloadKey(*row[:3]): MemoryPeak(row[3] or 0, row[4]) for row in peaks}
 
 
-def busy_us_per_inference(keys: Collection[WorkloadKey]) -> int | None:
+def busy_us_per_inference(stood: Collection[Stood]) -> int | None:
     """GPU time of one inference over the last 30 days; None when too little was observed."""
-    if not keys:
+    if not stood:
         return None
     rows = WorkloadHour.objects.filter(
-        _any_of(keys, "workload__"),
+        _any_of(stood, "workload__", began="start", lasts=HOUR),
         start__gte=clock.now() - timedelta(days=_SPEED_DAYS),
         is_demo=False,
     )
@@ -41,29 +67,44 @@ def busy_us_per_inference(keys: Collection[WorkloadKey]) -> int | None:
     return int(sums["busy"]) * 1000 // int(sums["inferences"])
 
 
-def start_seconds(keys: Collection[WorkloadKey]) -> list[int]:
+def start_seconds(stood: Collection[Stood]) -> list[int]:
     """Seconds from creation to ready of the latest pods, including the wait for a node."""
-    if not keys:
+    if not stood:
         return []
-    rows = Pod.objects.filter(_any_of(keys, "workload__"), ready_at__isnull=False).order_by(
-        "-created_at"
-    )
+    rows = Pod.objects.filter(
+        _any_of(stood, "workload__", began="created_at"), ready_at__isnull=False
+    ).order_by("-created_at")
     pairs = rows.values_list("created_at", "ready_at")[:_STARTS]
     return [max(0, round((ready - created).total_seconds())) for created, ready in pairs if ready]
 
 
-def _any_of(keys: Collection[WorkloadKey], prefix: str = "") -> Q:
-    """Without keys it is true of every row."""
-    names: dict[tuple[int, str], list[str]] = {}
-    for key in keys:
-        names.setdefault((key.cluster_id, key.namespace), []).append(key.name)
+def _any_of(
+    stood: Collection[Stood], prefix: str = "", *, began: str = "", lasts: timedelta = timedelta()
+) -> Q:
+    """Of these workloads, and whole within their times. Without any it is true of every row."""
     matches = Q()
+    names: dict[tuple[int, str], list[str]] = {}
+    for one in stood:
+        key = one.key
+        if one.start is None and one.end is None:
+            names.setdefault((key.cluster_id, key.namespace), []).append(key.name)
+            continue
+        of_one = _named(prefix, key.cluster_id, key.namespace, [key.name])
+        if one.start is not None:
+            of_one &= Q(**{f"{began}__gte": one.start})
+        if one.end is not None:
+            of_one &= Q(**{f"{began}__lt": one.end - lasts})
+        matches |= of_one
     for (cluster_id, namespace), listed in names.items():
-        matches |= Q(
-            **{
-                f"{prefix}cluster_id": cluster_id,
-                f"{prefix}namespace": namespace,
-                f"{prefix}name__in": listed,
-            }
-        )
+        matches |= _named(prefix, cluster_id, namespace, listed)
     return matches
+
+
+def _named(prefix: str, cluster_id: int, namespace: str, names: list[str]) -> Q:
+    return Q(
+        **{
+            f"{prefix}cluster_id": cluster_id,
+            f"{prefix}namespace": namespace,
+            f"{prefix}name__in": names,
+        }
+    )

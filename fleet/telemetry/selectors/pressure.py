@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from django.db.models import Avg, Count, Max, Min, Sum
+from django.db.models import Avg, Count, F, Max, Min, Sum
 
 from fleet.gpus.domain.shares import GPU_PPM
 from fleet.models import GpuLease, MetricSample, Pod, WorkloadHour
@@ -25,12 +25,14 @@ def queues(workload_ids: Collection[int], *, since: datetime) -> dict[int, tuple
 
 
 def memory(workload_ids: Collection[int]) -> dict[int, tuple[int, int]]:
-    """Peak and size of the GPU in MiB, of workloads whose peak was measured."""
+    """Peak and size of the GPU in MiB, of workloads whose peak was measured. A peak above the size was measured on a
+    larger GPU and says nothing of this one.
+    """
     rows = (
         Pod.objects.filter(
             workload_id__in=workload_ids,
             workload__gpu_memory_peak_mib__isnull=False,
-            node__gpu_memory_mib__gt=0,
+            node__gpu_memory_mib__gte=F("workload__gpu_memory_peak_mib"),
             gone_at=None,
         )
         .values_list("workload_id", "workload__gpu_memory_peak_mib")

@@ -76,7 +76,7 @@ def _store(answered: list[tuple[Target, Reading]]) -> int:
 def _keep_peaks(answered: list[tuple[Target, Reading]]) -> None:
     peaks: dict[int, int] = {}
     for target, reading in answered:
-        if target.has_whole_gpus and reading.gpu_memory_used_mib:
+        if target.has_whole_gpus and target.is_of_workload and reading.gpu_memory_used_mib:
             peak = peaks.get(target.workload_id, 0)
             peaks[target.workload_id] = max(peak, reading.gpu_memory_used_mib)
     for workload_id, mib in peaks.items():

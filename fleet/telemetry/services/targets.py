@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fleet.gpus.domain import shares
 from fleet.kube.domain.errors import ClusterError
@@ -15,6 +15,9 @@ from fleet.models import Cluster, Pod
 from fleet.telemetry.selectors.current import WorkloadKey
 
 logger = logging.getLogger(__name__)
+
+# Of a cluster's clock and the portal's.
+_CLOCK_DIFFERENCE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Target:
     name: str
     workload: str
     created_at: datetime
+    registered_at: datetime
     port: int
     path: str
     models: tuple[str, ...]
@@ -35,6 +39,11 @@ class Target:
     @property
     def workload_key(self) -> WorkloadKey:
         return WorkloadKey(self.cluster.pk, self.namespace, self.workload)
+
+    @property
+    def is_of_workload(self) -> bool:
+        """False for a pod that still ends of an earlier revision with the name of its workload."""
+        return self.created_at > self.registered_at - _CLOCK_DIFFERENCE
 
 
 def list_targets(workload_ids: Collection[int] | None) -> list[Target]:
@@ -61,6 +70,7 @@ def list_targets(workload_ids: Collection[int] | None) -> list[Target]:
                     name=pod.name,
                     workload=pod.workload.name,
                     created_at=pod.created_at,
+                    registered_at=pod.workload.created_at,
                     port=pod.workload.metrics_port,
                     path=pod.workload.metrics_path,
                     models=tuple(pod.workload.triton_models),

@@ -9,7 +9,7 @@ import time_machine
 from fleet.costs.domain.results import GroupBy
 from fleet.costs.selectors import usage
 from fleet.kube.domain.errors import Unreachable
-from fleet.models import Cluster, MetricSample, Node, Workload, WorkloadHour, WorkloadMinute
+from fleet.models import Cluster, MetricSample, Node, Pod, Workload, WorkloadHour, WorkloadMinute
 from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
 from fleet.tasks import poll_workloads
@@ -218,10 +218,24 @@ def with_memory(*gibibytes: int) -> str:
 def test_the_most_memory_that_one_gpu_held_is_kept(
     kube: FakeKube, cluster: Cluster, detector: int
 ) -> None:
+    Workload.objects.update(created_at=START)
+
     poll_at(kube, 0, {PODS[0]: with_memory(2, 3), PODS[1]: with_memory(1)})
     poll_at(kube, 10, {PODS[0]: with_memory(1), PODS[1]: page(2)})
 
     assert Workload.objects.get(pk=detector).gpu_memory_peak_mib == 3072
+
+
+def test_a_pod_of_the_revision_that_had_the_name_before_is_not_measured(
+    kube: FakeKube, cluster: Cluster, detector: int
+) -> None:
+    made = Pod.objects.order_by("created_at").values_list("created_at", flat=True)[0]
+    Workload.objects.update(created_at=made + timedelta(minutes=2))
+
+    poll_at(kube, 0, {PODS[0]: with_memory(3), PODS[1]: with_memory(3)})
+
+    assert Workload.objects.get(pk=detector).gpu_memory_peak_mib is None
+    assert MetricSample.objects.count() == 2, "its requests still count"
 
 
 def test_memory_of_a_gpu_that_others_use_too_is_not_taken_for_its_own(
