@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from django.core.cache import cache
 
-from fleet.models import Cluster, SealedHour
+from fleet.models import Cluster, SealedHour, Workload, WorkloadHour
 from portal.accounts.models import User
-from tests.accounts import make_user
+from tests.accounts import make_team, make_user
 from tests.client.terminal import connect, run, sign_in
 from tests.fleet.costs.test_anomalies import DAY, ONE, spend
 from tests.fleet.costs.test_pages import ledger_rows
@@ -53,6 +53,28 @@ def test_idle_is_a_row_left_out_or_shared(
     idle = costs.idle.amount if costs.idle else 0
     assert borne + idle == costs.total_amount
     assert costs.idle_rule == (rule or "separate")
+
+
+@pytest.mark.usefixtures("admin", "ledger_rows")
+@pytest.mark.parametrize(("inferences", "price"), [(0, "-"), (1, "too few"), (1000, "1.4180")])
+def test_a_price_per_1000_needs_as_many(inferences: int, price: str) -> None:
+    start = datetime(2026, 11, 21, 9, tzinfo=UTC)
+    workload = Workload.objects.create(
+        cluster=Cluster.objects.get(),
+        team=make_team(slug="vision"),
+        namespace="vision",
+        name="detector-r1",
+        created_at=start,
+    )
+    WorkloadHour.objects.create(
+        workload=workload, start=start, inference_count=inferences, observed_ms=1
+    )
+    hour = ["--start", "2026-11-21T09:00", "--end", "2026-11-21T10:00"]
+
+    done = run(["cost", "--by", "team", *hour])
+
+    line = next(line for line in done.out.splitlines() if line.startswith("vision"))
+    assert line.rstrip().endswith(f"  {price}")
 
 
 def test_unusual_days_are_listed_with_what_is_usual(

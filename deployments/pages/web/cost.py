@@ -9,14 +9,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.template.defaultfilters import pluralize
-
 from deployments.models import Deployment
 from deployments.pages.selectors import cost_marks, deployment_rows
 from fleet.costs.domain.results import CostPoint, CostRow, CostTable, GroupBy, Step
+from fleet.costs.domain.unit_prices import UnitPrice, of_inferences, of_tokens
 from fleet.costs.selectors import costs, series
 from portal.core import clock
-from portal.ui import charts
+from portal.ui import charts, formats
 from portal.ui.charts import Bar, Chart
 from portal.ui.vega.marks import Mark
 
@@ -25,12 +24,12 @@ _CHARTED = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CostTile:
-    """`is_unit`: of so few that cents are not enough."""
+    """`unit_price`: shown instead of an amount."""
 
     title: str
     amount: Decimal | None
     detail: str
-    is_unit: bool = False
+    unit_price: UnitPrice | None = None
 
 
 def context_of(deployment: Deployment) -> dict[str, Any]:
@@ -94,22 +93,13 @@ def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
     if any(row.has_unpriced_hours for row in rows):
         unit = "1,000,000 tokens" if tokens else "1,000 inferences"
         return CostTile(unit, None, "a price is missing")
-    if tokens:
-        return CostTile(
-            "1,000,000 tokens",
-            total * 1_000_000 / tokens,
-            f"{tokens:,} tokens this month",
-            is_unit=True,
-        )
     count = sum(row.inferences or 0 for row in rows)
-    return CostTile(
-        "1,000 inferences",
-        total * 1000 / count if count else None,
-        f"{count:,} inference{pluralize(count)} this month"
-        if count
-        else "no inferences counted this month",
-        is_unit=True,
-    )
+    price = of_tokens(total, tokens) or of_inferences(total, count)
+    if price is None:
+        return CostTile("1,000 inferences", None, "no inferences counted this month")
+    bought = f"{formats.money(total)} for " if price.is_of_too_few else ""
+    title = f"{price.unit:,} {price.noun}s"
+    return CostTile(title, None, f"{bought}{price.counted} this month", unit_price=price)
 
 
 def _marks(deployment: Deployment, now: datetime) -> list[Mark]:

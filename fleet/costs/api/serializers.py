@@ -47,11 +47,16 @@ class CostRowSerializer(Serializer):
         help_text="amount x utilisation; null: use was not measured, or a price is missing",
     )
     inferences = serializers.IntegerField(allow_null=True)
-    usd_per_1k_inferences_amount = dollars(allow_null=True)
+    usd_per_1k_inferences_amount = dollars(
+        allow_null=True,
+        help_text="exact also of fewer than 1,000 inferences, of which pages say that they are too few for a price",
+    )
     tokens = serializers.IntegerField(
         allow_null=True, help_text="of language models, prompts included; null: none counted"
     )
-    usd_per_1m_tokens_amount = dollars(allow_null=True)
+    usd_per_1m_tokens_amount = dollars(
+        allow_null=True, help_text="exact also of fewer than 1,000,000 tokens"
+    )
     previous_amount = dollars(allow_null=True)
     energy_kwh = dollars(
         allow_null=True, help_text="of its GPUs, where dcgm-exporter measures it; null: not known"

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from fleet.costs.domain.ledger import MICRO
+from fleet.costs.domain.unit_prices import UnitPrice, of_inferences, of_tokens
 from fleet.gpus.domain.intervals import HOUR_MS
 from fleet.telemetry.domain.energy import MJ_PER_KWH
 
@@ -180,18 +181,21 @@ class CostRow:
         return min(1.0, float(self.energy_gpu_hours / self.gpu_hours))
 
     @property
+    def inference_price(self) -> UnitPrice | None:
+        """None without a count, and where a price is missing; so are the others."""
+        return None if self.has_unpriced_hours else of_inferences(self.amount, self.inferences)
+
+    @property
+    def token_price(self) -> UnitPrice | None:
+        return None if self.has_unpriced_hours else of_tokens(self.amount, self.tokens)
+
+    @property
     def usd_per_1k_inferences_amount(self) -> Decimal | None:
-        return self._per(1000, self.inferences)
+        return self.inference_price.amount if self.inference_price else None
 
     @property
     def usd_per_1m_tokens_amount(self) -> Decimal | None:
-        return self._per(1_000_000, self.tokens)
-
-    def _per(self, unit: int, count: int | None) -> Decimal | None:
-        """None without a count, and where a price is missing."""
-        if not count or self.has_unpriced_hours:
-            return None
-        return (self.amount * unit / count).quantize(MICRO)
+        return self.token_price.amount if self.token_price else None
 
     @property
     def has_unpriced_hours(self) -> bool:

@@ -23,6 +23,7 @@ from fleet.costs.domain.results import (
     IdleRule,
     Step,
 )
+from fleet.costs.domain.unit_prices import UnitPrice, of_inferences
 from fleet.costs.selectors.anomalies import UnusualDay
 from fleet.costs.web.query import IDLE_RULES, CostQuery
 from fleet.gpus.domain.money import CENT
@@ -68,7 +69,8 @@ class CostBoard:
     budget_amount: Decimal | None
     # Elapsed part of the month in percent.
     elapsed_percent: Decimal | None
-    usd_per_1k_inferences_amount: Decimal | None
+    # Of the groups whose inferences were counted and all of whose hours have a price.
+    inference_price: UnitPrice | None
     # Whether idle is among what the person may see: its rule is chosen then.
     sees_idle: bool = False
     unusual: Sequence[UnusualRow] = ()
@@ -159,7 +161,7 @@ def build(
         forecast_amount=_forecast(table, allocated, now) if query.is_this_month else None,
         budget_amount=budget_amount,
         elapsed_percent=None if elapsed is None else elapsed * 100,
-        usd_per_1k_inferences_amount=_per_1k(table),
+        inference_price=_inference_price(table),
         sees_idle=sees_idle,
         unusual=unusual_rows(query, unusual),
     )
@@ -240,11 +242,10 @@ def _elapsed(now: datetime) -> Decimal:
     return seconds / (days * 86_400)
 
 
-def _per_1k(table: CostTable) -> Decimal | None:
+def _inference_price(table: CostTable) -> UnitPrice | None:
     counted = [row for row in table.rows if row.inferences and not row.has_unpriced_hours]
-    inferences = sum(row.inferences or 0 for row in counted)
     amount = sum((row.amount for row in counted), Decimal(0))
-    return amount * 1000 / inferences if inferences else None
+    return of_inferences(amount, sum(row.inferences or 0 for row in counted))
 
 
 def _chart(

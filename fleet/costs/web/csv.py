@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 from django.http import StreamingHttpResponse
 
 from fleet.costs.domain.results import CostTable, LedgerEntry
+from fleet.costs.domain.unit_prices import UnitPrice
 from fleet.prices.domain.csv_cells import quote_formula
 from portal.core import csv_export
 
@@ -28,6 +30,7 @@ _TABLE_HEADER = [
     "idle_share_usd",
     "energy_kwh",
     "energy_gpu_hours",
+    "too_few_for_a_price",
 ]
 _LEDGER_HEADER = [
     "hour_utc",
@@ -64,18 +67,24 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
             row.utilisation_source,
             "" if row.used_amount is None else row.used_amount,
             "" if row.inferences is None else row.inferences,
-            row.usd_per_1k_inferences_amount or "",
+            _price(row.inference_price),
             "" if row.tokens is None else row.tokens,
-            row.usd_per_1m_tokens_amount or "",
+            _price(row.token_price),
             "" if row.previous_amount is None else row.previous_amount,
             row.idle_amount,
             "" if row.energy_kwh is None else row.energy_kwh,
             row.energy_gpu_hours,
+            "; ".join(p.note for p in (row.inference_price, row.token_price) if p and p.note),
         ]
         for row in rows
     )
     name = f"costs-{table.start:%Y%m%d}-{table.end:%Y%m%d}.csv"
     return csv_export.stream(_TABLE_HEADER, lines, name)
+
+
+def _price(price: UnitPrice | None) -> Decimal | str:
+    """Empty for too few, which the last column says: a sum over the column takes no such price."""
+    return "" if price is None or price.is_of_too_few else price.amount
 
 
 def ledger_csv(entries: Iterable[LedgerEntry], name: str) -> StreamingHttpResponse:

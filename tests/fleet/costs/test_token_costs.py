@@ -58,17 +58,21 @@ def test_a_million_tokens_cost_the_gpu_time_divided_by_all_tokens(node: Node, vi
     ("tokens", "title", "amount", "detail"),
     [
         (4_000_000, "1,000,000 tokens", Decimal("0.5"), "4,000,000 tokens this month"),
+        (999_999, "1,000,000 tokens", None, "$2.00 for 999,999 tokens this month"),
         (None, "1,000 inferences", Decimal(1), "2,000 inferences this month"),
     ],
 )
 def test_the_cost_of_a_deployment_is_by_what_it_answers_with(
-    tokens: int | None, title: str, amount: Decimal, detail: str
+    tokens: int | None, title: str, amount: Decimal | None, detail: str
 ) -> None:
     row = CostRow(GroupKey(), Decimal(2), Decimal(0), Decimal(1), inferences=2000, tokens=tokens)
 
     tile = cost._unit_tile([row], Decimal(2))
 
-    assert (tile.title, tile.amount, tile.detail) == (title, amount, detail)
+    price = tile.unit_price
+    assert price is not None
+    shown = None if price.is_of_too_few else price.amount
+    assert (tile.title, shown, tile.detail) == (title, amount, detail)
 
 
 def test_the_costs_page_shows_tokens_once_a_language_model_counts_them(

@@ -11,6 +11,8 @@ from slipway_client.cli.context import Context
 from slipway_client.errors import InvalidInput
 from slipway_client.types import CostRow
 
+_UNIT = 1000
+
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser("cost", help="show costs of this month, or of a period")
@@ -66,14 +68,21 @@ def show_unusual_days(context: Context, options: argparse.Namespace) -> None:
 
 
 def _row(name: str, row: CostRow, *, with_idle: bool = False) -> tuple[str, str, str, str]:
-    per_thousand = row.usd_per_1k_inferences_amount
     amount = row.amount + row.idle_amount if with_idle else row.amount
     return (
         name,
         "no price" if row.is_unpriced else _dollars(amount),
         formatting.number(float(row.gpu_hours)),
-        "-" if per_thousand is None else f"{per_thousand:.4f}",
+        _per_thousand(row),
     )
+
+
+def _per_thousand(row: CostRow) -> str:
+    if row.usd_per_1k_inferences_amount is None:
+        return "-"
+    # Of fewer than one unit it would be the price of inferences that nobody counted.
+    is_of_too_few = (row.inferences or 0) < _UNIT
+    return "too few" if is_of_too_few else f"{row.usd_per_1k_inferences_amount:.4f}"
 
 
 def _dollars(amount: Decimal) -> str:

@@ -1,0 +1,52 @@
+"""Dollars of 1,000 inferences and of 1,000,000 tokens, and when too few were counted to say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+INFERENCES: Final = 1000
+TOKENS: Final = 1_000_000
+TOO_FEW: Final = "too few"
+_MICRO = Decimal("0.000001")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPrice:
+    """What `spent_amount` bought, by `unit` things named `noun`."""
+
+    spent_amount: Decimal
+    count: int
+    unit: int
+    noun: str
+
+    @property
+    def amount(self) -> Decimal:
+        """Exact also for too few."""
+        return (self.spent_amount * self.unit / self.count).quantize(_MICRO)
+
+    @property
+    def is_of_too_few(self) -> bool:
+        """Less than one unit: its price would be that of things that nobody counted."""
+        return self.count < self.unit
+
+    @property
+    def counted(self) -> str:
+        return f"{self.count:,} {self.noun}{'' if self.count == 1 else 's'}"
+
+    @property
+    def note(self) -> str:
+        """Empty for enough."""
+        if not self.is_of_too_few:
+            return ""
+        return f"{self.counted}: {TOO_FEW} for a price per {self.unit:,}"
+
+
+def of_inferences(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
+    """None where none were counted."""
+    return UnitPrice(spent_amount, count, INFERENCES, "inference") if count else None
+
+
+def of_tokens(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
+    return UnitPrice(spent_amount, count, TOKENS, "token") if count else None
