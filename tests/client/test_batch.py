@@ -13,6 +13,7 @@ import pytest
 from deployments.models import BatchJob
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
+from fleet.models import Cluster
 from portal.accounts.models import Team, User
 from slipway_client.errors import Failed
 from tests.client.terminal import connect, run, sign_in
@@ -89,6 +90,26 @@ def test_a_file_of_the_machine_is_uploaded_checked_scored_and_downloaded(
     assert again.code != 0
     assert "exists" in again.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl"]
+
+
+@pytest.mark.parametrize("dry_run", [[], ["--check"]])
+def test_a_queue_on_a_cluster_without_kueue_is_refused(
+    bench: Bench, sign_in: Callable[[User], str], dry_run: list[str]
+) -> None:
+    bench.put_rows(3)
+    sign_in(bench.world.member)
+    row = Cluster.objects.get(pk=bench.world.cluster_id)
+    row.capabilities["features"]["kueue"] = {"is_there": False, "version": "", "why": ""}
+    row.save()
+    rows, output = f"s3://{bench.bucket}/{IN}rows.jsonl", f"s3://{bench.bucket}/{OUT}scores/"
+    command = ["batch", "vision/detector:1", rows, output, "--name", "scores", "--cluster"]
+    command += ["eks-test", "--instance-type", "g5.xlarge", "--queue", "serving", "--no-wait"]
+
+    refused = run([*command, *dry_run])
+
+    assert refused.code == 3
+    assert "Cluster eks-test: Kueue is not installed." in refused.err
+    assert not BatchJob.objects.exists()
 
 
 def test_a_lead_finds_what_waits_and_decides_on_it_in_a_terminal(

@@ -20,10 +20,11 @@ _FIELDS: Final = definitions.fields_of(BatchSettings)
 _OF_SHARE: Final = ("instance_type", "gpu_resource", "device_claims")
 _OF_CLAIM: Final = ("claim_product", "claim_memory_gib")
 _CLAIMED: Final = "claimed"
+_QUEUE: Final = "queue"
 _OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)
 # Of jobs that drain a queue, and Kueue's: left out they are what they are by default.
 OPTIONAL: Final = (
-    *("queue", "consumer_group", "dead_letters", "tries"),
+    *(_QUEUE, "consumer_group", "dead_letters", "tries"),
     *("idle_seconds", "messages_per_worker", "secret"),
     *_OF_CLAIM,
 )
@@ -35,7 +36,9 @@ _LABEL: Final = RegexValidator(
 
 
 class BatchForm(ServiceForm):
-    """`gpus` is one choice of what the `clusters` offer: cluster, instance type, GPU resource, and whether it is claimed."""
+    """`gpus` is one choice of what the `clusters` offer: cluster, instance type, GPU resource, and whether it is claimed.
+    `queues` are the LocalQueues of the team by cluster, of those that have Kueue.
+    """
 
     renamed: ClassVar = {
         "version": "model_version",
@@ -64,6 +67,7 @@ class BatchForm(ServiceForm):
         versions: list[ModelVersion],
         most_versions: int,
         clusters: Mapping[str, Sequence[SingleGpu]],
+        queues: Mapping[str, Sequence[str]],
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
@@ -90,9 +94,12 @@ class BatchForm(ServiceForm):
         shares.choices = _share_choices(clusters)
         # What no cluster offers is not asked for.
         has_claims = any(gpu.is_claimed for gpus in clusters.values() for gpu in gpus)
-        self.settings = [name for name in _OTHERS if has_claims or name not in _OF_CLAIM]
+        lacking = (() if has_claims else _OF_CLAIM) + (() if queues else (_QUEUE,))
+        self.settings = [name for name in _OTHERS if name not in lacking]
         for name in self.settings:
             self.fields[name] = _field(name)
+        if queues:
+            self.fields[_QUEUE].help_text += f" There: {_listed(queues)}."
 
     @property
     def workers(self) -> tuple[str, dict[str, Any]] | None:
@@ -158,6 +165,11 @@ def _field(name: str) -> forms.Field:
             min_value=definition.minimum, max_value=definition.maximum, **options
         )
     return forms.CharField(max_length=definition.max_length or 40, **options)
+
+
+def _listed(queues: Mapping[str, Sequence[str]]) -> str:
+    names = (f"{', '.join(of_one) or 'none yet'} on {name}" for name, of_one in queues.items())
+    return "; ".join(names)
 
 
 def _share_choices(clusters: Mapping[str, Sequence[SingleGpu]]) -> list[tuple[str, str]]:

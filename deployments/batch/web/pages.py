@@ -65,11 +65,14 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
     if team is None:
         raise NotFound("You are in no team. Ask a lead or a platform admin to add you to one.")
     policy.require(user, Action.REQUEST_CHANGE, team)
+    known = clusters.list_clusters()
     form = BatchForm(
         request.POST or None,
-        clusters={
-            row.name: capacity.list_single_gpus(cluster_id=row.id)
-            for row in clusters.list_clusters()
+        clusters={row.name: capacity.list_single_gpus(cluster_id=row.id) for row in known},
+        queues={
+            row.name: row.capabilities.kueue.names_in(team.slug)
+            for row in known
+            if row.capabilities.kueue is not None
         },
         initial=_initial(team),
         versions=_versions(user, team),

@@ -11,6 +11,7 @@ from deployments.models import BatchJob, ModelVersion
 from fleet.costs.domain.results import GroupKey
 from fleet.costs.web import board
 from portal.accounts.models import Team
+from tests.deployments import queues
 from tests.deployments.batch.bench import IN, OUT, Bench
 from tests.page import page
 from tests.portal.many_rows.copies import copies, digest
@@ -168,4 +169,14 @@ def test_settings_of_claims_are_not_asked_where_no_gpu_is_claimed(bench: Bench) 
     form = page(signed_in(bench.world.member).get("/batch/new"))
 
     assert "Product of claimed GPUs" not in form.text
+
+
+def test_a_queue_of_kueue_is_asked_for_where_a_cluster_has_kueue(bench: Bench) -> None:
+    client = signed_in(bench.world.member)
+    without = page(client.get("/batch/new"))
+    queues.install(bench.world)
+    form = page(client.get("/batch/new"))
+
+    assert "Kueue queue" not in without.text
     assert "Kueue queue" in form.text
+    assert "There: serving on eks-test." in form.text, "no queue of another team"
