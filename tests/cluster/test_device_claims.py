@@ -31,7 +31,7 @@ DRIVER: Final = "gpu.nvidia.com"
 _PRODUCT: Final = "NVIDIA A100-SXM4-80GB"
 
 
-def _class(name: str, kind: str) -> Manifest:
+def device_class(name: str, kind: str) -> Manifest:
     expression = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -41,7 +41,7 @@ def _class(name: str, kind: str) -> Manifest:
     }
 
 
-def _device(name: str, kind: str, memory: str, **attributes: str) -> dict[str, Any]:
+def device(name: str, kind: str, memory: str, **attributes: str) -> dict[str, Any]:
     texts = {"type": kind, "productName": _PRODUCT, **attributes}
     return {
         "name": name,
@@ -61,9 +61,9 @@ def _slice(node: str) -> Manifest:
             "nodeName": node,
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
             "devices": [
-                _device("gpu-0", "gpu", "80Gi"),
-                _device("gpu-1-mig-1g10gb-0", "mig", "9856Mi", profile="1g.10gb"),
-                _device("gpu-1-mig-2g20gb-1", "mig", "19968Mi", profile="2g.20gb"),
+                device("gpu-0", "gpu", "80Gi"),
+                device("gpu-1-mig-1g10gb-0", "mig", "9856Mi", profile="1g.10gb"),
+                device("gpu-1-mig-2g20gb-1", "mig", "19968Mi", profile="2g.20gb"),
             ],
         },
     }
@@ -72,15 +72,15 @@ def _slice(node: str) -> Manifest:
 @contextmanager
 def claimable(admin: Kubectl, name: str) -> Iterator[str]:
     """A node whose GPUs a driver publishes, and no device plugin offers."""
-    classes = [_class("gpu.nvidia.com", "gpu"), _class("mig.nvidia.com", "mig")]
+    classes = [device_class("gpu.nvidia.com", "gpu"), device_class("mig.nvidia.com", "mig")]
     with ready_node(admin, name, accelerators={}) as node:
         admin.apply([*classes, _slice(node)])
         try:
             yield node
         finally:
             admin.run("delete", "resourceslice", _slice(node)["metadata"]["name"])
-            for device_class in classes:
-                admin.run("delete", "deviceclass", device_class["metadata"]["name"])
+            for made in classes:
+                admin.run("delete", "deviceclass", made["metadata"]["name"])
 
 
 def _manifests(context: ManifestContext, engine: str, **fields: Any) -> list[Manifest]:

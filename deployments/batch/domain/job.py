@@ -60,6 +60,7 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
             device_claims=settings.device_claims,
             claim_product=settings.claim_product,
             claim_memory_gib=settings.claim_memory_gib,
+            claim_tolerations=settings.claim_tolerations,
         ),
         network=Network(access=OPEN),
     )

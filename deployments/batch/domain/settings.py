@@ -9,7 +9,12 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import model_validator
 
 from deployments.spec.domain.accelerators import claim_rules
-from deployments.spec.domain.pod_settings import ClaimMemory, ClaimProduct, Cpu, Memory
+from deployments.spec.domain.accelerators.claim_settings import (
+    ClaimMemory,
+    ClaimProduct,
+    ClaimTolerations,
+)
+from deployments.spec.domain.pod_settings import Cpu, Memory
 from portal.core import definitions
 from portal.core.definitions import Definition, Rule, setting
 
@@ -104,6 +109,7 @@ class BatchSettings(Definition):
     ] = False
     claim_product: ClaimProduct = ""
     claim_memory_gib: ClaimMemory = 0
+    claim_tolerations: ClaimTolerations = ""
     queue: Annotated[
         str,
         setting(
@@ -198,5 +204,6 @@ def _rules_of(settings: BatchSettings) -> Iterator[Rule]:
         is_on=settings.device_claims,
         product=settings.claim_product,
         memory_gib=settings.claim_memory_gib,
+        tolerations=settings.claim_tolerations,
         queue=settings.queue,
     )

@@ -4,10 +4,13 @@ GPUs by claim.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from deployments.batch.domain.job import spec_of
 from deployments.batch.domain.settings import BatchSettings
 from deployments.manifests.selectors import rendering
-from deployments.preflight.services import queue_checks
+from deployments.preflight.domain.checks import Check
+from deployments.preflight.services import limits, queue_checks
 from deployments.spec.domain.accelerators.claim_rules import MIG_PREFIX
 from fleet.clusters.domain.capabilities import describe_feature
 from fleet.clusters.selectors import clusters
@@ -29,6 +32,10 @@ def require(
         _require_feature(cluster, "device-claims", field="device_claims")
         if settings.gpu_resource.startswith(MIG_PREFIX):
             _require_feature(cluster, "mig-claims", field="device_claims")
+        if settings.claim_tolerations:
+            _require_feature(cluster, "device-tolerations", field="claim_tolerations")
+            allowed = limits.check_devices(spec_of(settings), cluster.serving, cluster=cluster.name)
+            _require_ok(allowed, field="claim_tolerations")
     if settings.queue:
         _require_feature(cluster, "kueue", field="queue")
         _require_local_queue(team, cluster, settings, name)
@@ -52,7 +59,11 @@ def _require_local_queue(
         policy=cluster.serving,
         capabilities=cluster.capabilities,
     )
-    for check in queue_checks.check_queue(context, spec_of(settings), cluster):
+    _require_ok(queue_checks.check_queue(context, spec_of(settings), cluster), field="queue")
+
+
+def _require_ok(checks: Iterable[Check], *, field: str) -> None:
+    for check in checks:
         if check.is_blocking and check.ok is False:
             problem = f"{check.detail} {check.fix}".strip()
-            raise Invalid(problem, fields={"queue": problem})
+            raise Invalid(problem, fields={field: problem})

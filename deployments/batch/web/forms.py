@@ -18,7 +18,7 @@ from portal.ui.service_form import CommentForm, ServiceForm
 
 _FIELDS: Final = definitions.fields_of(BatchSettings)
 _OF_SHARE: Final = ("instance_type", "gpu_resource", "device_claims")
-_OF_CLAIM: Final = ("claim_product", "claim_memory_gib")
+_OF_CLAIM: Final = ("claim_product", "claim_memory_gib", "claim_tolerations")
 _CLAIMED: Final = "claimed"
 _QUEUE: Final = "queue"
 _OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)

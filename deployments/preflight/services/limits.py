@@ -13,6 +13,7 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 WEIGHTS: Final = "Image of weights"
 PRIORITY: Final = "Priority class"
 TAINTS: Final = "Tolerated taints"
+DEVICE_TAINTS: Final = "Tolerated device taints"
 _OCI: Final = "oci://"
 _FIX: Final = (
     "Choose an allowed one, or ask a platform admin to add it under Admin, Clusters, Serving."
@@ -27,8 +28,14 @@ def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> lis
     if priority_class:
         checks.append(_check_priority(priority_class, policy, cluster=cluster))
     if spec.placement.tolerations:
-        checks.append(_check_taints(spec.placement.tolerations, policy, cluster=cluster))
-    return checks
+        checks.append(_check_taints(TAINTS, spec.placement.tolerations, policy, cluster=cluster))
+    return [*checks, *check_devices(spec, policy, cluster=cluster)]
+
+
+def check_devices(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> list[Check]:
+    """Empty where no taint of a device is tolerated."""
+    text = spec.placement.claim_tolerations
+    return [_check_taints(DEVICE_TAINTS, text, policy, cluster=cluster)] if text else []
 
 
 def _weights_image(spec: ServingSpec) -> str:
@@ -53,13 +60,13 @@ def _check_priority(name: str, policy: ServingPolicy, *, cluster: str) -> Check:
     return Check(PRIORITY, ok=False, detail=detail, fix=_FIX)
 
 
-def _check_taints(text: str, policy: ServingPolicy, *, cluster: str) -> Check:
+def _check_taints(name: str, text: str, policy: ServingPolicy, *, cluster: str) -> Check:
     """As the platform lists them: with the value, or without one for every value."""
     refused = [
         taint for taint in node_selection.split_taints(text) if taint not in policy.allowed_taints
     ]
     if not refused:
-        return Check(TAINTS, ok=True, detail=f"{text} may be tolerated on {cluster}.")
+        return Check(name, ok=True, detail=f"{text} may be tolerated on {cluster}.")
     listed = ", ".join(policy.allowed_taints) or "none; leave it empty"
     detail = f"{', '.join(refused)} may not be tolerated on {cluster}. Allowed: {listed}."
-    return Check(TAINTS, ok=False, detail=detail, fix=_FIX)
+    return Check(name, ok=False, detail=detail, fix=_FIX)

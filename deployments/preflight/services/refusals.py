@@ -38,6 +38,7 @@ _FIELDS = {
     image_weights.NAME: "llm.artifact",
     limits.PRIORITY: "placement.priority_class",
     limits.TAINTS: "placement.tolerations",
+    limits.DEVICE_TAINTS: "placement.claim_tolerations",
     queue_checks.NAME: "placement.queue",
     "Quota": "max_replicas",
     scaling_checks.NAME: "scaling",

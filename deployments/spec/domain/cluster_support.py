@@ -67,6 +67,8 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
         needed.append(("placement.queue", "kueue"))
     if spec.placement.device_claims and "/mig-" in spec.gpu_resource:
         needed.append(("placement.device_claims", "mig-claims"))
+    if spec.placement.claim_tolerations:
+        needed.append(("placement.claim_tolerations", "device-tolerations"))
     if spec.nodes > 1:
         needed.append(("llm.nodes", MULTI_NODE if spec.split_nodes > 1 else LEADER_WORKER_SET))
     if spec.scaling.kind == HPA and spec.scaling.metric == "queue":

@@ -7,6 +7,11 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from deployments.spec.domain import field_rules
+from deployments.spec.domain.accelerators.claim_settings import (
+    ClaimMemory,
+    ClaimProduct,
+    ClaimTolerations,
+)
 from deployments.spec.domain.applicability import needs, used_by
 from deployments.spec.domain.engines import ENGINES, LLM_SERVICE, OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
@@ -58,28 +63,6 @@ Memory = Annotated[
         max_length=10,
         group="advanced",
         fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
-    ),
-]
-ClaimProduct = Annotated[
-    str,
-    setting(
-        "Product of claimed GPUs",
-        "As the DRA driver names it, for example NVIDIA A100-SXM4-80GB. Empty: any of the instance type.",
-        pattern=r"([A-Za-z0-9][-A-Za-z0-9 ._/+]{0,78}[A-Za-z0-9])?",
-        max_length=80,
-        fix="Enter the productName of a ResourceSlice, for example NVIDIA L4, or leave it empty.",
-    ),
-]
-ClaimMemory = Annotated[
-    int,
-    setting(
-        "Min memory of claimed GPUs",
-        "Only GPUs or slices with at least this much. Not set: any.",
-        unit="GiB",
-        ge=0,
-        le=1024,
-        fix="Use up to 1024 GiB, or 0 for any.",
-        is_empty_zero=True,
     ),
 ]
 EnvironmentVariables = Annotated[
@@ -171,6 +154,7 @@ class Placement(Definition):
     ] = False
     claim_product: ClaimProduct = ""
     claim_memory_gib: ClaimMemory = 0
+    claim_tolerations: ClaimTolerations = ""
     spread_zones: Annotated[
         bool, setting("Spread across zones", "Best effort. Never blocks scheduling.")
     ] = True

@@ -129,7 +129,7 @@ def _claimable(spaces: Sequence[NodeSpace]) -> list[DeviceRequest]:
 
 def _claim_sizes(request: DeviceRequest, spaces: Sequence[NodeSpace]) -> list[int]:
     """Slices one at a time, as those of the device plugin."""
-    largest = max(space.claimable.units(request) for space in spaces)
+    largest = max(space.claimable.most(request) for space in spaces)
     if request.kind == devices.MIG:
         return [1] if largest else []
     return [size for size in (1, 2, 4, 8, 16) if size <= largest]
@@ -139,7 +139,7 @@ def _share_of(
     spaces: list[NodeSpace], request: DeviceRequest, units: int, book: PriceBook
 ) -> GpuShare:
     """Of devices that are claimed."""
-    offering = [space for space in spaces if space.claimable.units(request)]
+    offering = [space for space in spaces if space.claimable.most(request)]
     first = offering[0]
     matching = [d for space in offering for d in space.claimable.all if request.matches(d)]
     resource = devices.resource_of(matching[0])

@@ -9,6 +9,7 @@ from fleet.capacity.domain import node_space
 from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, NODE_LABELS, Amounts, NodeRoom
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types, neuron
+from fleet.gpus.domain.device_tolerations import DeviceToleration
 from fleet.gpus.domain.devices import DeviceRequest
 from fleet.gpus.domain.shares import whole_resource
 from fleet.gpus.selectors import prices
@@ -42,6 +43,8 @@ class ReplicaSize:
     labels: tuple[tuple[str, str], ...] = ()
     # The devices that it claims instead of requesting the resource.
     claim: DeviceRequest | None = None
+    # Of its claim, for taints of devices.
+    tolerations: tuple[DeviceToleration, ...] = ()
 
     @property
     def types(self) -> str:
@@ -65,7 +68,11 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
     """Whether the replicas fit on the GPUs, CPU and memory that are free now on nodes of the requested
     capacity type, and of any of the instance types together. `spaces` are those of the whole cluster.
     """
-    alike = [space for space in spaces if space.node.instance_type in size.instance_types]
+    alike = [
+        space.tolerating(size.tolerations)
+        for space in spaces
+        if space.node.instance_type in size.instance_types
+    ]
     if not alike:
         return _without_nodes(size)
     suiting = [s for s in alike if capacity_types.suits(s.node.capacity_type, size.capacity_type)]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django.db.models import Min, QuerySet, Sum
 
 from fleet.capacity.domain.node_space import Amounts, NodeRoom
 from fleet.capacity.selectors import node_devices
-from fleet.gpus.domain import devices, neuron, shares
+from fleet.gpus.domain import device_taints, device_tolerations, devices, neuron, shares
+from fleet.gpus.domain.device_tolerations import DeviceToleration
 from fleet.gpus.domain.devices import NONE, DeviceRequest, Devices
 from fleet.kube.domain import quantities
 from fleet.models import Cluster, Node, Pod
@@ -39,6 +40,14 @@ class NodeSpace:
     def is_usable(self) -> bool:
         """A node that is cordoned or not ready has nothing free."""
         return self.node.is_ready and self.node.is_schedulable
+
+    def tolerating(self, tolerations: Sequence[DeviceToleration]) -> NodeSpace:
+        """As a claim with these sees it."""
+        if not tolerations or not self.node.tainted_gpus:
+            return self
+        tainted = device_taints.from_json(self.node.tainted_gpus)
+        seen = device_tolerations.tolerated(self.claimable, tainted, tolerations)
+        return replace(self, claimable=seen)
 
     def free_devices(self, request: DeviceRequest) -> int:
         return self.claimable.units(request, self.taken_devices) if self.is_usable else 0

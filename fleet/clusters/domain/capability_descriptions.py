@@ -166,6 +166,11 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "requesting MIG slices by ResourceClaim",
         "Use Kubernetes 1.34 or newer with NVIDIA's DRA driver, which creates the DeviceClass mig.nvidia.com.",
     ),
+    "device-tolerations": FeatureDescription(
+        "Taints of devices (DRA)",
+        "claims that tolerate taints of devices",
+        "Use Kubernetes 1.36 or newer, without turning off the feature gate DRADeviceTaints.",
+    ),
     "daemon-sets": FeatureDescription(
         "DaemonSets", "keeping images on nodes", "Use a cluster whose nodes run DaemonSets."
     ),

@@ -145,8 +145,8 @@ class ServingPolicy(Definition):
         _list(
             _ALLOWED,
             "Allowed taints",
-            "That deployments may tolerate: reserved=batch:NoSchedule. Empty: none but nvidia.com/gpu and "
-            "those of spot nodes.",
+            "Of nodes and, by claims, of devices that deployments may tolerate: reserved=batch:NoSchedule. Empty: none but "
+            "nvidia.com/gpu and those of spot nodes.",
             longest=400,
         ),
     ] = ()

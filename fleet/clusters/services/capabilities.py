@@ -126,7 +126,7 @@ def read_capabilities(
     features |= of_gateway
     features["pod-proxy"] = _pod_proxy(client, policy, version)
     features["promql"] = promql
-    features |= device_class_probe.read(client, groups)
+    features |= device_class_probe.read(client, groups, kubernetes=version)
     features["gateway-metrics"] = gateway_probe.read_metrics(client, gateway, promql)
     if is_local:
         features["image-weights"] = _NO_IMAGES

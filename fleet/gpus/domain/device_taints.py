@@ -1,5 +1,5 @@
 """GPUs that a taint takes out of what can be claimed: the driver's own in its ResourceSlice, or one of a
-DeviceTaintRule. No claim of the portal tolerates one.
+DeviceTaintRule. Which of them a claim tolerates: device_tolerations.py.
 """
 
 from __future__ import annotations

@@ -89,6 +89,11 @@ class Devices:
                 count += 1
         return count
 
+    def most(self, request: DeviceRequest) -> int:
+        """As `units`, also of tainted devices: they are there, and a claim may tolerate their taints."""
+        every = (replace(device, is_healthy=True) for device in self.all)
+        return replace(self, all=tuple(every)).units(request)
+
     def has_free(self, device: Device, taken: Collection[tuple[str, str]]) -> bool:
         """Whether a claim can be given this device now."""
         if device.key in taken or not device.is_healthy:

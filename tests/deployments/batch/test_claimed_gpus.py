@@ -175,3 +175,42 @@ def test_the_form_offers_them_beside_those_of_the_plugin(bench: Bench) -> None:
     assert "eks-test: p4de.24xlarge, nvidia.com/mig-1g.10gb by ResourceClaim" in html
     assert card.term("While it runs").startswith("$9.15/h")
     assert "offers a GPU with 100 GiB for claims" in card.text
+
+
+def tolerable(bench: Bench, *allowed: str, is_there: bool = True) -> None:
+    cluster = Cluster.objects.get(pk=bench.world.cluster_id)
+    why = "" if is_there else "Kubernetes 1.35 drops them"
+    found = {"is_there": is_there, "version": "", "why": why}
+    cluster.capabilities["features"]["device-tolerations"] = found
+    cluster.serving = {**cluster.serving, "allowed_taints": list(allowed)}
+    cluster.save()
+
+
+def test_workers_tolerate_what_the_platform_allows(bench: Bench) -> None:
+    tolerable(bench, "example.com/slow:NoSchedule")
+    bench.put_rows(10)
+    job = bench.running(**CLAIMED, claim_tolerations="example.com/slow:NoSchedule")
+
+    (template,) = bench.made("ResourceClaimTemplate")
+    assert job.state == "running"
+    assert template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["tolerations"] == [
+        {"key": "example.com/slow", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "is_there", "message"),
+    [
+        ([], True, "example.com/slow:NoSchedule may not be tolerated on eks-test. Allowed: none"),
+        (["example.com/slow=1:NoSchedule"], True, "Allowed: example.com/slow=1:NoSchedule."),
+        (["example.com/slow:NoSchedule"], False, "Kubernetes 1.35 drops them"),
+    ],
+)
+def test_what_may_not_be_tolerated_is_refused(
+    bench: Bench, allowed: list[str], is_there: bool, message: str
+) -> None:
+    tolerable(bench, *allowed, is_there=is_there)
+
+    refused = refusal(bench, claim_tolerations="example.com/slow:NoSchedule")
+
+    assert message in str(refused.fields["claim_tolerations"])

@@ -204,6 +204,12 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('20Gi')) >= 0",
     ),
     (
+        "placement_claim_tolerations",
+        {"placement_device_claims": "on", "placement_claim_tolerations": "a/hot=1:NoExecute"},
+        "ResourceClaimTemplate.spec.spec.devices.requests.0.exactly.tolerations",
+        [{"key": "a/hot", "operator": "Equal", "value": "1", "effect": "NoExecute"}],
+    ),
+    (
         "placement_spread_zones",
         {"placement_spread_zones": "off"},
         f"{_KSERVE}.topologySpreadConstraints",

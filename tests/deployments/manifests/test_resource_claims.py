@@ -18,6 +18,7 @@ from tests.deployments.manifest_strategies import CONTEXT
 from tests.fleet import objects
 
 GOOD: dict[str, Any] = {"engine": "triton", "instance_type": "p4d.24xlarge"}
+_TOLERATIONS = "placement.claim_tolerations"
 
 
 def made(data: dict[str, Any] | None = None, **placement: Any) -> dict[str, Manifest]:
@@ -64,6 +65,19 @@ def test_another_claim_has_another_name_because_a_template_cannot_change() -> No
     assert one != two
 
 
+def test_tolerations_are_those_of_the_request_and_change_the_name_of_the_template() -> None:
+    without = made({})["ResourceClaimTemplate"]
+    tolerant = made({}, claim_tolerations="b/x=1:NoExecute, a:NoSchedule")["ResourceClaimTemplate"]
+
+    (request,) = tolerant["spec"]["spec"]["devices"]["requests"]
+    assert request["exactly"]["tolerations"] == [
+        {"key": "a", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "b/x", "operator": "Equal", "value": "1", "effect": "NoExecute"},
+    ]
+    assert "tolerations" not in without["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+    assert tolerant["metadata"]["name"] != without["metadata"]["name"]
+
+
 @pytest.mark.parametrize(
     ("data", "placement", "field"),
     [
@@ -85,6 +99,10 @@ def test_another_claim_has_another_name_because_a_template_cannot_change() -> No
         ),
         ({}, {"device_claims": False, "claim_product": "NVIDIA L4"}, "placement.claim_product"),
         ({}, {"device_claims": False, "claim_memory_gib": 40}, "placement.claim_memory_gib"),
+        ({}, {"device_claims": False, "claim_tolerations": "a:NoSchedule"}, _TOLERATIONS),
+        # Everything of any key is not offered, nor an effect that devices do not have.
+        ({}, {"claim_tolerations": ":NoSchedule"}, _TOLERATIONS),
+        ({}, {"claim_tolerations": "a:PreferNoSchedule"}, _TOLERATIONS),
         ({}, {"claim_product": "x' || true || '"}, "placement.claim_product"),
     ],
 )
@@ -95,6 +113,20 @@ def test_what_claims_cannot_do_is_refused(
         made(data, **placement)
 
     assert set(refusal.value.fields) == {field}
+
+
+def test_a_cluster_that_drops_tolerations_refuses_them() -> None:
+    placement = {"device_claims": True, "claim_tolerations": "a:NoSchedule"}
+    spec = ServingSpec.from_json({**GOOD, "placement": placement, "network": {"access": "open"}})
+    features = {
+        "device-claims": Feature(is_there=True),
+        "device-tolerations": Feature(is_there=False, why="Kubernetes 1.35 drops them"),
+    }
+
+    (found,) = cluster_support.missing(spec, Capabilities(features=features))
+
+    assert (found.path, found.is_blocking) == (_TOLERATIONS, True)
+    assert found.message.startswith("Kubernetes 1.35 drops them. Taints of devices (DRA) is needed")
 
 
 @pytest.mark.parametrize(

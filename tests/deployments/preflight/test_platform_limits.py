@@ -140,6 +140,25 @@ def test_taints_are_tolerated_as_the_cluster_lists_them(world: World) -> None:
     assert change.revision.spec["placement"]["tolerations"] == "reserved=batch:NoSchedule"
 
 
+def test_taints_of_devices_are_tolerated_as_the_cluster_lists_them(world: World) -> None:
+    draft = _draft(
+        world, placement={"device_claims": True, "claim_tolerations": "example.com/slow:NoSchedule"}
+    )
+    with pytest.raises(Invalid) as unlisted:
+        requests.request_deploy(actor=world.member, draft=draft)
+    _set(world, allowed_taints=("example.com/slow:NoSchedule",))
+    made = ChangeRequest.objects.count()
+    change = requests.request_deploy(actor=world.member, draft=draft)
+
+    field = "placement.claim_tolerations"
+    assert "example.com/slow:NoSchedule may not be tolerated on eks-test" in str(
+        unlisted.value.fields[field]
+    )
+    assert made == 0
+    assert change.revision is not None
+    assert change.revision.spec["placement"]["claim_tolerations"] == "example.com/slow:NoSchedule"
+
+
 def test_the_portals_own_list_is_that_of_its_settings(world: World, settings: Any) -> None:
     assert rendering.policy_in_force(ServingPolicy()).allowed_images == _DEFAULT
     before = _weights(world, "kserve/weights:1")

@@ -8,9 +8,10 @@ import pytest
 import time_machine
 from django.test import Client
 
-from fleet.capacity.selectors import fit, node_spaces, overview
+from fleet.capacity.selectors import capacity, fit, node_spaces, overview
 from fleet.capacity.selectors.fit import ReplicaSize
 from fleet.gpus.domain import devices
+from fleet.gpus.domain.device_tolerations import DeviceToleration
 from fleet.models import Cluster, Node
 from fleet.observation.services import record
 from fleet.observation.services.record import FullListing, ObservedChanges
@@ -57,8 +58,14 @@ def tiles() -> list[tuple[int, int, int]]:
     return [(len(tile.holders), tile.free_ppm, tile.tainted_ppm) for tile in view.tiles]
 
 
-def fitting(cluster: Cluster, resource: str = GPU) -> int:
-    size = ReplicaSize(("p4de.24xlarge",), resource, 1, claim=devices.request_of(resource))
+def fitting(cluster: Cluster, resource: str = GPU, *tolerations: DeviceToleration) -> int:
+    size = ReplicaSize(
+        ("p4de.24xlarge",),
+        resource,
+        1,
+        claim=devices.request_of(resource),
+        tolerations=tolerations,
+    )
     spaces = node_spaces.list_spaces(cluster.pk)
     return next(n for n in range(9) if not fit.fits_now(spaces, size=size, replicas=n + 1).ok)
 
@@ -203,3 +210,58 @@ def test_devices_without_attributes_are_no_gpus_and_break_nothing(cluster: Clust
 
     assert Node.objects.get().gpu_count == 1
     assert tiles() == [(0, 0, 1_000_000)]
+
+
+@time_machine.travel(START, tick=False)
+@pytest.mark.parametrize(
+    ("tolerations", "count"),
+    [
+        ([], 1),
+        ([("gpu.nvidia.com/xid", "NoExecute", "79")], 2),
+        ([("gpu.nvidia.com/xid", "NoExecute", None)], 2),
+        ([("gpu.nvidia.com/xid", "NoExecute", "80")], 1),
+        ([("gpu.nvidia.com/xid", "NoSchedule", "79")], 1),
+        ([("other", "NoExecute", None)], 1),
+        ([("example.com/hot", "NoSchedule", None)], 1),
+        # Each taint of the third GPU by one of them.
+        ([("gpu.nvidia.com/xid", "NoExecute", None), ("example.com/hot", "NoSchedule", "")], 3),
+    ],
+)
+def test_what_fits_counts_devices_whose_taints_are_all_tolerated(
+    cluster: Cluster, tolerations: list[tuple[str, str, str | None]], count: int
+) -> None:
+    observe(cluster, gpu(0), gpu(1, taints=[XID]), gpu(2, taints=[XID]))
+    record.record_taint_rules(cluster_id=cluster.pk, rules=[rule(device="gpu-2")])
+
+    assert fitting(cluster, GPU, *(DeviceToleration(*one) for one in tolerations)) == count
+
+
+@time_machine.travel(START, tick=False)
+def test_a_tolerated_device_that_is_held_or_was_taken_away_is_not_free(cluster: Cluster) -> None:
+    xid = DeviceToleration("gpu.nvidia.com/xid", "NoExecute")
+    observe(cluster, gpu(0, taints=[XID]), gpu(1, taints=[XID]), claims=(claim("x", "gpu-0"),))
+
+    assert fitting(cluster, GPU, xid) == 1
+
+    record.replace_devices(
+        cluster_id=cluster.pk,
+        slices=FullListing([], 2),
+        claims=FullListing([claim("x", "gpu-0")], 2),
+        at=START,
+    )
+
+    assert fitting(cluster, GPU, xid) == 0
+
+
+@time_machine.travel(START, tick=False)
+def test_a_type_of_which_all_devices_are_tainted_is_offered_without_a_free_one(
+    cluster: Cluster,
+) -> None:
+    observe(cluster, gpu(0, taints=[XID]), gpu(1, taints=[XID]))
+
+    shares = capacity.list_shares(cluster_id=cluster.pk)
+
+    assert [(one.gpus, one.free_now, one.is_claimed) for one in shares] == [
+        (1, 0, True),
+        (2, 0, True),
+    ]

@@ -15,7 +15,7 @@ _NUMBERS = (
 )
 _TEXTS = (
     *("gpu-resource", "capacity", "cpu", "memory", "queue"),
-    *("consumer-group", "dead-letters", "secret", "claim-product"),
+    *("consumer-group", "dead-letters", "secret", "claim-product", "claim-tolerations"),
 )
 _ADDRESSES = ("s3://", "redis://", "rediss://", "https://", "http://", "kafka://")
 

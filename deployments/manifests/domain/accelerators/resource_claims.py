@@ -15,6 +15,7 @@ from deployments.manifests.domain.metadata import (
     digest_of,
     metadata,
 )
+from deployments.spec.domain import node_selection
 from deployments.spec.domain.accelerators.claim_rules import MIG_PREFIX
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -63,6 +64,8 @@ def _request(spec: ServingSpec) -> dict[str, Any]:
     }
     if selectors := _selectors(spec):
         exactly["selectors"] = [{"cel": {"expression": expression}} for expression in selectors]
+    if spec.placement.claim_tolerations:
+        exactly["tolerations"] = node_selection.tolerations(spec.placement.claim_tolerations)
     return {"name": CLAIM, "exactly": exactly}
 
 

@@ -22,6 +22,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
         is_on=placement.device_claims,
         product=placement.claim_product,
         memory_gib=placement.claim_memory_gib,
+        tolerations=placement.claim_tolerations,
         queue=placement.queue,
         prefix="placement.",
     )
@@ -45,6 +46,7 @@ def rules_of_claims(
     is_on: bool,
     product: str,
     memory_gib: int,
+    tolerations: str,
     queue: str,
     prefix: str = "",
 ) -> Iterator[Rule]:
@@ -53,6 +55,11 @@ def rules_of_claims(
     only_claims = _ONLY_CLAIMS.format(path=path)
     yield f"{prefix}claim_product", is_on or not product, only_claims
     yield f"{prefix}claim_memory_gib", is_on or not memory_gib, only_claims
+    yield (
+        f"{prefix}claim_tolerations",
+        is_on or not tolerations,
+        f"Only claims meet taints of devices. Turn {path} on, or leave it empty.",
+    )
     if not is_on:
         return
     yield (
