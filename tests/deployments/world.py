@@ -236,10 +236,10 @@ def make_world(cluster_calls: RecordingCluster, moving_clock: Clock) -> World:
     )
 
 
-def make_versions(team: Team, user: User) -> list[ModelVersion]:
+def make_versions(team: Team, user: User, name: str = "detector") -> list[ModelVersion]:
     at = clock.now()
     model = Model.objects.create(
-        team=team, name="detector", created_by=user, created_at=at, changed_at=at
+        team=team, name=name, created_by=user, created_at=at, changed_at=at
     )
     return [
         ModelVersion.objects.create(
@@ -252,7 +252,7 @@ def make_versions(team: Team, user: User) -> list[ModelVersion]:
             bucket="slipway-models",
             upload_prefix=f"uploads/{number}/",
             sha256=f"{number}" * 64,
-            repository_prefix=f"repositories/vision/detector/{number}/{'ab' * 6}/",
+            repository_prefix=f"repositories/vision/{name}/{number}/{'ab' * 6}/",
             metadata={"metrics": {"accuracy": 0.9 + number / 100}},
             created_by=user,
             created_at=at,

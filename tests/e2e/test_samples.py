@@ -36,10 +36,13 @@ def lead(demo: DemoProcess) -> Person:
 def test_samples_serve_and_a_click_on_their_advice_is_applied(
     demo: DemoProcess, member: Person, lead: Person
 ) -> None:
-    wait_for("samples", lambda: "two deployments with three weeks of made-up use" in demo.said)
+    wait_for("samples", lambda: "five deployments with three weeks of made-up use" in demo.said)
 
     advice = {item["kind"]: item for item in member.get("advice")}
-    kinds = {"cheaper-instance", "fewer-replicas", "idle", "spot"}
+    kinds = {
+        *("cheaper-instance", "fewer-replicas", "idle", "spot"),
+        *("larger-batches", "multi-model"),
+    }
     assert kinds <= advice.keys()
     every = {item["kind"]: item for item in Person(demo, "admin").get("advice")}
     assert every.keys() - advice.keys() == {"unused-node"}

@@ -52,6 +52,7 @@ class PastWorkload:
     hours: range
     peak_requests: int
     mean_us: int
+    wait_us: int = 0
     # Of the workload that runs now; None: it is made up too.
     labels: Mapping[str, str] | None = None
 
@@ -208,6 +209,7 @@ def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> Workload
     requests = int(past.peak_requests * daylight * weekend * ripple)
     duration_us = requests * past.mean_us
     compute_us = duration_us * 78 // 100
+    waiting_us = requests * past.wait_us
     return WorkloadHour(
         workload=workload,
         start=hour,
@@ -215,8 +217,8 @@ def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> Workload
         request_failure=requests // 700,
         inference_count=requests,
         execution_count=(requests * 5 + 7) // 8,
-        request_duration_us=duration_us,
-        queue_duration_us=duration_us * 12 // 100,
+        request_duration_us=duration_us + waiting_us,
+        queue_duration_us=duration_us * 12 // 100 + waiting_us,
         compute_input_us=duration_us * 4 // 100,
         compute_infer_us=compute_us,
         compute_output_us=duration_us * 3 // 100,

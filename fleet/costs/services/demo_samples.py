@@ -18,12 +18,15 @@ _NODES: Final = "demo-"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`peak_requests` of its busiest hour; 0 is one that nobody calls."""
+    """`peak_requests` of its busiest hour; 0 is one that nobody calls. `wait_us` is what a request waits in the queue
+    before the `mean_us` that it would take otherwise.
+    """
 
     name: str
     replicas: int
     peak_requests: int
     mean_us: int
+    wait_us: int = 0
 
 
 def sees_nodes(cluster_id: int) -> bool:
@@ -79,6 +82,7 @@ def _past(team_slug: str, sample: Sample, leases: Sequence[GpuLease]) -> PastWor
         hours=ALL_DAY,
         peak_requests=sample.peak_requests,
         mean_us=sample.mean_us,
+        wait_us=sample.wait_us,
     )
 
 

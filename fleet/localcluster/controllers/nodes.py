@@ -81,9 +81,7 @@ SIMULATED = (
 # For the sample deployments of the demo. Their names come first, so they are the first to be taken of equal nodes.
 # One can be reclaimed, and of the last one no price is known.
 SAMPLES = (
-    _a10g("demo-a10g-1", f"{_REGION}a"),
-    _a10g("demo-a10g-2", f"{_REGION}b"),
-    _a10g("demo-a10g-3", f"{_REGION}c"),
+    *(_a10g(f"demo-a10g-{n}", f"{_REGION}{'abc'[n % 3 - 1]}") for n in range(1, 8)),
     _a10g("demo-spot-1", f"{_REGION}a", "spot"),
     Machine(
         name="demo-lab-1",

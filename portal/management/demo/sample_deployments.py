@@ -6,12 +6,14 @@ marked: `is_demo` of their rows, and the evidence of the advice. Import after dj
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
 from deployments.changes.services import decisions, requests
 from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
+from deployments.spec.domain.model_settings import Batching
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from deployments.states import ChangeState, DeploymentState, Environment
@@ -31,10 +33,20 @@ _SPOT_PRICES: Final = (
 )
 
 
+# One that nobody calls, one with too many replicas, one whose requests queue, and two that fit one Triton.
 SAMPLES: Final = (
     Sample("classifier", replicas=2, peak_requests=60_000, mean_us=21_000),
     Sample("archive", replicas=1, peak_requests=0, mean_us=0),
+    Sample("ranker", replicas=2, peak_requests=130_000, mean_us=26_000, wait_us=80_000),
+    Sample("tags", replicas=1, peak_requests=40_000, mean_us=9_000),
+    Sample("titles", replicas=1, peak_requests=25_000, mean_us=9_000),
 )
+MODEL: Final = "filetype"
+# Models of one Triton have to differ.
+SECOND_MODEL: Final = "filetype-int8"
+_OF_SECOND: Final = frozenset({"titles"})
+# Without dynamic batching, so that a larger batch helps.
+_UNBATCHED: Final = frozenset({"ranker"})
 
 
 def make_team() -> Team:
@@ -43,8 +55,8 @@ def make_team() -> Team:
         actor=SYSTEM,
         slug=TEAM,
         name="Samples",
-        quota_gpus=8,
-        monthly_budget_amount=Decimal(3000),
+        quota_gpus=12,
+        monthly_budget_amount=Decimal(6000),
     )
     for username, role in people.MEMBERS["vision"].items():
         if not Membership.objects.filter(team=team, user__username=username).exists():
@@ -53,14 +65,20 @@ def make_team() -> Team:
     return team
 
 
-def request_missing(*, actor: User, version: ModelVersion, cluster_id: int) -> list[ChangeRequest]:
-    """The requests of the samples that do not exist yet."""
+def request_missing(
+    *, actor: User, versions: Mapping[str, ModelVersion], cluster_id: int
+) -> list[ChangeRequest]:
+    """The requests of the samples that do not exist yet. `versions` by the name of the model."""
     existing = set(Deployment.objects.filter(team__slug=TEAM).values_list("name", flat=True))
     return [
         requests.request_deploy(
             actor=actor,
             draft=DeployDraft(
-                version.pk, cluster_id, sample.name, _spec(sample), Environment.STAGING
+                versions[SECOND_MODEL if sample.name in _OF_SECOND else MODEL].pk,
+                cluster_id,
+                sample.name,
+                _spec(sample),
+                Environment.STAGING,
             ),
             comment="A sample of the demo.",
         )
@@ -104,5 +122,6 @@ def _spec(sample: Sample) -> ServingSpec:
         memory="2Gi",
         min_replicas=sample.replicas,
         max_replicas=sample.replicas,
+        batching=Batching(is_dynamic=sample.name not in _UNBATCHED),
         network=Network(access=OPEN),
     )

@@ -22,13 +22,13 @@ from fleet.costs.services import demo_samples
 from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.management.demo import sample_deployments as samples
-from portal.management.demo.samples import CONFIGURATION, MODEL
+from portal.management.demo.samples import CONFIGURATION, MODEL, QUANTISED
 
 _LONGEST_WAIT_SECONDS: Final = 600
 _UPLOAD_SECONDS: Final = 60
 _LOOK_SECONDS: Final = 0.5
 _pause = time.sleep
-_MODEL_NAME: Final = "filetype"
+_FILES: Final = {samples.MODEL: MODEL, samples.SECOND_MODEL: QUANTISED}
 
 T = TypeVar("T")
 
@@ -49,44 +49,48 @@ def run(folder: Path) -> str:
         _make(cluster_id, folder)
     except (DomainError, httpx.HTTPError, DatabaseError) as error:
         raise NotMade(str(error)) from error
-    return f"team {samples.TEAM}: two deployments with three weeks of made-up use; see Advice"
+    return f"team {samples.TEAM}: five deployments with three weeks of made-up use; see Advice"
 
 
 def _make(cluster_id: int, folder: Path) -> None:
     samples.make_team()
     member, lead = (User.objects.get(username=name) for name in ("member", "lead"))
-    version = _version(member, folder)
-    samples.request_missing(actor=member, version=version, cluster_id=cluster_id)
+    versions = _versions(member, folder)
+    samples.request_missing(actor=member, versions=versions, cluster_id=cluster_id)
     samples.approve_waiting(actor=lead)
     _wait("ready sample deployments", samples.are_ready)
     samples.write_history(cluster_id=cluster_id)
     refresh.sweep()
 
 
-def _version(member: User, folder: Path) -> ModelVersion:
-    """Uploaded as by a browser, and verified by a worker."""
+def _versions(member: User, folder: Path) -> dict[str, ModelVersion]:
+    """By model. Uploaded as by a browser, and verified by a worker."""
     _wait("sample models", (folder / CONFIGURATION).exists)
     usable = (VersionState.VERIFYING, VersionState.READY)
     rows = ModelVersion.objects.filter(model__team__slug=samples.TEAM, state__in=usable)
-    version = rows.order_by("pk").first() or _upload(member, folder / MODEL)
+    versions = {
+        name: rows.filter(model__name=name).order_by("pk").first()
+        or _upload(member, name, folder / file)
+        for name, file in _FILES.items()
+    }
 
-    def is_verified() -> bool:
-        version.refresh_from_db()
-        return version.state != VersionState.VERIFYING
+    def are_verified() -> bool:
+        for version in versions.values():
+            version.refresh_from_db()
+        return all(one.state != VersionState.VERIFYING for one in versions.values())
 
-    _wait("a verified sample model", is_verified)
-    if version.state != VersionState.READY:
-        raise NotMade(f"{version.label} is {version.state}: {version.state_reason}")
-    return version
+    _wait("verified sample models", are_verified)
+    for version in versions.values():
+        if version.state != VersionState.READY:
+            raise NotMade(f"{version.label} is {version.state}: {version.state_reason}")
+    return versions
 
 
-def _upload(member: User, file: Path) -> ModelVersion:
+def _upload(member: User, name: str, file: Path) -> ModelVersion:
     content = file.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     draft = UploadDraft([DraftFile(file.name, len(content), digest)], is_duplicate_allowed=True)
-    version = uploads.start(
-        actor=member, team_slug=samples.TEAM, model_name=_MODEL_NAME, draft=draft
-    )
+    version = uploads.start(actor=member, team_slug=samples.TEAM, model_name=name, draft=draft)
     plan = file_uploads.plan_of(version.files.get())
     parts = PartsToSign("", list(range(1, plan.count + 1)))
     for part in upload_signing.sign_parts(actor=member, version_id=version.pk, files=[parts]):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.db.models import Sum
 
-from deployments.models import Deployment
+from deployments.models import Deployment, ModelVersion
 from fleet.costs.services import ledger
 from fleet.localcluster.controllers import nodes
 from fleet.models import InstancePrice, LedgerRow, Workload, WorkloadHour
@@ -23,7 +23,13 @@ from tests.fleet.objects import pod, stamp
 HOUR: Final = timedelta(hours=1)
 A10G: Final = Decimal("1.006")
 PARTS: Final = {"weights": 4, "activations": 20, "runtime": 450}
-PLACES: Final = {"classifier": ("demo-a10g-1", "demo-a10g-2"), "archive": ("demo-a10g-3",)}
+PLACES: Final = {
+    "classifier": ("demo-a10g-1", "demo-a10g-2"),
+    "archive": ("demo-a10g-3",),
+    "ranker": ("demo-a10g-4", "demo-a10g-5"),
+    "tags": ("demo-a10g-6",),
+    "titles": ("demo-a10g-7",),
+}
 
 
 class Demo:
@@ -53,16 +59,26 @@ class Demo:
 
     def _serve(self) -> None:
         world = self.world
-        version = make_versions(self.team, world.member)[0]
-        version.signature, version.vram_estimate_mib = {"vram_parts_mib": PARTS}, 474
-        version.save()
-        world.store.lay_out(version)
-        samples.request_missing(actor=world.member, version=version, cluster_id=world.cluster_id)
+        samples.request_missing(
+            actor=world.member, versions=self.versions(), cluster_id=world.cluster_id
+        )
         samples.approve_waiting(actor=world.lead)
         world.work()
         for name in PLACES:
             world.cluster.make_ready(f"{name}-r1")
             world.reconcile_now(Deployment.objects.get(name=name))
+
+    def versions(self) -> dict[str, ModelVersion]:
+        """The two models, made once."""
+        for name in (samples.MODEL, samples.SECOND_MODEL):
+            if not ModelVersion.objects.filter(model__team=self.team, model__name=name).exists():
+                version = make_versions(self.team, self.world.member, name)[0]
+                version.signature = {"vram_parts_mib": PARTS, "max_batch_size": 64}
+                version.vram_estimate_mib = 474
+                version.save()
+                self.world.store.lay_out(version)
+        rows = ModelVersion.objects.filter(model__team=self.team, number=1)
+        return {row.model.name: row for row in rows.select_related("model__team")}
 
     def observe(self, *, pods: bool = True) -> None:
         """A full listing at this moment."""

@@ -20,7 +20,7 @@ from fleet.models import (
 )
 from portal.accounts.models import User
 from portal.management.demo import sample_deployments as samples
-from tests.deployments.advice.demo_cluster import A10G, HOUR, Demo
+from tests.deployments.advice.demo_cluster import A10G, HOUR, PLACES, Demo
 from tests.deployments.world import World
 from tests.page import page
 
@@ -34,7 +34,7 @@ def demo(world: World) -> Demo:
     return Demo(world)
 
 
-def test_its_advice_names_five_kinds_and_says_that_their_hours_are_made_up(
+def test_its_advice_names_seven_kinds_and_says_that_their_hours_are_made_up(
     demo: Demo, signed_in: SignIn
 ) -> None:
     refresh.sweep()
@@ -45,14 +45,20 @@ def test_its_advice_names_five_kinds_and_says_that_their_hours_are_made_up(
         ("samples/classifier", "cheaper-instance", _month((A10G - Decimal("0.978")) * 2)),
         ("samples/classifier", "fewer-replicas", _month(A10G)),
         ("samples/classifier", "spot", _month((A10G - SPOT) * 2)),
+        ("samples/ranker", "cheaper-instance", _month((A10G - Decimal("0.978")) * 2)),
+        ("samples/ranker", "larger-batches", _month(A10G)),
+        ("samples/ranker", "spot", _month((A10G - SPOT) * 2)),
+        ("samples/tags", "spot", _month(A10G - SPOT)),
+        ("samples/titles", "cheaper-instance", _month(A10G - Decimal("0.978"))),
+        ("samples/titles", "multi-model", _month(A10G)),
+        ("samples/titles", "spot", _month(A10G - SPOT)),
     ]
-    assert [str(item.saving_amount) for item in AdviceItem.objects.order_by("kind")] == [
-        "40.88",
-        "734.38",
-        "734.38",
-        "881.26",
-        "293.75",
-    ]
+    assert AdviceItem.objects.get(kind="larger-batches").message == (
+        "Turn on dynamic batching and run 1 replica instead of 2: a request waits 83.1 ms and is executed in 22.1 ms."
+    )
+    assert AdviceItem.objects.get(kind="multi-model").message == (
+        "Serve filetype-int8:1 from samples/tags and then stop samples/titles: the models of 2 deployments fit one Triton."
+    )
     marks = {tuple(item.evidence[-1]) for item in AdviceItem.objects.all()}
     assert marks == {("Sample history", "168 of 168 hours are made up")}
     shown = page(signed_in(demo.world.member).get("/advice")).text
@@ -79,7 +85,7 @@ def test_its_made_up_hours_are_of_the_models_and_revisions_that_run(
         assert values[0] == values[1] != set(), label
     by_revision = page(signed_in(demo.world.admin).get("/costs?group=revision&of=samples"))
     names = sorted(row[""] for row in by_revision.rows if "GPU-hours" in row)
-    assert names == ["samples/archive r1", "samples/classifier r1"]
+    assert names == [f"samples/{name} r1" for name in sorted(PLACES)]
 
 
 def test_one_click_and_its_approval_halve_the_bill_of_the_next_hours(
@@ -112,7 +118,7 @@ def test_one_click_and_its_approval_halve_the_bill_of_the_next_hours(
     after = start + 3 * HOUR
     assert demo.spent(after, **of_classifier) == A10G
     assert demo.spent(after, node_name="demo-a10g-2", kind="idle") == A10G
-    assert demo.spent(after, team_slug="samples") == 2 * A10G, "it was three"
+    assert demo.spent(after, team_slug="samples") == 6 * A10G, "it was seven"
     refresh.sweep()
     item.refresh_from_db()
     assert item.state == AdviceState.APPLIED
@@ -159,11 +165,10 @@ def test_a_second_start_adds_nothing(demo: Demo) -> None:
     before = LedgerRow.objects.count(), Deployment.objects.count(), ChangeRequest.objects.count()
 
     samples.make_team()
-    version = Deployment.objects.filter(team=demo.team)[0].stable_revision.version
     world = demo.world
     assert demo_samples.have_history(samples.TEAM)
     assert not samples.request_missing(
-        actor=world.member, version=version, cluster_id=world.cluster_id
+        actor=world.member, versions=demo.versions(), cluster_id=world.cluster_id
     )
     assert not samples.write_history(cluster_id=world.cluster_id)
 

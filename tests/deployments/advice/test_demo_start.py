@@ -58,7 +58,8 @@ def demo(world: World, s3_store: S3Store, monkeypatch: pytest.MonkeyPatch) -> De
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "filetype.onnx").write_bytes(onnx_models.linear())
+    for name in ("filetype", "filetype-int8"):
+        (tmp_path / f"{name}.onnx").write_bytes(onnx_models.linear())
     (tmp_path / "filetype.json").write_text("{}")
     return tmp_path
 
@@ -72,16 +73,18 @@ def test_a_fresh_demo_gets_its_samples_once(
     said = sample_start.run(folder)
     again = sample_start.run(folder)
 
-    assert said == "team samples: two deployments with three weeks of made-up use; see Advice"
+    assert said == "team samples: five deployments with three weeks of made-up use; see Advice"
     assert again == "team samples has its deployments"
-    version = ModelVersion.objects.get(model__team__slug="samples")
-    assert (version.label, version.state) == ("filetype:1", VersionState.READY)
+    versions = ModelVersion.objects.filter(model__team__slug="samples").order_by("pk")
+    assert [(one.label, one.state) for one in versions] == [
+        ("filetype:1", VersionState.READY),
+        ("filetype-int8:1", VersionState.READY),
+    ]
     assert sorted(Deployment.objects.values_list("team__slug", "name", "state")) == [
-        ("samples", "archive", "ready"),
-        ("samples", "classifier", "ready"),
+        ("samples", name, "ready") for name in sorted(PLACES)
     ]
     approvers = ChangeRequest.objects.filter(team__slug="samples").values_list("state", flat=True)
-    assert list(approvers) == ["done", "done"]
+    assert list(approvers) == ["done"] * len(PLACES)
     assert demo_samples.have_history("samples")
     kinds = set(AdviceItem.objects.values_list("kind", flat=True))
     assert {"fewer-replicas", "idle", "spot", "unused-node"} <= kinds
@@ -96,14 +99,17 @@ def test_a_start_that_ended_half_way_is_continued(
     monkeypatch.setattr(sample_start, "_pause", stop)
     with pytest.raises(KeyboardInterrupt):
         sample_start.run(folder)
-    assert ModelVersion.objects.get(model__team__slug="samples").state == VersionState.VERIFYING
+    states = ModelVersion.objects.filter(model__team__slug="samples").values_list(
+        "state", flat=True
+    )
+    assert set(states) == {VersionState.VERIFYING}
     assert not demo_samples.have_history("samples")
 
     monkeypatch.setattr(sample_start, "_pause", Workers(demo).work)
     sample_start.run(folder)
 
-    assert ModelVersion.objects.filter(model__team__slug="samples").count() == 1
-    assert Deployment.objects.count() == 2
+    assert ModelVersion.objects.filter(model__team__slug="samples").count() == 2
+    assert Deployment.objects.count() == len(PLACES)
     assert demo_samples.have_history("samples")
 
 
@@ -122,7 +128,7 @@ def test_what_does_not_come_is_named(
     monkeypatch.setattr(sample_start, "_pause", lambda _: None)
     monkeypatch.setattr(sample_start, "_LONGEST_WAIT_SECONDS", 0)
 
-    with pytest.raises(sample_start.NotMade, match="a verified sample model not there after 0 s"):
+    with pytest.raises(sample_start.NotMade, match="verified sample models not there after 0 s"):
         sample_start.run(folder)
 
     assert not Deployment.objects.exists()
