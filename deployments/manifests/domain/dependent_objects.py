@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from deployments.manifests.domain import image_pull
 from deployments.manifests.domain import network as policies
@@ -18,6 +18,9 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
+
+# Ten times what a model server exports; one pod that exports without end makes the answer for all pods too large.
+_SAMPLE_LIMIT: Final = 10_000
 
 
 def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
@@ -77,6 +80,7 @@ def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifes
         "spec": {
             "selector": {"matchLabels": labels},
             "endpoints": [{"port": port, "path": path, "interval": "15s"}],
+            "sampleLimit": _SAMPLE_LIMIT,
         },
     }
 

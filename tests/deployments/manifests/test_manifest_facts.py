@@ -154,6 +154,8 @@ def test_its_metrics_for_prometheus_are_not_where_those_of_the_others_are() -> N
         for engine in ("kserve-vllm", "kserve-tensorrt-llm")
     }
 
+    monitor = own_objects("triton", network=_MONITORED)["ServiceMonitor"]["spec"]
+    assert monitor["sampleLimit"] == 10_000
     assert [(one["port"], one["path"]) for one in paths["kserve-vllm"]] == [("http1", "/metrics")]
     assert [(one["port"], one["path"]) for one in paths["kserve-tensorrt-llm"]] == [
         ("http1", "/prometheus/metrics")
