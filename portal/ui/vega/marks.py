@@ -58,7 +58,7 @@ def marks_on_bars(
             "type": "text",
             "color": "var(--text-3)",
             "y": 0,
-            "dy": 6 + 13 * (place % _MARK_ROWS),
+            "dy": -6 - 13 * (place % _MARK_ROWS),
         }
         encoding = {"x": x, "text": {"field": "label"}, "tooltip": tooltip}
         data = {"values": [values[place]]}
