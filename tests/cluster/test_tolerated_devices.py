@@ -29,7 +29,7 @@ _TAINT: Final = {"key": "example.com/slow", "value": "1", "effect": "NoSchedule"
 def tainted(admin: Kubectl, name: str) -> Iterator[str]:
     """A node with one GPU, which its driver tainted."""
     gpu = {**device("gpu-0", "gpu", "80Gi"), "taints": [_TAINT]}
-    made = {
+    made: Manifest = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
         "metadata": {"name": f"{name}-slow"[-63:].strip("-.")},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
@@ -61,7 +62,7 @@ def retired(world: World) -> Deployment:
     return deployment
 
 
-def requested_again(world: World, version: ModelVersion, **changed: int) -> ChangeRequest:
+def requested_again(world: World, version: ModelVersion, **changed: Any) -> ChangeRequest:
     draft = world.draft(**changed)
     return requests.request_deploy(
         actor=world.member,
@@ -69,7 +70,7 @@ def requested_again(world: World, version: ModelVersion, **changed: int) -> Chan
     )
 
 
-def served_again(world: World, version: ModelVersion, **changed: int) -> Deployment:
+def served_again(world: World, version: ModelVersion, **changed: Any) -> Deployment:
     change = requested_again(world, version, **changed)
     world.approved(change)
     world.cluster.make_ready("detector-r1")
