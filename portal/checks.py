@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import connections
 
 from portal.audit import syslog
 
@@ -35,3 +36,19 @@ def audit_syslog_is_an_address(
     except syslog.BadAddress as error:
         return [Error(str(error), id="slipway.E002")]
     return []
+
+
+@register(Tags.database)
+def replaced_migrations_were_all_applied(
+    app_configs: Sequence[Any] | None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """`migrate` runs it before it begins."""
+    from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415  only `migrate` needs it
+
+    from portal.core.schema import history as migration_history  # noqa: PLC0415  beside it
+
+    return [
+        Error(f"{half.problem[0].upper()}{half.problem[1:]}.", hint=half.fix, id="slipway.E003")
+        for alias in databases or ()
+        for half in migration_history.half_replaced(MigrationLoader(connections[alias]))
+    ]
