@@ -12,7 +12,7 @@ from django.db import connections
 from portal.audit import syslog
 
 
-@register()
+@register("slipway")
 def secret_key_is_long(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     if len(settings.SECRET_KEY) >= 32:
         return []
@@ -25,7 +25,7 @@ def secret_key_is_long(app_configs: Sequence[Any] | None, **kwargs: Any) -> list
     ]
 
 
-@register()
+@register("slipway")
 def audit_syslog_is_an_address(
     app_configs: Sequence[Any] | None, **kwargs: Any
 ) -> list[CheckMessage]:
