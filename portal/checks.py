@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import connections
 
 from portal.audit import syslog
 
 
-@register()
+@register("slipway")
 def secret_key_is_long(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     if len(settings.SECRET_KEY) >= 32:
         return []
@@ -24,7 +25,7 @@ def secret_key_is_long(app_configs: Sequence[Any] | None, **kwargs: Any) -> list
     ]
 
 
-@register()
+@register("slipway")
 def audit_syslog_is_an_address(
     app_configs: Sequence[Any] | None, **kwargs: Any
 ) -> list[CheckMessage]:
@@ -35,3 +36,19 @@ def audit_syslog_is_an_address(
     except syslog.BadAddress as error:
         return [Error(str(error), id="slipway.E002")]
     return []
+
+
+@register(Tags.database)
+def replaced_migrations_were_all_applied(
+    app_configs: Sequence[Any] | None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """`migrate` runs it before it begins."""
+    from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415  only `migrate` needs it
+
+    from portal.core.schema import history as migration_history  # noqa: PLC0415  beside it
+
+    return [
+        Error(f"{half.problem[0].upper()}{half.problem[1:]}.", hint=half.fix, id="slipway.E003")
+        for alias in databases or ()
+        for half in migration_history.half_replaced(MigrationLoader(connections[alias]))
+    ]

@@ -3,27 +3,42 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
 
 from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.errors import ApiError, JsonObject
 
 logger = logging.getLogger(__name__)
 
-# Some passes are due without a change: deadlines, and clusters that Envoy has not loaded yet.
+# Some passes are due without a change: deadlines, and clusters that Envoy has not loaded yet. Those of seconds come soon
+# after a change; long after it a pass may be later, because it reads all objects again.
 _PERIOD_SECONDS = 0.5
+_CALM_PERIOD_SECONDS = 2.0
+_CALM_AFTER_SECONDS = 15.0
 # What a spec of an unexpected shape raises; any other error is a fault of the controller.
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OSError)
 
 
 def run_until(
-    stopping: threading.Event, api: ClusterApi, controllers: Sequence[Callable[[], None]]
+    stopping: threading.Event,
+    api: ClusterApi,
+    controllers: Sequence[Callable[[], None]],
+    now: Callable[[], float] = monotonic,
 ) -> None:
-    """Run the controllers after each change and twice a second."""
+    """Run the controllers after each change, twice a second for 15 seconds, and then every other second."""
+    changed_at = now()
     while not stopping.is_set():
-        revision = api.revision
+        revision, began = api.revision, now()
         for reconcile in controllers:
             run_once(reconcile)
-        api.wait(revision, _PERIOD_SECONDS)
+        while not stopping.is_set():
+            # In short waits, so that it stops soon.
+            if api.wait(revision, _PERIOD_SECONDS) > revision:
+                changed_at = now()
+                break
+            is_calm = now() - changed_at >= _CALM_AFTER_SECONDS
+            if not is_calm or now() - began >= _CALM_PERIOD_SECONDS:
+                break
 
 
 def run_once(reconcile: Callable[[], None]) -> None:

@@ -15,6 +15,8 @@ _REFRESH_SECONDS = 2
 
 class Command(BaseCommand):
     help = __doc__
+    # Those of the settings (portal.checks). All others would import every page.
+    requires_system_checks = ("slipway",)
 
     def handle(self, *args: Any, **options: Any) -> None:
         stopping = threading.Event()

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from portal.core import clock
+from portal.core.schema import history as migration_history
 from portal.doctor.lines import Line, failed, note, ok
 from portal.doctor.registry import check
 
@@ -74,6 +75,10 @@ def encryption() -> Iterator[Line]:
 @check(_AREA, "Migrations", fix=_REACH)
 def migrations() -> Iterator[Line]:
     executor = MigrationExecutor(connection)
+    half = migration_history.half_replaced(executor.loader)
+    if half:
+        yield from (failed("Migrations", one.problem, one.fix) for one in half)
+        return
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if plan:
         first = plan[0][0]
@@ -83,7 +88,8 @@ def migrations() -> Iterator[Line]:
             "Run `manage.py migrate` as the owner of the tables, with the image that runs.",
         )
         return
-    unknown = sorted(set(executor.loader.applied_migrations) - set(executor.loader.graph.nodes))
+    known = set(executor.loader.graph.nodes) | migration_history.replaced(executor.loader)
+    unknown = sorted(set(executor.loader.applied_migrations) - known)
     if unknown:
         app, name = unknown[-1]
         yield note(
@@ -120,5 +126,6 @@ def search_extension() -> Iterator[Line]:
         yield note(
             "Search",
             "pg_trgm is not installed: searching for parts of words reads all rows",
-            "As an administrator of the database: CREATE EXTENSION pg_trgm; then run `manage.py migrate`.",
+            "As an administrator of the database: CREATE EXTENSION pg_trgm; as the owner of the tables: "
+            "CREATE INDEX version_trigrams ON deployments_versiondocument USING gin (text gin_trgm_ops);",
         )

@@ -33,7 +33,7 @@ def queues() -> Iterator[Line]:
         yield failed(
             "Beat",
             "no queue got a heartbeat recently",
-            "Start `celery -A portal.celery beat`, once.",
+            "Start `celery -A portal.beat beat`, once.",
         )
     elif not all(lates.values()):
         yield ok("Beat", "its heartbeats arrive")

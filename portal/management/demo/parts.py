@@ -12,7 +12,7 @@ from portal.management.demo import probes
 from portal.management.demo.ports import Ports
 from portal.management.demo.state import Folder
 
-_CELERY = (sys.executable, "-m", "celery", "-A", "portal.celery")
+_CELERY = (sys.executable, "-m", "celery", "-A")
 _MANAGE = (sys.executable, "manage.py")
 
 
@@ -63,9 +63,15 @@ def _infrastructure(folder: Folder, ports: Ports, *, has_samples: bool) -> list[
 
 def _product(folder: Folder, ports: Ports) -> list[Part]:
     web_url = f"http://127.0.0.1:{ports.web}"
-    beat = ("beat", "--schedule", str(folder.root / "beat" / "schedule"), "--pidfile=")
+    beat = (
+        "portal.beat",
+        "beat",
+        "--schedule",
+        str(folder.root / "beat" / "schedule"),
+        "--pidfile=",
+    )
     worker = (
-        *("worker", "--pool", "threads", "--concurrency", "8"),
+        *("portal.celery", "worker", "--pool", "threads", "--concurrency", "8"),
         *("--queues", "delivery,telemetry,artifacts,notifications"),
         *("--without-gossip", "--without-mingle", "--hostname", "demo@localhost"),
     )

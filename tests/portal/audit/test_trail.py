@@ -11,7 +11,7 @@ from portal.audit.actions import phrase_of, register
 from portal.audit.models import AuditEvent, ChainLink
 from tests.accounts import make_team
 
-_FINAL = importlib.import_module("portal.audit.migrations.0002_events_refuse_changes").FINAL
+_FINAL = importlib.import_module("portal.audit.migrations.0002_append_only").FINAL
 TESTED = register("test.done", "tested")
 
 

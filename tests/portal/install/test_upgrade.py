@@ -2,7 +2,7 @@
 
 The version before is the commit before the newest migration, or SLIPWAY_UPGRADE_FROM (a tag, before a release). While its
 web answers, the migrations of this version run; then both webs answer in turns, with the same sessions and tokens.
-Dependencies are those of this version.
+Dependencies are those of this version. At the end the database is made as a fresh one is.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from psycopg import sql
 
 from fleet.localcluster.controllers import free_ports
 from tests.benchmarks import waiting
+from tests.portal.install.schema import schema_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = ("/", "/models", "/deployments", "/approvals", "/costs", "/fleet", "/audit", "/admin")
@@ -238,6 +239,10 @@ def test_old_and_new_web_answer_on_one_database(sources: Path, tmp_path: Path) -
         traffic.webs.remove(old)
         with httpx.Client(timeout=120, cookies=traffic.cookies) as browser:
             traffic.go_round(browser, itertools.count())
+        server = connection.get_connection_params()
+        address = {name: server[name] for name in ("host", "user", "dbname")}
+        with psycopg.connect(database) as upgraded, psycopg.connect(**address) as fresh:
+            schemas = schema_of(upgraded), schema_of(fresh)
 
     assert traffic.refused == []
     assert before >= 2
@@ -245,3 +250,5 @@ def test_old_and_new_web_answer_on_one_database(sources: Path, tmp_path: Path) -
     # Numbers are given by both webs, none twice and none left out.
     assert traffic.written == list(range(1, len(traffic.written) + 1))
     assert len(traffic.written) >= migrated + 5
+    assert schemas[0] ^ schemas[1] == set()
+    assert len(schemas[1]) > 1000

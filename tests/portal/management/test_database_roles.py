@@ -73,7 +73,7 @@ def test_portals_role_writes_rows_but_owns_and_empties_nothing(database: dict[st
         assert portal.execute("SELECT what FROM audit").fetchall() == [("ended",)]
 
 
-_TRAIL = importlib.import_module("portal.audit.migrations.0002_events_refuse_changes")
+_TRAIL = importlib.import_module("portal.audit.migrations.0002_append_only")
 
 
 def test_portals_role_appends_to_the_audit_trail_and_its_chain_and_changes_neither(

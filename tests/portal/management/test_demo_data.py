@@ -7,11 +7,16 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from portal.accounts.models import Team
+from portal.core.schema import history as migration_history
 from portal.management.demo import seed
 from tests.accounts import make_team
+
+_REPLACING = ("0001_schema", "0002_append_only", "0002_ledger_triggers", "0002_search")
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +54,16 @@ def test_data_of_an_older_version_names_the_command_that_empties_it(record: Path
 def test_data_made_by_a_migration_that_has_changed_since_is_refused(record: Path) -> None:
     make_team(slug="vision")
     digests = json.loads(record.read_text())
-    record.write_text(json.dumps({**digests, "deployments.0001_initial": "of another text"}))
+    record.write_text(json.dumps({**digests, "deployments.0001_schema": "of another text"}))
+
+    refuse(record)
+
+
+def test_data_made_by_migrations_that_were_replaced_is_refused(record: Path) -> None:
+    make_team(slug="vision")
+    replaced = migration_history.replaced(MigrationLoader(connection))
+    MigrationRecorder.Migration.objects.filter(name__in=_REPLACING).delete()
+    record.write_text(json.dumps({f"{app}.{name}": "as it was then" for app, name in replaced}))
 
     refuse(record)
 

@@ -25,5 +25,7 @@ def drop(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("deployments", "0001_initial")]
+    initial = True
+    replaces = [("deployments", "0002_search_indexes")]
+    dependencies = [("deployments", "0001_schema")]
     operations = [migrations.RunPython(create, drop)]

@@ -38,5 +38,7 @@ def _run(statements):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0001_initial")]
+    initial = True
+    replaces = [("audit", "0002_events_refuse_changes")]
+    dependencies = [("audit", "0001_schema")]
     operations = [migrations.RunPython(_run(CREATE), _run(DROP))]

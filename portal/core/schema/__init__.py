@@ -1,0 +1,1 @@
+"""What migrations are made of, and which of them others replaced."""
