@@ -127,5 +127,11 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """pytest collects garbage five times before it ends, for warnings that are ignored here."""
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     _parts.close()
