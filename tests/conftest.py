@@ -36,6 +36,8 @@ _FIRST = (
     "tests/fleet/localcluster/test_load_test_program.py",
     "tests/fleet/observation/test_observation.py",
     "tests/fleet/localcluster/controllers/test_serving.py",
+    "tests/portal/install/test_upgrade.py",
+    "tests/suite/test_kept_scenes.py",
     "tests/deployments/registry/",
     "tests/deployments/",
 )

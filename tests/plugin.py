@@ -93,17 +93,18 @@ def _let_tests_empty_tables() -> None:
 
     Rows that were kept refer to some that migrations made.
     """
+    from django.db import transaction
     from django.db.backends.postgresql.operations import DatabaseOperations
 
-    from tests.fixtures import kept_rows
+    from tests.fixtures import emptied_tables, kept_rows
 
-    empty = DatabaseOperations.execute_sql_flush
-
-    def empty_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
-        empty(self, ["SET LOCAL session_replication_role = replica", *sql_list])
+    def empty(self: DatabaseOperations, sql_list: list[str]) -> None:
+        with transaction.atomic(using=self.connection.alias), self.connection.cursor() as cursor:
+            cursor.execute("SET LOCAL session_replication_role = replica")
+            emptied_tables.empty(cursor, sql_list)
         kept_rows.forget()
 
-    DatabaseOperations.execute_sql_flush = empty_without_triggers  # type: ignore[method-assign, assignment]  # narrower by two types
+    DatabaseOperations.execute_sql_flush = empty  # type: ignore[method-assign, assignment]  # narrower by two types
 
 
 def pytest_configure() -> None:
@@ -123,6 +124,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """pytest collects garbage five times before it ends, for warnings that are ignored here."""
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

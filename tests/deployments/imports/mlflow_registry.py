@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 from fleet.localcluster.controllers import free_ports
+from tests import plain_http
 from tests.client import mlflow_environment
 
 # Its first start makes the tables of its database.
@@ -128,7 +129,7 @@ def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], log: Pat
     while time.monotonic() < until:
         assert process.poll() is None, log.read_text()
         try:
-            if httpx.get(f"{address}/health", timeout=10).is_success:
+            if plain_http.client.get(f"{address}/health", timeout=10).is_success:
                 return
         except httpx.HTTPError:
             time.sleep(0.25)

@@ -29,6 +29,7 @@ from django.db import connection
 from psycopg import sql
 
 from fleet.localcluster.controllers import free_ports
+from tests import plain_http
 from tests.benchmarks import waiting
 from tests.portal.install.schema import schema_of
 
@@ -133,7 +134,7 @@ class Traffic:
 
     def run(self) -> None:
         turns = itertools.count()
-        with httpx.Client(timeout=120, cookies=self.cookies) as browser:
+        with httpx.Client(timeout=120, verify=False, cookies=self.cookies) as browser:
             while self.may_go_on.wait() and not self.is_over:
                 try:
                     self.go_round(browser, turns)
@@ -145,16 +146,18 @@ class Traffic:
         for path in PAGES:
             self._answer(browser.get(self._web(turns) + path))
         for path in REST:
-            self._answer(httpx.get(f"{self._web(turns)}/api/v1/{path}", **self._as_token))
+            self._answer(
+                plain_http.client.get(f"{self._web(turns)}/api/v1/{path}", **self._as_token)
+            )
         number = len(self.written) + 1
         body = {"source_uri": f"hf://org/model:{number:040x}", "metadata": {"notes": "x"}}
         path = "/api/v1/models/vision/detector/references"
-        made = httpx.post(self._web(turns) + path, json=body, **self._as_token)
+        made = plain_http.client.post(self._web(turns) + path, json=body, **self._as_token)
         if self._answer(made):
             self.written.append(made.json()["number"])
             # Through the other one, when there are two.
             path = f"/api/v1/models/vision/detector/versions/{self.written[-1]}"
-            read = httpx.get(self._web(turns) + path, **self._as_token)
+            read = plain_http.client.get(self._web(turns) + path, **self._as_token)
             if self._answer(read) and read.json()["source_uri"] != body["source_uri"]:
                 self.refused.append(f"version {self.written[-1]} is another one")
 
@@ -198,7 +201,9 @@ def start_web(parts: ExitStack, folder: Path, environment: dict[str, str], log: 
     parts.callback(process.wait, 60)
     parts.callback(process.terminate)
     address = f"http://127.0.0.1:{port}"
-    waiting.until(lambda: httpx.get(f"{address}/sign-in").is_success, seconds=300, log=log)
+    waiting.until(
+        lambda: plain_http.client.get(f"{address}/sign-in").is_success, seconds=300, log=log
+    )
     return address
 
 
@@ -237,7 +242,7 @@ def test_old_and_new_web_answer_on_one_database(sources: Path, tmp_path: Path) -
             traffic.may_go_on.set()
             thread.join()
         traffic.webs.remove(old)
-        with httpx.Client(timeout=120, cookies=traffic.cookies) as browser:
+        with httpx.Client(timeout=120, verify=False, cookies=traffic.cookies) as browser:
             traffic.go_round(browser, itertools.count())
         server = connection.get_connection_params()
         address = {name: server[name] for name in ("host", "user", "dbname")}

@@ -6,7 +6,7 @@ addresses to their time, size and number of queries in a large portal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 from django.core.cache import cache
@@ -24,16 +24,24 @@ FEW, MANY = 0.06, 0.18
 
 
 def test_no_address_needs_more_queries_for_more_rows(full_world: FullWorld) -> None:
+    """First as a process does that has just started, which fills what is kept: with many rows, as the first
+    of all needs what no later one does. Only where that took more are the requests that follow counted.
+    """
     full_world.names["trial_id"] = full_world.deployment.pk
 
-    few, many = _counts(full_world, FEW), _counts(full_world, MANY)
+    many, few = _counts(full_world, MANY), _counts(full_world, FEW)
+    suspects = {key for key in few if many[key] > few[key]}
+    if suspects:
+        few, many = _counts(full_world, FEW, suspects), _counts(full_world, MANY, suspects)
 
-    more = {key: (few[key], many[key]) for key in few if many[key] > few[key]}
+    more = {key: (few[key], many[key]) for key in suspects if many[key] > few[key]}
     assert not more, "\n".join(f"{key}: {was} to {now}" for key, (was, now) in more.items())
 
 
-def _counts(full: FullWorld, scale: float) -> Mapping[str, int]:
-    """Queries by role and address. The rows are gone afterwards."""
+def _counts(
+    full: FullWorld, scale: float, again: Collection[str] | None = None
+) -> Mapping[str, int]:
+    """Queries by role and address, of those `again` at their second request. The rows are gone afterwards."""
     counts = {}
     with transaction.atomic():
         many_rows.fill(full, scale)
@@ -42,10 +50,14 @@ def _counts(full: FullWorld, scale: float) -> Mapping[str, int]:
             clients[role] = Client(raise_request_exception=True)
             clients[role].force_login(getattr(full.world, role))
         for item in every_page.addresses(full):
-            clients[item.role].get(item.path)
+            key = f"{item.role} {item.path}"
+            if again is not None:
+                if key not in again:
+                    continue
+                clients[item.role].get(item.path)
             with CaptureQueriesContext(connection) as captured:
                 clients[item.role].get(item.path)
-            counts[f"{item.role} {item.path}"] = len(captured)
+            counts[key] = len(captured)
         transaction.set_rollback(True)
     cache.clear()
     return counts

@@ -39,6 +39,7 @@ from fleet.localcluster.kinds import (
     Kind,
 )
 from fleet.localcluster.store import Store
+from tests import plain_http
 from tests.fleet.localcluster.controllers import language_models, manifests
 from tests.fleet.localcluster.controllers.test_mirror import _envoy
 from tests.waiting import wait_for
@@ -121,7 +122,9 @@ def servers() -> Iterator[dict[str, int]]:
     def are_up() -> bool:
         addresses = [f"http://127.0.0.1:{port}/health" for port in ports.values()]
         try:
-            return all(httpx.get(url, timeout=5).status_code == 200 for url in addresses)
+            return all(
+                plain_http.client.get(url, timeout=5).status_code == 200 for url in addresses
+            )
         except httpx.TransportError:
             return False
 
@@ -160,7 +163,7 @@ def running(
     write_address(store, list(KEYS))
     controller.reconcile()
     base = f"http://127.0.0.1:{port}"
-    with _envoy(tmp_path, port), httpx.Client(base_url=base, timeout=20) as client:
+    with _envoy(tmp_path, port), httpx.Client(base_url=base, timeout=20, verify=False) as client:
         yield controller, client
 
 
