@@ -15,9 +15,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from portal.core.stack_room import with_stack_room
 from portal.monitoring.exposition import access, requests
 from portal.monitoring.exposition.collectors import StateCollector
+from portal.stack_room import with_stack_room
 
 PATH: Final = "/metrics"
 _READS: Final = ("GET", "HEAD")

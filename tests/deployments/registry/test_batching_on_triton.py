@@ -182,7 +182,13 @@ def _guess() -> str:
         outputs=(Tensor("y", "FP32", (-1, 3)),),
         max_batch_size=32,
     )
-    return triton_config.render(model=_GUESSED.name, signature=signature)
+    config = triton_config.render(model=_GUESSED.name, signature=signature)
+    # Requests meet in a batch on a busy machine too.
+    waiting = config.replace(
+        "dynamic_batching { }", "dynamic_batching { max_queue_delay_microseconds: 50000 }"
+    )
+    assert waiting != config
+    return waiting
 
 
 def _config_of_large(path: Path, upload: Upload) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable
 
-from portal.core.stack_room import with_stack_room
 from portal.monitoring.exposition.middleware import MetricsMiddleware
+from portal.stack_room import with_stack_room
 
 _CALLS, _DEPTHS = 200, range(0, 400, 2)
 
