@@ -124,8 +124,11 @@ class Report:
 
 
 def chromium_path() -> str | None:
-    """Debian's Chromium; None where it is not installed."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    """Debian's Chromium; None where it is not installed. Its headless shell has the same engine without the parts
+    of a browser around it, and takes two thirds of the processor time.
+    """
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @contextmanager

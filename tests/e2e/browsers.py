@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests import screenshots
 from tests.e2e.demo_process import DemoProcess
 from tests.waiting import PATIENCE_MS
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = screenshots.chromium_path()
 marks = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed"),
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
 ]
 Pages = Callable[[str], Page]
 

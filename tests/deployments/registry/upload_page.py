@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -12,13 +11,12 @@ from django.db import connections
 
 from deployments.models import ModelVersion
 from deployments.registry.services import verification
+from tests import screenshots
 
 Result = TypeVar("Result")
 marks = [
     pytest.mark.browser,
-    pytest.mark.skipif(
-        shutil.which("chromium") is None, reason="Debian's chromium is not installed"
-    ),
+    pytest.mark.skipif(screenshots.chromium_path() is None, reason="Chromium is not installed"),
     pytest.mark.django_db(transaction=True),
 ]
 
