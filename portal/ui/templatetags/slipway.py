@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Protocol
 
 from django import template
 from django.core.paginator import Page, Paginator
@@ -240,6 +240,24 @@ def money(amount: Decimal | str | int | None) -> str | SafeString:
 @register.filter
 def unit_price(amount: Decimal | None) -> str | SafeString:
     return _UNKNOWN if amount is None else formats.unit_price(amount)
+
+
+class _CountedPrice(Protocol):
+    @property
+    def amount(self) -> Decimal: ...
+
+    @property
+    def note(self) -> str:
+        """Why too few were counted for a price; empty for enough."""
+
+
+@register.filter
+def counted_price(price: _CountedPrice | None) -> str | SafeString:
+    if not price:
+        return _UNKNOWN
+    if price.note:
+        return format_html('<span class="dim" title="{}">too few</span>', price.note)
+    return formats.unit_price(price.amount)
 
 
 @register.filter
