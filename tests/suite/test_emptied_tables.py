@@ -67,12 +67,19 @@ def test_it_waits_for_whoever_still_writes(another: psycopg.Connection) -> None:
 
 def test_files_that_have_grown_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     make_team(slug="vision")
+    monkeypatch.setattr(emptied_tables, "MOST_PAGES", 0)
+    flush()  # whatever the tests before have left
+    assert pages_of("accounts_team") == 0
+    make_team(slug="vision")
+    monkeypatch.setattr(emptied_tables, "MOST_PAGES", 500)
+
     flush()
+
     assert pages_of("accounts_team") == 1
-    monkeypatch.setattr(emptied_tables, "MOST_PAGES", 2)
     for number in range(200):
         make_team(slug=f"team-{number}", name="x" * 80)
     assert pages_of("accounts_team") > 2
+    monkeypatch.setattr(emptied_tables, "MOST_PAGES", 2)
 
     flush()
 
