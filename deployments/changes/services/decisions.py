@@ -47,7 +47,7 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "
         change_approvals.give(change=change, actor=actor, approver=approver, comment=text)
         if approvals.status_of(change).is_satisfied:
             let_run(actor, change, reviewed, action=audit_actions.CHANGE_APPROVED, comment=text)
-            message = f"approved {change.noun}"
+            message = f"{change.noun} approved"
             subject_of(change).note(change, kind="approved", message=message, actor=actor)
         else:
             change_approvals.note_partial(actor=actor, change=change, comment=text)

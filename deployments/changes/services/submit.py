@@ -155,7 +155,7 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
     after = {"version": version, **({"scale": change.scale} if change.scale else {})}
     new_request.submit(actor=actor, change=change, after=after)
     label = f"{change.noun} of {version}" if version else change.noun
-    subject_of(change).note(change, kind="requested", message=f"requested {label}", actor=actor)
+    subject_of(change).note(change, kind="requested", message=f"{label} requested", actor=actor)
     return change
 
 

@@ -15,8 +15,6 @@ from deployments.changes.selectors import changes, shown_evidence
 from deployments.changes.selectors.subjects import subject_of
 from deployments.models import Approval, ChangeRequest, Deployment, EmergencyReview
 from deployments.preflight.domain.checks import Cost
-from deployments.registry.domain.metadata import metric_direction
-from deployments.spec.domain import field_values
 from deployments.states import ChangeState
 from portal.accounts.models import User
 
@@ -59,41 +57,10 @@ class ChangeItem:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldLine:
-    label: str
-    before: str
-    after: str
-    # "good" or "bad" where it is known which direction of a metric is better.
-    tone: str = ""
-
-    @property
-    def is_changed(self) -> bool:
-        return self.before != self.after
-
-
-@dataclass(frozen=True, slots=True)
 class ApprovalLine:
     approval: Approval
     user: str
     stands_for: str
-
-
-def lines_of(change: ChangeRequest) -> list[FieldLine]:
-    """Field by field, as it is now and as requested; fields empty on both sides are left out."""
-    return lines_from(shown_evidence.diff_of(change))
-
-
-def lines_from(diff: Iterable[Mapping[str, str]]) -> list[FieldLine]:
-    return [
-        FieldLine(
-            field_values.describe_field(line["field"]),
-            field_values.describe_value(line["field"], line["before"]),
-            field_values.describe_value(line["field"], line["after"]),
-            metric_direction.tone(line["field"], line["before"], line["after"]),
-        )
-        for line in diff
-        if line["before"] or line["after"]
-    ]
 
 
 def item_of(change: ChangeRequest) -> ChangeItem:

@@ -23,7 +23,7 @@ from deployments.batch.web import items as batch_items
 from deployments.batch.web.items import BatchItem
 from deployments.changes.selectors import changes, emergency_reviews, shown_evidence
 from deployments.changes.services import decisions, emergency_override, plan_figures, recheck
-from deployments.changes.web import items, new_deployment_cards
+from deployments.changes.web import field_diff, items, new_deployment_cards
 from deployments.changes.web.items import ChangeItem
 from deployments.environments.web import cards
 from deployments.manifests.web.yaml_files import manifests_of_text
@@ -224,7 +224,6 @@ def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
     """For a decided request: the evidence shown at the decision, and what changed since."""
     kept = shown_evidence.kept(change)
     shown = kept or shown_evidence.of(change)
-    diff = items.lines_from(shown["diff"])
     metadata = version_metadata.flatten(shown["metadata"]).items()
     return {
         "shown": shown,
@@ -235,8 +234,7 @@ def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
         "approvals": items.approvals_of(change, shown),
         "card": cards.card_of(shown.get("promotion", {})),
         "guards": shown["guards"],
-        "diff": diff,
-        "has_before": any(line.before for line in diff),
+        "diff": field_diff.from_lines(shown["diff"]),
         "manifests": manifests_of_text(shown["manifests"]),
         "metadata": [
             (field_values.describe_field(name), field_values.format_value(value))

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from deployments.changes.web import items
+from deployments.changes.web import field_diff, items
 from deployments.lifecycle.services import decision_links
 from deployments.lifecycle.services.decision_links import LinkedDecision
 from deployments.rollouts.selectors import rollouts
@@ -97,6 +97,6 @@ def _context(user: User, decision: LinkedDecision, form: DecideForm) -> dict[str
         context |= {
             "change": decision.change,
             "item": items.item_of(decision.change),
-            "change_lines": items.lines_of(decision.change),
+            "diff": field_diff.of(decision.change),
         }
     return context

@@ -12,8 +12,8 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from deployments.changes.selectors import changes
-from deployments.changes.web import items
-from deployments.changes.web.items import FieldLine
+from deployments.changes.web import field_diff
+from deployments.changes.web.field_diff import FieldLine
 from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.pages.web import frame
 from deployments.plans.domain import descriptions
@@ -266,5 +266,7 @@ def _describe_direct(phase: RolloutPhase) -> str:
 
 def _changed_lines(change: ChangeRequest | None) -> list[FieldLine]:
     """The changed lines of the request, while there is a stable revision to compare with."""
-    lines = items.lines_of(change) if change else []
-    return [line for line in lines if line.is_changed and line.before]
+    diff = field_diff.of(change) if change else None
+    if diff is None or not diff.has_before:
+        return []
+    return [line for line in diff.shown if line.before]

@@ -116,7 +116,7 @@ def test_time_and_dollars_show_before_anything_is_requested(
     text = side.content.decode()
     assert side.status_code == 200
     assert text.startswith('<section class="card" id="plan-side"')
-    assert "2 h, for soak" in text
+    assert "2 h of soak time" in text
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
 

@@ -144,7 +144,7 @@ def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: 
 
     page = signed_in(world.viewer).get("/").content.decode()
 
-    assert "approved deployment" in page
+    assert "deployment approved" in page
     assert "got a node" not in page
     assert "downloads the model" not in page
 
