@@ -27,6 +27,11 @@ _FIRST: Final = (
     "sha256",
     "engine",
     "instance_type",
+    "gpus",
+    "min_replicas",
+    "max_replicas",
+    "cpu",
+    "memory",
 )
 
 
