@@ -15,6 +15,7 @@ from deployments.manifests.domain.metadata import to_yaml
 from deployments.models import Deployment, Revision
 from deployments.serving.selectors import deployments
 from deployments.serving.web.events import event_rows
+from deployments.spec.domain import field_values
 from fleet.observation.selectors.pods import PodInfo
 
 LINE_CHOICES = (100, 500, 2000)
@@ -38,23 +39,34 @@ class LogChoice:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    revision: Revision
+    engine: str
+
+
 def revisions_context(deployment: Deployment, *, before: str, after: str) -> dict[str, Any]:
     """Compare the two selected revisions, by default the two newest."""
     history = deployments.history_of(deployment)
     by_number = {str(revision.number): revision for revision in history}
     right = by_number.get(after) or (history[0] if history else None)
     left = by_number.get(before) or (history[1] if len(history) > 1 else None)
+    rows = [_history_row(revision) for revision in history]
     if left is None or right is None:
-        return {"history": history, "before": None, "after": None}
+        return {"history": rows, "before": None, "after": None}
     diff = manifest_diff.diff_lines(text_of(left), text_of(right))
     changed = sum(line.kind in ("added", "removed") for line in diff)
     return {
-        "history": history,
+        "history": rows,
         "before": left,
         "after": right,
         "diff": diff,
         "changed_lines": changed,
     }
+
+
+def _history_row(revision: Revision) -> HistoryRow:
+    return HistoryRow(revision, field_values.describe_value("engine", revision.spec["engine"]))
 
 
 def text_of(revision: Revision) -> str:

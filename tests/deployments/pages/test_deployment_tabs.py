@@ -89,6 +89,15 @@ def test_two_revisions_are_compared_line_by_line(world: World, signed_in: SignIn
     assert "label: detector:2" in {line.text for line in shown.all("ins")}
 
 
+def test_a_lone_revision_offers_no_comparison(world: World, signed_in: SignIn) -> None:
+    world.serving()
+
+    (row,) = page(signed_in(world.viewer).get(f"{ONE}/revisions")).rows
+
+    assert row["Serving"] == "1 GPU of g5.xlargeKServe · Triton, 1 replica"
+    assert not {"From", "To"} & set(row)
+
+
 def test_manifests_say_what_the_cluster_holds_otherwise(world: World, signed_in: SignIn) -> None:
     world.serving()
     live = world.cluster.objects["InferenceService", "vision", "detector-r1"]

@@ -6,6 +6,7 @@ from django.test import Client
 from deployments.registry.services import aliases
 from tests.deployments import onnx_models
 from tests.deployments.uploading import People, Upload
+from tests.page import page
 
 pytestmark = pytest.mark.django_db
 
@@ -32,9 +33,23 @@ def test_every_page_of_a_ready_version_answers(
         "/upload": ["Drop a model here", "noscript"],
     }
     for address, fragments in expected.items():
-        page = client.get(address)
-        assert page.status_code == 200, address
-        text = page.content.decode()
+        answer = client.get(address)
+        assert answer.status_code == 200, address
+        text = answer.content.decode()
         assert [fragment for fragment in fragments if fragment not in text] == [], address
         assert "style=" not in text
         assert "onclick" not in text
+
+
+def test_a_lone_version_offers_no_comparison(
+    people: People, client: Client, verified: Upload
+) -> None:
+    verified(onnx_models.linear())
+    client.force_login(people.member)
+
+    alone = page(client.get("/models/vision/detector"))
+
+    assert not [part for part in alone.all("input") if part.attributes.get("name") == "v"]
+    verified(onnx_models.linear(scale=2))
+    both = page(client.get("/models/vision/detector"))
+    assert len([part for part in both.all("input") if part.attributes.get("name") == "v"]) == 2
