@@ -247,7 +247,8 @@ def _tainted_label(share: GpuShare) -> str:
     if not share.free_tainted:
         return ""
     more = " more" if share.free_now else ""
-    return f"{share.free_tainted}{more} on nodes that take only pods which tolerate {', '.join(share.taints)}"
+    named = ", ".join(share.taints)
+    return f"{share.free_tainted}{more} free on nodes that take only pods which tolerate {named}"
 
 
 def _value(choice: Choice) -> str:
