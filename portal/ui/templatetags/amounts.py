@@ -70,9 +70,9 @@ def gpus(count: Decimal | int | None) -> str | SafeString:
 
 
 @register.filter
-def gpu_hours(hours: Decimal | None, places: int = 1) -> str | SafeString:
-    """Without the unit, as a table's column has it."""
-    return UNKNOWN if hours is None else formats.decimals(hours, places)
+def decimals(count: Decimal | float | None, places: int = 1) -> str | SafeString:
+    """GPU hours, requests a second: what is small but real is not 0.0."""
+    return UNKNOWN if count is None else formats.decimals(Decimal(count), places)
 
 
 @register.filter
