@@ -26,9 +26,9 @@ def reserve(*names: str) -> None:
     assert Node.objects.filter(name__in=names).update(taints=taints) == len(names)
 
 
-def capacity_of(world: World, replicas: int, **placement: str) -> tuple[bool | None, str]:
+def capacity_of(world: World, replicas: int, tolerations: str = "") -> tuple[bool | None, str]:
     draft = world.draft(
-        min_replicas=replicas, max_replicas=replicas, placement=Placement(**placement)
+        min_replicas=replicas, max_replicas=replicas, placement=Placement(tolerations=tolerations)
     )
     checks = preflight.check(actor=world.member, draft=draft).checks
     return next((check.ok, check.detail) for check in checks if check.name == "Capacity now")
