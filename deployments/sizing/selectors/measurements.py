@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from deployments.models import ModelVersion, Revision
 from deployments.sizing.domain import kept_peaks
@@ -54,21 +54,24 @@ def find_measurement(version: ModelVersion) -> Measured | None:
     )
 
 
-def peaks_of(revisions: Collection[Revision]) -> dict[int, int]:
+def peaks_of(
+    revisions: Collection[Revision], times: Mapping[int, Stood] | None = None
+) -> dict[int, int]:
     """GPU memory in MiB by primary key of the revision, whose deployment must be selected with it. Those that were not
-    measured are left out.
+    measured are left out. `times`: of the revisions, if they are known.
     """
     kept = {
         revision.pk: mib
         for revision in revisions
         if (mib := kept_peaks.peak_of(revision.deployment.observed, revision.number))
     }
-    times = workload_times.times_of([row for row in revisions if row.pk not in kept])
-    peaks = measured.memory_peaks({stood.key for stood in times.values()})
+    others = [row for row in revisions if row.pk not in kept]
+    times = workload_times.times_of(others) if times is None else times
+    peaks = measured.memory_peaks({times[row.pk].key for row in others})
     current = {
-        pk: peak.mib
-        for pk, stood in times.items()
-        if (peak := peaks.get(stood.key)) and stood.holds(peak.since)
+        row.pk: peak.mib
+        for row in others
+        if (peak := peaks.get(times[row.pk].key)) and times[row.pk].holds(peak.since)
     }
     return kept | current
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+
+from django.test import Client
 
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
@@ -15,9 +18,11 @@ from deployments.rollouts.services import actions, gpu_facts
 from deployments.sizing.selectors import measurements
 from fleet.models import Pod, Workload, WorkloadHour
 from fleet.telemetry.selectors import pressure
+from portal.accounts.models import User
 from tests.deployments import canaries
 from tests.deployments.guarded_rollouts import begin
 from tests.deployments.world import World
+from tests.page import page
 
 
 def measure(world: World, name: str, mib: int) -> None:
@@ -49,6 +54,10 @@ def peak_of(name: str) -> int | None:
 def measured_mib(version: ModelVersion) -> tuple[str, int] | None:
     found = measurements.find_measurement(version)
     return (found.label, found.mib) if found else None
+
+
+def shown_memory(client: Client, version: ModelVersion) -> str:
+    return page(client.get(f"/models/vision/detector/{version.number}")).term("GPU memory")
 
 
 def retired(world: World, mib: int | None = 9_000) -> Deployment:
@@ -111,6 +120,22 @@ def test_other_settings_under_the_same_name_were_not_measured_either(world: Worl
     kept = measurements.find_measurement(world.version1)
     assert kept is not None
     assert (kept.mib, kept.instances) == (9_000, 1), "with the settings that it was measured with"
+
+
+def test_the_page_of_its_version_still_says_what_a_retired_deployment_measured(
+    world: World, signed_in: Callable[[User], Client]
+) -> None:
+    """Who looks at version 1 after its deployment was replaced by one of the same name."""
+    client = signed_in(world.viewer)
+    before = shown_memory(client, world.version1)
+    retired(world)
+    served_again(world, world.version2)
+    measure(world, "detector-r1", 3_072)
+
+    assert "measured" not in before
+    measured = "measured: up to {} on a GPU of its own"
+    assert shown_memory(client, world.version1).endswith(measured.format("8.8 GiB"))
+    assert shown_memory(client, world.version2).endswith(measured.format("3 GiB"))
 
 
 def test_what_was_not_measured_is_not_kept(world: World) -> None:
