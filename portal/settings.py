@@ -85,7 +85,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "portal.ui.context.frame",
             ],
-            "builtins": ["portal.ui.templatetags.slipway"],
+            "builtins": [f"portal.ui.templatetags.{name}" for name in ("slipway", "amounts")],
         },
     },
 ]

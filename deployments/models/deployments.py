@@ -77,7 +77,8 @@ class Deployment(Leased):
     state_reason = models.TextField(blank=True, default="")
     observed_weight = models.PositiveSmallIntegerField(null=True)
     observed_mirror = models.PositiveSmallIntegerField(null=True)
-    # Revision to deployments.serving.domain.observed_revision.ObservedRevision as JSON: {"r1": {…}}
+    # Revision to deployments.serving.domain.observed_revision.ObservedRevision as JSON: {"r1": {…}}; of a retired
+    # deployment what deployments.sizing.domain.kept_peaks keeps.
     observed = models.JSONField(default=dict)
     observed_at = models.DateTimeField(null=True)
     first_ready_at = models.DateTimeField(null=True)

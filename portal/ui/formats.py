@@ -11,6 +11,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SOON = timedelta(seconds=5)
 _CENT = Decimal("0.01")
 _MOST_PLACES: Final = 8
+_LEAST_PERCENT: Final = 0.01
 
 
 def span(seconds: float) -> str:
@@ -74,6 +75,17 @@ def _significant(size: Decimal) -> str:
     return text if Decimal(text) else "<0.000001"
 
 
+def decimals(value: Decimal, places: int) -> str:
+    """With so many decimals. What is small but real is never shown as zero: "less than 0.1"."""
+    least = Decimal(1).scaleb(-places)
+    if 0 < value < least:
+        return f"less than {least}"
+    if -least < value < 0:
+        # Only of adjustments, which take back what was counted before: as exact as milliseconds are in hours.
+        return f"{value:.7f}".rstrip("0")
+    return f"{value:,.{places}f}"
+
+
 def filesize(count: int) -> str:
     return _binary(float(count), ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 
@@ -98,6 +110,8 @@ def percent(ratio: float | Decimal) -> str:
     """A ratio 0..1 as a percentage: two decimals below 1%, one below 10%, none above."""
     value = float(ratio) * 100
     size = abs(value)
+    if 0 < size < _LEAST_PERCENT / 2:
+        return f"{'-' if value < 0 else ''}<{_LEAST_PERCENT}%"
     if size == 0 or size >= 10:
         return f"{value:.0f}%"
     return f"{value:.2f}%" if size < 1 else f"{value:.1f}%"

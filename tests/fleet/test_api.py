@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from fleet.costs.services import ledger
 from fleet.kube.domain.errors import Unreachable
-from fleet.models import Cluster, InstancePrice
+from fleet.models import Cluster, InstancePrice, Node
 from fleet.observation.services import record, workloads
 from fleet.observation.services.record import FullListing
 from portal.accounts.models import Role, Team, User
@@ -219,6 +219,13 @@ def test_shares_have_price_and_free_capacity(people: dict[str, User], cluster: C
         (1, "1.418000", 2),
         (2, "2.836000", 1),
         (4, "5.672000", 0),
+    ]
+    Node.objects.update(taints=[{"key": "reserved", "value": "batch", "effect": "NoSchedule"}])
+    reserved = get(people["member"], f"clusters/{cluster.pk}/shares").json()
+    assert [(row["free_now"], row["free_tainted"], row["taints"]) for row in reserved] == [
+        (0, 2, ["reserved=batch:NoSchedule"]),
+        (0, 1, ["reserved=batch:NoSchedule"]),
+        (0, 0, []),
     ]
 
 

@@ -44,6 +44,7 @@ class ShareRow:
     explanation: str
     free_now: int | None
     free_label: str
+    tainted_label: str
     is_simulated: bool
     # No such node runs, but Karpenter starts one.
     is_started: bool = False
@@ -214,6 +215,7 @@ def _row(choice: Choice, known: Mapping[str, GpuShare], chosen: str) -> ShareRow
         free_now=offer.free_replicas,
         is_started=offer.is_started,
         free_label=f"{offer.free_replicas} free",
+        tainted_label=_tainted_label(share) if share and offer.free_replicas is not None else "",
         is_simulated=bool(share and share.is_simulated),
     )
 
@@ -234,9 +236,19 @@ def _plain(share: GpuShare, chosen: str) -> ShareRow:
         explanation="",
         free_now=share.free_now,
         free_label=f"{share.free_now} free",
+        tainted_label=_tainted_label(share),
         is_simulated=share.is_simulated,
         is_started=share.is_startable and not share.nodes,
     )
+
+
+def _tainted_label(share: GpuShare) -> str:
+    """Free GPUs that a request gets only with a toleration."""
+    if not share.free_tainted:
+        return ""
+    more = " more" if share.free_now else ""
+    named = ", ".join(share.taints)
+    return f"{share.free_tainted}{more} free on nodes that take only pods which tolerate {named}"
 
 
 def _value(choice: Choice) -> str:

@@ -19,6 +19,8 @@ from deployments.models import ChangeRequest, Deployment, DeploymentEvent, Rollo
 from deployments.serving.domain import observed_revision
 from deployments.serving.selectors.deployments import OPEN_PHASES
 from deployments.serving.services import timeline
+from deployments.sizing.domain import kept_peaks
+from deployments.sizing.selectors import measurements
 from deployments.states import ChangeKind, ChangeState, DeploymentState
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
@@ -244,13 +246,18 @@ def record_unreachable(deployment_id: int, problem: str) -> None:
 def record_retired(deployment: Deployment, lease: Lease) -> None:
     at = clock.now()
     with transaction.atomic():
+        revisions = list(deployment.revisions.select_related("deployment"))
+        peaks = measurements.peaks_of(revisions)
         written = Deployment.objects.filter(
             pk=deployment.pk, lease_token=lease.token, is_retired=False
         ).update(
             is_retired=True,
             state=DeploymentState.RETIRED,
             state_reason="",
-            observed=observed_revision.to_column({}),
+            # A workload's row has one peak, and a later deployment may get its name.
+            observed=kept_peaks.to_column(
+                {row.number: peaks[row.pk] for row in revisions if row.pk in peaks}
+            ),
             observed_weight=None,
             observed_mirror=None,
             observed_generation=deployment.desired_generation,

@@ -17,6 +17,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
 )
 from deployments.manifests.domain.model_files import download
+from fleet.gpus.domain import tolerations
 
 API_VERSION: Final = "batch/v1"
 KIND: Final = "Job"
@@ -115,5 +116,5 @@ def _placement(choice: PodChoice) -> dict[str, Any]:
         fields["nodeSelector"] = {"node.kubernetes.io/instance-type": choice.instance_type}
     if choice.gpu_resource or choice.instance_type:
         # Nodes of the chosen type may be kept for pods with GPUs.
-        fields["tolerations"] = [dict(pod_template.GPU_TOLERATION)]
+        fields["tolerations"] = [tolerations.GPU.manifest()]
     return fields

@@ -6,10 +6,8 @@ from typing import Any, Final
 
 from deployments.spec.domain import node_selection
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.gpus.domain.capacity_types import SPOT_LABELS
 
-KARPENTER_CAPACITY: Final = "karpenter.sh/capacity-type"
-NODE_GROUP_CAPACITY: Final = "eks.amazonaws.com/capacityType"
-_SPOT: Final = ((KARPENTER_CAPACITY, "spot"), (NODE_GROUP_CAPACITY, "SPOT"))
 # Kubernetes allows 1 to 100 for a preference.
 _WEIGHT: Final = 100
 _STEP: Final = 100 // node_selection.MOST_OTHER_TYPES
@@ -49,9 +47,11 @@ def _capacity_terms(capacity: str) -> list[list[dict[str, Any]]]:
     on-demand.
     """
     if capacity == "spot":
-        return [[{"key": key, "operator": "In", "values": [value]}] for key, value in _SPOT]
+        return [[{"key": key, "operator": "In", "values": [value]}] for key, value in SPOT_LABELS]
     if capacity == "on-demand":
-        return [[{"key": key, "operator": "NotIn", "values": [value]} for key, value in _SPOT]]
+        return [
+            [{"key": key, "operator": "NotIn", "values": [value]} for key, value in SPOT_LABELS]
+        ]
     return []
 
 

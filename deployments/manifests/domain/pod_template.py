@@ -15,7 +15,7 @@ from deployments.manifests.domain.metadata import (
 from deployments.spec.domain import node_selection, serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.gpus.domain import neuron
+from fleet.gpus.domain import neuron, tolerations
 
 # Longer than the drain and Triton's own exit timeout together, so that open requests are answered, and
 # shorter than the two minutes' notice of a spot node.
@@ -39,8 +39,6 @@ _LLM_LEAST_SECONDS = 10 * 60
 _MIB_PER_MILLION_PARAMETERS = 2
 # Neuron compiles a model at its first start: some 15 minutes for 15 GB of weights (AWS's guide of vLLM on Neuron).
 _NEURON_COMPILE_SECONDS = 60 * 60
-GPU_TOLERATION: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-_NEURON_TOLERATION: Final = {**GPU_TOLERATION, "key": neuron.DEVICE}
 _USER = 1000
 SCRATCH: Final = "/tmp"  # noqa: S108  a mount point inside the pod
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
@@ -65,16 +63,8 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
     own = node_selection.tolerations(spec.placement.tolerations)
-    accelerator = _NEURON_TOLERATION if spec.gpu_resource == neuron.DEVICE else GPU_TOLERATION
-    if spec.placement.capacity != "spot":
-        return [dict(accelerator), *own]
-    spot = {"operator": "Equal", "effect": "NoSchedule"}
-    return [
-        dict(accelerator),
-        {"key": node_affinity.KARPENTER_CAPACITY, "value": "spot", **spot},
-        {"key": node_affinity.NODE_GROUP_CAPACITY, "value": "SPOT", **spot},
-        *own,
-    ]
+    always = tolerations.of_pods(spec.gpu_resource, spec.placement.capacity)
+    return [*(one.manifest() for one in always), *own]
 
 
 def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from fleet.clusters.domain.node_pools import NodePool
 from fleet.clusters.selectors import instance_types as cluster_instance_types
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import devices, instance_types
-from fleet.gpus.domain.device_tolerations import DeviceToleration
+from fleet.gpus.domain.tolerations import Toleration
 
 CAPACITY: Final = "Capacity now"
 _NOT_READ: Final = (
@@ -148,11 +148,13 @@ def replica_size(spec: ServingSpec) -> ReplicaSize:
         capacity_type=placement.capacity,
         labels=tuple(node_selection.read_labels(placement.node_labels).items()),
         claim=claim if placement.device_claims else None,
-        tolerations=tuple(
-            DeviceToleration.of(one)
-            for one in node_selection.tolerations(placement.claim_tolerations)
-        ),
+        tolerations=_tolerations(placement.tolerations),
+        claim_tolerations=_tolerations(placement.claim_tolerations),
     )
+
+
+def _tolerations(text: str) -> tuple[Toleration, ...]:
+    return tuple(Toleration.of(one) for one in node_selection.tolerations(text))
 
 
 def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str) -> Check:

@@ -17,7 +17,7 @@ from deployments.registry.api.serializers import (
     TypicalStartSerializer,
     VersionSerializer,
 )
-from deployments.registry.selectors import starts
+from deployments.registry.selectors import served_revisions, starts
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import declarations, metadata, references, versions
 from deployments.registry.services.references import ReferenceDraft
@@ -69,7 +69,11 @@ class VersionStartsView(APIView):
     )
     def get(self, request: Request, version_id: int) -> Response:
         version = registry_versions.get_version(actor=actor_of(request), version_id=version_id)
-        return Response(TypicalStartSerializer(starts.typical_starts(version), many=True).data)
+        return Response(
+            TypicalStartSerializer(
+                starts.typical_starts(served_revisions.of_version(version)), many=True
+            ).data
+        )
 
 
 class ReferencesView(IdempotentMixin, APIView):

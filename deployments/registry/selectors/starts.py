@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from deployments.models import ModelVersion, Revision
-from deployments.sizing.selectors import workload_times
+from deployments.models import Revision
+from deployments.registry.selectors import served_revisions
+from deployments.registry.selectors.served_revisions import ServedRevisions
 from fleet.observation.domain.pod_start import STEPS
 from fleet.observation.selectors import starts
 from fleet.observation.selectors.starts import Start
 
-# Older ones say little about today's image and network.
 _LAST: Final = 20
-_MAX_REVISIONS = 200
 _Group = tuple[str, str, str]
 
 
@@ -32,11 +31,9 @@ class TypicalStart:
     steps: Mapping[str, int]
 
 
-def typical_starts(version: ModelVersion) -> list[TypicalStart]:
+def typical_starts(served: ServedRevisions) -> list[TypicalStart]:
     """The group with the newest start first."""
-    rows = Revision.objects.filter(version=version).select_related("deployment")
-    revisions = list(rows.order_by("-id")[:_MAX_REVISIONS])
-    times = workload_times.times_of(revisions)
+    revisions, times = served.revisions, served.times
     by_workload: dict[tuple[int, str, str], list[Revision]] = defaultdict(list)
     for revision in revisions:
         key = times[revision.pk].key
@@ -53,7 +50,7 @@ def typical_starts(version: ModelVersion) -> list[TypicalStart]:
 def typical_start_of(revision: Revision) -> TypicalStart | None:
     """Of the revision's version, engine, cache and instance type; None before the first start."""
     group = (*_engine_and_cache(revision), revision.spec["instance_type"])
-    for usual in typical_starts(revision.version):
+    for usual in typical_starts(served_revisions.of_version(revision.version)):
         if (usual.engine, usual.model_cache, usual.instance_type) == group:
             return usual
     return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployments.models import ModelVersion
 from deployments.registry.selectors import starts
+from deployments.registry.selectors.served_revisions import ServedRevisions
 from deployments.registry.selectors.starts import TypicalStart
 from deployments.spec.domain.serving_spec import ServingSpec, Storage
 from fleet.observation.domain import pod_start
@@ -25,8 +25,8 @@ class StartRow:
     steps: tuple[tuple[str, str], ...]
 
 
-def rows_of(version: ModelVersion) -> list[StartRow]:
-    return [_row(typical) for typical in starts.typical_starts(version)]
+def rows_of(served: ServedRevisions) -> list[StartRow]:
+    return [_row(typical) for typical in starts.typical_starts(served)]
 
 
 def describe(typical: TypicalStart) -> str:

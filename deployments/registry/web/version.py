@@ -18,6 +18,7 @@ from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.hugging_face import facts
 from deployments.registry.domain.load_tests import results
 from deployments.registry.domain.scanning import releases, verdicts
+from deployments.registry.selectors import served_revisions
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import aliases, declarations, metadata, source_code, versions
 from deployments.registry.web import file_table, shown_metadata, starts
@@ -200,6 +201,7 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
     signature = signatures.from_json(version.signature)
     declared = declaring.from_json(version.declared)
     serving = registry_versions.deployments_serving([version.pk]).get(version.pk, [])
+    served = served_revisions.of_version(version)
     url = _UNKNOWN_URL.format(team=version.team.slug, model=version.model.name)
     if serving:
         url = f"{serving[0].cluster.gateway_url}/{serving[0].namespace}/{serving[0].name}"
@@ -217,7 +219,8 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         **registry_signature.table(request, signature),
         "config": registry_signature.truncate(version.config_pbtxt),
         "serving": serving,
-        "starts": starts.rows_of(version),
+        "starts": starts.rows_of(served),
+        "peak_mib": served_revisions.peak_mib(served),
         "load_test": results.of_signature(version.signature),
         **registry_signature.calls(
             url, version.model.name, signature, has_grpc=not _is_on_knative(serving)

@@ -196,7 +196,8 @@ def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal
         message = f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), budget_left):,.2f} left"
         refusals.append(
             Refusal(
-                RejectionReason.BUDGET, f"{message} in the team's budget; an approver can accept it"
+                RejectionReason.BUDGET,
+                f"{message} in the team's budget for a full month; an approver can accept it",
             )
         )
     return refusals

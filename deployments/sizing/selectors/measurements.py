@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from deployments.models import ModelVersion, Revision
+from deployments.sizing.domain import kept_peaks
 from deployments.sizing.domain.memory import FileModel, Measured, Need, combine, need_of_file
 from deployments.sizing.domain.onnx import VramEstimate
 from deployments.sizing.selectors import workload_times
@@ -37,12 +38,9 @@ def min_vram_mib(version: ModelVersion) -> int | None:
 def find_measurement(version: ModelVersion) -> Measured | None:
     """The measurement of this version, otherwise of the latest earlier one."""
     revisions = _revisions(version)
-    times = workload_times.times_of(revisions)
-    peaks = measured.memory_peaks({stood.key for stood in times.values()})
+    peaks = peaks_of(revisions)
     measured_revisions = [
-        (revision, peak.mib)
-        for revision in revisions
-        if (peak := peaks.get(times[revision.pk].key)) and times[revision.pk].holds(peak.since)
+        (revision, peaks[revision.pk]) for revision in revisions if revision.pk in peaks
     ]
     if not measured_revisions:
         return None
@@ -54,6 +52,28 @@ def find_measurement(version: ModelVersion) -> Measured | None:
         instances=int(revision.spec.get("instances_per_gpu", 1)),
         weights_mib=None if estimate is None else estimate.weights_mib,
     )
+
+
+def peaks_of(
+    revisions: Collection[Revision], times: Mapping[int, Stood] | None = None
+) -> dict[int, int]:
+    """GPU memory in MiB by primary key of the revision, whose deployment must be selected with it. Those that were not
+    measured are left out. `times`: of the revisions, if they are known.
+    """
+    kept = {
+        revision.pk: mib
+        for revision in revisions
+        if (mib := kept_peaks.peak_of(revision.deployment.observed, revision.number))
+    }
+    others = [row for row in revisions if row.pk not in kept]
+    times = workload_times.times_of(others) if times is None else times
+    peaks = measured.memory_peaks({times[row.pk].key for row in others})
+    current = {
+        row.pk: peak.mib
+        for row in others
+        if (peak := peaks.get(times[row.pk].key)) and times[row.pk].holds(peak.since)
+    }
+    return kept | current
 
 
 def estimate_need(

@@ -18,7 +18,15 @@ class ShareSerializer(Serializer):
     usd_per_hour_amount = dollars(allow_null=True)
     price_source = serializers.CharField()
     price_date = serializers.DateField(allow_null=True)
-    free_now = serializers.IntegerField()
+    free_now = serializers.IntegerField(
+        help_text="replicas that fit on free GPUs of nodes that take every pod which requests this capacity type"
+    )
+    free_tainted = serializers.IntegerField(
+        help_text="replicas that fit on free GPUs of nodes which take only pods that tolerate their taints"
+    )
+    taints = serializers.ListField(
+        child=serializers.CharField(), help_text="those of free_tainted, for placement.tolerations"
+    )
     nodes = serializers.IntegerField()
     is_startable = serializers.BooleanField(help_text="a node pool would start a node for it")
     is_simulated = serializers.BooleanField()
@@ -77,6 +85,10 @@ class NodeSerializer(Serializer):
     is_ready = serializers.BooleanField()
     is_schedulable = serializers.BooleanField()
     is_simulated = serializers.BooleanField()
+    reserved_by = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="taints that a pod has to tolerate to start here, but for those that every pod tolerates",
+    )
     usd_per_hour_amount = dollars(allow_null=True)
     idle_usd_per_hour_amount = dollars(allow_null=True)
     gpus = GpuSerializer(many=True, source="tiles")

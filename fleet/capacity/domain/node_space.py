@@ -14,6 +14,7 @@ CPU: Final = "CPU"
 MEMORY: Final = "memory"
 CAPACITY_TYPE: Final = "capacity type"
 NODE_LABELS: Final = "node labels"
+TAINTS: Final = "taints"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,8 @@ class NodeView:
     tiles: tuple[GpuTile, ...]
     last_seen_at: datetime
     notices: tuple[Notice, ...] = ()
+    # Taints that a pod has to tolerate to start here, but for those that every pod tolerates.
+    reserved_by: tuple[str, ...] = ()
 
     @property
     def free_gpus(self) -> Decimal:

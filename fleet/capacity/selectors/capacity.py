@@ -9,7 +9,7 @@ from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
-from fleet.capacity.selectors import node_spaces, startable
+from fleet.capacity.selectors import free_shares, node_spaces, startable
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types, devices, neuron, offers, shares
 from fleet.gpus.domain.devices import DeviceRequest
@@ -155,14 +155,15 @@ def _share_of(
         usd_per_hour_amount=None,
         price_source="",
         price_date=None,
-        free_now=sum(space.free_devices(request) // units for space in offering),
+        free_now=0,
         nodes=len(offering),
         is_simulated=first.node.is_simulated,
         sharing="mig" if request.kind == devices.MIG else "whole",
         capacity_type=first.node.capacity_type,
         is_claimed=True,
     )
-    return _priced(share, first, book, clock.now().date())
+    free = [(space, space.free_devices(request) // units) for space in offering]
+    return _priced(free_shares.counted(share, free), first, book, clock.now().date())
 
 
 def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) -> GpuShare:
@@ -177,13 +178,14 @@ def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) 
         usd_per_hour_amount=None,
         price_source="",
         price_date=None,
-        free_now=sum(space.free.get(resource, 0) // max(units, 1) for space in offering),
+        free_now=0,
         nodes=len(offering),
         is_simulated=node.is_simulated,
         sharing=shares.sharing(resource, gpus),
         capacity_type=node.capacity_type,
     )
-    return _priced(gpu_share, offering[0], book, clock.now().date())
+    free = [(space, space.free.get(resource, 0) // max(units, 1)) for space in offering]
+    return _priced(free_shares.counted(gpu_share, free), offering[0], book, clock.now().date())
 
 
 def _priced(share: GpuShare, space: NodeSpace, book: PriceBook, today: date) -> GpuShare:
@@ -221,16 +223,8 @@ def _other_capacity_types(
         for kind in (capacity_types.ON_DEMAND, capacity_types.SPOT):
             if share.nodes and (share.size, share.is_claimed, kind) not in known:
                 known.add((share.size, share.is_claimed, kind))
-                absent = replace(
-                    share,
-                    capacity_type=kind,
-                    nodes=0,
-                    free_now=0,
-                    usd_per_hour_amount=None,
-                    price_source="",
-                    price_date=None,
-                )
-                others.append(_priced(absent, space_of[share.instance_type], book, today))
+                space = space_of[share.instance_type]
+                others.append(_priced(share.absent(kind), space, book, today))
     return [share for share in others if share.usd_per_hour_amount is not None]
 
 

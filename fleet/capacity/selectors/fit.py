@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet.capacity.domain import node_space
-from fleet.capacity.domain.node_space import CAPACITY_TYPE, GPU, NODE_LABELS, Amounts, NodeRoom
+from fleet.capacity.domain import node_space, node_taints
+from fleet.capacity.domain.node_space import (
+    CAPACITY_TYPE,
+    GPU,
+    NODE_LABELS,
+    TAINTS,
+    Amounts,
+    NodeRoom,
+)
 from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.gpus.domain import capacity_types, neuron
-from fleet.gpus.domain.device_tolerations import DeviceToleration
+from fleet.gpus.domain import tolerations as rules
 from fleet.gpus.domain.devices import DeviceRequest
 from fleet.gpus.domain.shares import whole_resource
+from fleet.gpus.domain.tolerations import Toleration
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
 from fleet.kube.domain import quantities
+from fleet.observation.domain.node_health import Taint
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`short_of` names the missing resources: GPU, CPU, memory, capacity type, node labels. `is_possible` is False if
+    """`short_of` names the missing resources: GPU, CPU, memory, capacity type, node labels, taints. `is_possible` is False if
     even an empty node of the type is too small.
     """
 
@@ -43,8 +52,10 @@ class ReplicaSize:
     labels: tuple[tuple[str, str], ...] = ()
     # The devices that it claims instead of requesting the resource.
     claim: DeviceRequest | None = None
+    # Beside those that every pod has.
+    tolerations: tuple[Toleration, ...] = ()
     # Of its claim, for taints of devices.
-    tolerations: tuple[DeviceToleration, ...] = ()
+    claim_tolerations: tuple[Toleration, ...] = ()
 
     @property
     def types(self) -> str:
@@ -69,7 +80,7 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
     capacity type, and of any of the instance types together. `spaces` are those of the whole cluster.
     """
     alike = [
-        space.tolerating(size.tolerations)
+        space.tolerating(size.claim_tolerations)
         for space in spaces
         if space.node.instance_type in size.instance_types
     ]
@@ -85,11 +96,46 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
     if not offering:
         what = f"a {size.claim} for claims" if size.claim else size.gpu_resource
         return Fit(ok=False, reason=f"No {size.types} node offers {what}.", short_of=(GPU,))
+    return _on_offering(offering, size, replicas)
+
+
+def _on_offering(offering: Sequence[NodeSpace], size: ReplicaSize, replicas: int) -> Fit:
+    """On nodes that have the requested GPUs, free or not."""
     rooms = [space.room(size.gpu_resource, size.claim) for space in offering]
     too_large = node_space.too_large(rooms, size.amounts)
     if too_large:
         return _impossible(size, rooms, too_large)
-    return _fit_of(size, offering, replicas)
+    tolerated = (*rules.of_pods(size.gpu_resource, size.capacity_type), *size.tolerations)
+    taints = [space.keeping_away(tolerated) for space in offering]
+    taking = [space for space, away in zip(offering, taints, strict=True) if not away]
+    others = _describe_others([away for away in taints if away], of=len(offering))
+    if not taking:
+        return _for_others(size, others)
+    return _fit_of(size, taking, replicas, others)
+
+
+def _describe_others(taints: Sequence[tuple[Taint, ...]], *, of: int) -> str:
+    """ "2 of 3 nodes take only pods that tolerate reserved=batch:NoSchedule", or empty."""
+    closed = [away for away in taints if any(map(node_taints.is_of_state, away))]
+    reserved = [away for away in taints if away not in closed]
+    parts = (
+        _describe_tainted(reserved, "only pods that tolerate {}", of),
+        _describe_tainted(closed, "no new pods now ({})", of),
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _describe_tainted(taints: Sequence[tuple[Taint, ...]], what: str, of: int) -> str:
+    if not taints:
+        return ""
+    named = ", ".join(node_taints.names_of(taint for away in taints for taint in away))
+    take = "takes" if len(taints) == 1 else "take"
+    return f"{len(taints)} of {of} node{'' if of == 1 else 's'} {take} {what.format(named)}"
+
+
+def _for_others(size: ReplicaSize, others: str) -> Fit:
+    reason = f"No {size.types} node in the cluster takes these pods now: {others}."
+    return Fit(ok=False, reason=reason, short_of=(TAINTS,))
 
 
 def _offers(space: NodeSpace, size: ReplicaSize) -> bool:
@@ -143,7 +189,7 @@ def _impossible(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[st
     return Fit(ok=False, reason=reason, short_of=tuple(names), is_possible=False)
 
 
-def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> Fit:
+def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int, others: str) -> Fit:
     rooms = [space.room(size.gpu_resource, size.claim) for space in offering]
     count = node_space.fitting(rooms, size.amounts)
     if count >= replicas:
@@ -159,4 +205,6 @@ def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int) -> 
     unusable = len(offering) - len(usable)
     if unusable:
         reason += f"; {unusable} of {nodes} not ready or cordoned"
+    if others:
+        reason += f"; {others}"
     return Fit(ok=False, reason=f"{reason}.", short_of=tuple(short))

@@ -9,6 +9,7 @@ from typing import Final
 
 from django.db.models import QuerySet
 
+from fleet.capacity.domain import node_taints
 from fleet.capacity.domain.overview import GpuTile
 from fleet.capacity.selectors import node_devices, notices, overview
 from fleet.capacity.selectors.node_devices import NodeDevices
@@ -63,6 +64,14 @@ class NodeDetails:
     @property
     def all_neuron_cores(self) -> int:
         return self.node.gpu_count * self.neuron_cores
+
+    @property
+    def reserved_by(self) -> tuple[str, ...]:
+        """Taints that a pod has to tolerate to start here, but for those that every pod tolerates."""
+        node = self.node
+        return node_taints.reserved_by(
+            self.taints, gpu_product=node.gpu_product, capacity_type=node.capacity_type
+        )
 
     @property
     def problems(self) -> tuple[Condition, ...]:

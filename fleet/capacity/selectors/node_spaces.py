@@ -11,15 +11,24 @@ from django.db.models import Min, QuerySet, Sum
 
 from fleet.capacity.domain.node_space import Amounts, NodeRoom
 from fleet.capacity.selectors import node_devices
-from fleet.gpus.domain import device_taints, device_tolerations, devices, neuron, shares
-from fleet.gpus.domain.device_tolerations import DeviceToleration
+from fleet.gpus.domain import (
+    device_taints,
+    device_tolerations,
+    devices,
+    neuron,
+    shares,
+    tolerations,
+)
 from fleet.gpus.domain.devices import NONE, DeviceRequest, Devices
+from fleet.gpus.domain.tolerations import Toleration
 from fleet.kube.domain import quantities
 from fleet.models import Cluster, Node, Pod
+from fleet.observation.domain import node_health
+from fleet.observation.domain.node_health import Taint
 
 # A form reads thousands of nodes.
 _STATE: Final = (
-    *("conditions", "taints", "xids", "xids_read_at", "resource_version", "zone"),
+    *("conditions", "xids", "xids_read_at", "resource_version", "zone"),
     *("neuron_utilisation", "neuron_memory_mib", "neuron_read_at"),
     *("first_seen_at", "last_seen_at"),
 )
@@ -35,19 +44,26 @@ class NodeSpace:
     claimable: Devices = NONE
     # Pool and name of devices that a claim holds.
     taken_devices: frozenset[tuple[str, str]] = frozenset()
+    taints: tuple[Taint, ...] = ()
 
     @property
     def is_usable(self) -> bool:
         """A node that is cordoned or not ready has nothing free."""
         return self.node.is_ready and self.node.is_schedulable
 
-    def tolerating(self, tolerations: Sequence[DeviceToleration]) -> NodeSpace:
+    def tolerating(self, tolerated: Sequence[Toleration]) -> NodeSpace:
         """As a claim with these sees it."""
-        if not tolerations or not self.node.tainted_gpus:
+        if not tolerated or not self.node.tainted_gpus:
             return self
         tainted = device_taints.from_json(self.node.tainted_gpus)
-        seen = device_tolerations.tolerated(self.claimable, tainted, tolerations)
+        seen = device_tolerations.tolerated(self.claimable, tainted, tolerated)
         return replace(self, claimable=seen)
+
+    def keeping_away(self, tolerated: Sequence[Toleration]) -> tuple[Taint, ...]:
+        """The taints that keep a pod with these away from a node that would take it otherwise."""
+        if not self.taints or not self.is_usable:
+            return ()
+        return tolerations.untolerated(self.taints, tolerated)
 
     def free_devices(self, request: DeviceRequest) -> int:
         return self.claimable.units(request, self.taken_devices) if self.is_usable else 0
@@ -140,8 +156,9 @@ def _space(
     """A node that is cordoned or not ready has nothing free."""
     claimable = devices.from_json(node.claimable)
     gpus = shares.gpus_of(node.labels, node.allocatable, claimable)
+    taints = node_health.read_taints(node.taints)
     if not (node.is_ready and node.is_schedulable):
-        return NodeSpace(node, gpus, {}, 0, 0, claimable, taken_devices)
+        return NodeSpace(node, gpus, {}, 0, 0, claimable, taken_devices, taints)
     offered = {name: units_of(node, name) for name in node.allocatable if shares.is_gpu(name)}
     taken = {name: amounts.gpus for name, amounts in used.items()}
     return NodeSpace(
@@ -158,6 +175,7 @@ def _space(
         ),
         claimable,
         taken_devices,
+        taints,
     )
 
 

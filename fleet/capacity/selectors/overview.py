@@ -13,7 +13,7 @@ from django.db.models import BigIntegerField, Max, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
-from fleet.capacity.domain import tiles
+from fleet.capacity.domain import node_taints, tiles
 from fleet.capacity.domain.overview import (
     OTHER_TEAM,
     FleetOverview,
@@ -30,6 +30,7 @@ from fleet.gpus.domain.shares import GPU_PPM
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceBook, PriceKey
 from fleet.models import GpuLease, Node, Pod, WorkloadMinute
+from fleet.observation.domain import node_health
 from fleet.telemetry.domain.counters import source_label
 from portal.accounts import policy
 from portal.accounts.policy import Actor
@@ -230,6 +231,11 @@ def _node(
         tiles=tuple(tiles.place(holders, node.gpu_count, blocked)),
         last_seen_at=node.last_seen_at,
         notices=notices.of_node(node),
+        reserved_by=node_taints.reserved_by(
+            node_health.read_taints(node.taints),
+            gpu_product=node.gpu_product,
+            capacity_type=node.capacity_type,
+        ),
     )
 
 

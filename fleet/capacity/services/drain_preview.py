@@ -11,12 +11,15 @@ from fleet.capacity.domain import drain_preview
 from fleet.capacity.domain.drain_preview import Budget, DrainPreview, NodePod, OtherNode
 from fleet.capacity.domain.node_space import Amounts
 from fleet.capacity.selectors import node_details, node_spaces
+from fleet.gpus.domain import tolerations
+from fleet.gpus.domain.tolerations import Toleration
 from fleet.gpus.selectors import prices
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.domain.label_selectors import LabelSelector
 from fleet.kube.domain.resource_types import DISRUPTION_BUDGET
 from fleet.kube.services import objects
 from fleet.models import Node, Pod
+from fleet.observation.domain import node_health
 from portal.accounts import fleet_policy, policy
 from portal.accounts.policy import Actor
 from portal.core import clock
@@ -87,7 +90,8 @@ def _types_of(row: Pod, node: Node) -> tuple[str, ...]:
 
 
 def _others(node: Node, pods: Sequence[NodePod]) -> list[OtherNode]:
-    """Nodes of the types that pods which can move may run on."""
+    """Nodes of the types that pods which can move may run on. They tolerate the taints of the node that they are on."""
+    own = [Toleration(t.key, t.effect, t.value) for t in node_health.read_taints(node.taints)]
     types = {name for pod in pods for name in pod.instance_types or ()}
     resources = {pod.gpu_resource for pod in pods}
     return [
@@ -95,6 +99,7 @@ def _others(node: Node, pods: Sequence[NodePod]) -> list[OtherNode]:
         for space in node_spaces.list_spaces(node.cluster_id, instance_types=types)
         if space.node.pk != node.pk and space.node.is_ready and space.node.is_schedulable
         for resource in sorted(resources)
+        if not space.keeping_away((*tolerations.of_pods(resource, node.capacity_type), *own))
     ]
 
 

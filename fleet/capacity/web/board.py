@@ -20,6 +20,7 @@ from fleet.capacity.domain.overview import (
 from fleet.capacity.selectors.notices import NoticedNode
 from fleet.gpus.domain import neuron
 from fleet.gpus.domain.shares import GPU_PPM
+from portal.ui import formats
 
 # Of each pool, and of all together: a pool with more has pages of its own.
 _NODES_OF_A_POOL = 24
@@ -259,7 +260,7 @@ def _title(holder: Holder) -> str:
         return holder.label
     use = "utilisation not known"
     if holder.utilisation is not None:
-        use = f"{holder.utilisation:.0%} {holder.utilisation_source}".strip()
+        use = f"{formats.percent(holder.utilisation)} {holder.utilisation_source}".strip()
     share = f"{holder.share_ppm / GPU_PPM:g} GPU"
     return f"{holder.team_slug}/{holder.label} · {holder.pod_name} · {share} · {use}"
 

@@ -24,6 +24,8 @@ ANY: Final = "any"
 LABEL: Final = "slipway.dev/capacity-type"
 _KARPENTER: Final = "karpenter.sh/capacity-type"
 _NODE_GROUP: Final = "eks.amazonaws.com/capacityType"
+# Labels of spot nodes; taints of them have the same names and values.
+SPOT_LABELS: Final = ((_KARPENTER, "spot"), (_NODE_GROUP, "SPOT"))
 
 
 def of_labels(labels: Mapping[str, str]) -> str:

@@ -13,8 +13,6 @@ from fleet.gpus.domain import devices, shares
 from fleet.gpus.domain.devices import Device, Devices
 from fleet.gpus.domain.shares import GPU_PPM, NodeGpus
 
-# Others have no effect on what is scheduled.
-EFFECTS: Final = ("NoSchedule", "NoExecute")
 _DESCRIBED: Final = 3
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _LONGEST_MESSAGE: Final = 500
 # True is good of what is called so, such as StorageReady or GPUHealthy; of all others, such as MemoryPressure, it is a
@@ -31,8 +31,9 @@ class Condition:
         return (self.status == "True") is bool(_GOOD.search(self.type))
 
 
-@dataclass(frozen=True, slots=True)
-class Taint:
+class Taint(NamedTuple):
+    """A tuple, because what is free groups thousands of nodes by theirs."""
+
     key: str
     value: str
     effect: str

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fleet.gpus.domain import devices
-from fleet.gpus.domain.device_taints import EFFECTS, DeviceTaint, TaintRule
+from fleet.gpus.domain.device_taints import DeviceTaint, TaintRule
+from fleet.gpus.domain.tolerations import EFFECTS
 
 Json = Mapping[str, Any]
 # What the driver's DeviceClasses select.

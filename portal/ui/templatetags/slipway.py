@@ -1,12 +1,12 @@
-"""Template tags and filters, available in every template. docs/ui.md shows each."""
+"""Template tags and filters, available in every template; those of amounts are in amounts.py. docs/ui.md shows each."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any, Protocol
+from decimal import Decimal
+from typing import Any
 
 from django import template
 from django.core.paginator import Page, Paginator
@@ -19,6 +19,7 @@ from portal.accounts.models import Team
 from portal.core import clock
 from portal.ui import formats, icons, tones
 from portal.ui.charts import Chart
+from portal.ui.templatetags.amounts import UNKNOWN
 from portal.ui.vega import bundle
 
 register = template.Library()
@@ -35,7 +36,6 @@ class PartPage(Page[Any]):
 _IN_APOSTROPHES = {ord(char): f"\\u{ord(char):04X}" for char in "&<>'"}
 _CURRENT = mark_safe(' aria-current="true"')
 _SELECTED = mark_safe(" selected")
-_UNKNOWN = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
 
 
 @register.simple_tag
@@ -218,80 +218,13 @@ def field(bound_field: BoundField, unit: str = "") -> dict[str, Any]:
 def since(at: datetime | None) -> SafeString:
     """Relative time with the exact UTC on hover; refreshed in the browser."""
     if at is None:
-        return _UNKNOWN
+        return UNKNOWN
     return format_html(
         '<time datetime="{}" title="{} UTC" data-since>{}</time>',
         at.isoformat(timespec="seconds"),
         f"{at:%Y-%m-%d %H:%M:%S}",
         formats.since(at, clock.now()),
     )
-
-
-@register.filter
-def money(amount: Decimal | str | int | None) -> str | SafeString:
-    if amount is None or amount == "":
-        return _UNKNOWN
-    try:
-        return formats.money(Decimal(amount))
-    except InvalidOperation:
-        return _UNKNOWN
-
-
-@register.filter
-def unit_price(amount: Decimal | None) -> str | SafeString:
-    return _UNKNOWN if amount is None else formats.unit_price(amount)
-
-
-class _CountedPrice(Protocol):
-    @property
-    def amount(self) -> Decimal: ...
-
-    @property
-    def note(self) -> str:
-        """Why too few were counted for a price; empty for enough."""
-
-
-@register.filter
-def counted_price(price: _CountedPrice | None) -> str | SafeString:
-    if not price:
-        return _UNKNOWN
-    if price.note:
-        return format_html('<span class="dim" title="{}">too few</span>', price.note)
-    return formats.unit_price(price.amount)
-
-
-@register.filter
-def filesize(count: int | None) -> str | SafeString:
-    return _UNKNOWN if count is None else formats.filesize(int(count))
-
-
-@register.filter
-def mib(count: float | None) -> str | SafeString:
-    return _UNKNOWN if count is None else formats.mib(count)
-
-
-@register.filter
-def percent(ratio: float | Decimal | None) -> str | SafeString:
-    return _UNKNOWN if ratio is None else formats.percent(ratio)
-
-
-@register.filter
-def gpus(count: Decimal | int | None) -> str | SafeString:
-    """A number of GPUs, whole or shared: 2, 0.5, 14.125."""
-    return _UNKNOWN if count is None else f"{Decimal(count):.3f}".rstrip("0").rstrip(".")
-
-
-@register.filter
-def gpu_time(milliseconds: int | None) -> str | SafeString:
-    """GPU time in hours; 3,600,000 is one GPU for one hour."""
-    if milliseconds is None:
-        return _UNKNOWN
-    return f"{Decimal(milliseconds) / 3_600_000:.4f} GPU-h"
-
-
-@register.filter
-def known(value: Any) -> Any:
-    return _UNKNOWN if value is None or value == "" else value
 
 
 @register.filter

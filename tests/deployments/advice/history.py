@@ -33,8 +33,11 @@ def write(
     price: Decimal = PRICE,
     revision: int = 1,
     counters: Mapping[str, int] | None = None,
+    gpu_ms: int = HOUR_MS,
 ) -> None:
-    """`busy` is the GPU utilisation of each replica in the hours that have requests; `counters` are those of each hour."""
+    """`busy` is the GPU utilisation of each replica in the hours that have requests; `counters` are those of each hour,
+    `gpu_ms` is what each replica held a GPU in it.
+    """
     end = world.clock.at.replace(minute=0, second=0, microsecond=0)
     cluster = Cluster.objects.get(pk=world.cluster_id)
     labels = {"deployment": deployment.name, "revision": str(revision)}
@@ -61,7 +64,7 @@ def write(
             namespace=deployment.namespace,
             workload_name=workload.name,
             workload_labels=labels,
-            gpu_milliseconds=HOUR_MS,
+            gpu_milliseconds=gpu_ms,
             cost_amount=price,
             usd_per_hour_amount=price or None,
             sealed_at=at,

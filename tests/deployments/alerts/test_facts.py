@@ -93,7 +93,7 @@ def test_gpu_memory_and_idle_gpus(world: World) -> None:
     messages = dict(Alert.objects.values_list("kind", "message"))
     assert messages == {
         "gpu_memory": "It has used 24,000 of 24,576 MiB (98%): a larger request may fail.",
-        "idle_gpus": "It holds 1 GPU, busy 0.0% of the last 24 hours.",
+        "idle_gpus": "It holds 1 GPU, busy less than 0.1% of the last 24 hours.",
     }
 
 

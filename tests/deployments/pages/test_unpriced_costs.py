@@ -74,6 +74,23 @@ def test_hours_without_a_price_leave_the_cost_of_an_inference_unknown(
     assert (row["$/1k inferences"], row["Change"]) == ("not known", "—")
 
 
+def test_a_moment_without_a_price_is_said_as_less_than_a_tenth_of_an_hour(
+    world: World, signed_in: Callable[[User], Client]
+) -> None:
+    """Who opens the costs in the first minutes of a node without a price: "0.0 GPU-h unpriced" says nothing."""
+    deployment = world.serving()
+    history.write(world, deployment, hours=4, gpu_ms=9_000)
+    unprice(world, deployment, hours=1)
+    client = signed_in(world.viewer)
+
+    tab = tab_of(client, deployment)
+    costs = page(client.get("/costs?group=deployment"))
+
+    assert costs.row("vision/detector")["Cost"].endswith("less than 0.1 GPU-h unpriced")
+    assert "less than 0.1 GPU-hours of this month have no price." in tab.text
+    assert "0.0 GPU" not in tab.text + costs.text
+
+
 def test_the_cost_of_an_inference_has_enough_digits(
     world: World, signed_in: Callable[[User], Client]
 ) -> None:

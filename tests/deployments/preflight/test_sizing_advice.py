@@ -106,7 +106,7 @@ def test_quota_and_budget_count_what_the_team_runs_already(world: World) -> None
     assert ranking.ranked == ()
     assert [refusal.message for refusal in ranking.rejected[0].refusals] == [
         "needs 1 GPU, 0 left in the team's quota",
-        "$734.38 a month, $265.62 left in the team's budget; an approver can accept it",
+        "$734.38 a month, $265.62 left in the team's budget for a full month; an approver can accept it",
     ]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+
+from django.test import Client
 
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
@@ -15,9 +18,11 @@ from deployments.rollouts.services import actions, gpu_facts
 from deployments.sizing.selectors import measurements
 from fleet.models import Pod, Workload, WorkloadHour
 from fleet.telemetry.selectors import pressure
+from portal.accounts.models import User
 from tests.deployments import canaries
 from tests.deployments.guarded_rollouts import begin
 from tests.deployments.world import World
+from tests.page import page
 
 
 def measure(world: World, name: str, mib: int) -> None:
@@ -51,9 +56,14 @@ def measured_mib(version: ModelVersion) -> tuple[str, int] | None:
     return (found.label, found.mib) if found else None
 
 
-def retired(world: World) -> Deployment:
+def shown_memory(client: Client, version: ModelVersion) -> str:
+    return page(client.get(f"/models/vision/detector/{version.number}")).term("GPU memory")
+
+
+def retired(world: World, mib: int | None = 9_000) -> Deployment:
     deployment = world.serving()
-    measure(world, "detector-r1", 9_000)
+    if mib is not None:
+        measure(world, "detector-r1", mib)
     world.clock.move(6 * 3600)
     world.approved(requests.request_retire(actor=world.member, deployment_id=deployment.pk))
     world.reconcile_now(deployment)
@@ -83,8 +93,8 @@ def test_a_deployment_made_again_under_a_retired_name_was_not_measured(world: Wo
     served_again(world, world.version2)
 
     assert peak_of("detector-r1") is None
-    assert measured_mib(world.version2) is None
-    assert measured_mib(world.version1) is None, "one number is kept of a name"
+    assert measured_mib(world.version1) == ("detector:1", 9_000), "which its deployment keeps"
+    assert measured_mib(world.version2) == ("detector:1", 9_000), "as of an earlier version"
     assert pressure.memory([Workload.objects.get(name="detector-r1").pk]) == {}
     # What was counted by hour says when: it stays that of the first.
     assert measurements.gpu_us_per_inference(world.version1) == 10_000
@@ -95,7 +105,7 @@ def test_a_deployment_made_again_under_a_retired_name_was_not_measured(world: Wo
         ready_at=world.clock.at + timedelta(seconds=70)
     )
     assert measured_mib(world.version2) == ("detector:2", 3_000)
-    assert measured_mib(world.version1) is None, "what version 2 needs says nothing of version 1"
+    assert measured_mib(world.version1) == ("detector:1", 9_000)
     assert measurements.gpu_us_per_inference(world.version1) == 10_000
     assert measurements.list_start_seconds(world.version1) == [40]
     assert measurements.list_start_seconds(world.version2) == [70, 40], "and of earlier versions"
@@ -107,7 +117,53 @@ def test_other_settings_under_the_same_name_were_not_measured_either(world: Worl
     served_again(world, world.version1, instances_per_gpu=4)
 
     assert peak_of("detector-r1") is None
-    assert measured_mib(world.version1) is None
+    kept = measurements.find_measurement(world.version1)
+    assert kept is not None
+    assert (kept.mib, kept.instances) == (9_000, 1), "with the settings that it was measured with"
+
+
+def test_the_page_of_its_version_still_says_what_a_retired_deployment_measured(
+    world: World, signed_in: Callable[[User], Client]
+) -> None:
+    """Who looks at version 1 after its deployment was replaced by one of the same name."""
+    client = signed_in(world.viewer)
+    before = shown_memory(client, world.version1)
+    retired(world)
+    served_again(world, world.version2)
+    measure(world, "detector-r1", 3_072)
+
+    assert "measured" not in before
+    measured = "measured: up to {} on a GPU of its own"
+    assert shown_memory(client, world.version1).endswith(measured.format("8.8 GiB"))
+    assert shown_memory(client, world.version2).endswith(measured.format("3 GiB"))
+
+
+def test_what_was_not_measured_is_not_kept(world: World) -> None:
+    first = retired(world, mib=None)
+    assert first.observed == {}
+
+    served_again(world, world.version2)
+    measure(world, "detector-r1", 3_000)
+
+    assert measured_mib(world.version1) is None, "what version 2 needs says nothing of version 1"
+    assert measured_mib(world.version2) == ("detector:2", 3_000)
+
+
+def test_each_of_three_under_one_name_keeps_its_own(world: World) -> None:
+    retired(world)
+    second = served_again(world, world.version2)
+    measure(world, "detector-r1", 3_000)
+    world.clock.move(6 * 3600)
+    world.approved(requests.request_retire(actor=world.member, deployment_id=second.pk))
+    world.reconcile_now(second)
+    world.clock.move(60)
+
+    served_again(world, world.version2, instances_per_gpu=4)
+    measure(world, "detector-r1", 5_000)
+
+    assert measured_mib(world.version1) == ("detector:1", 9_000)
+    assert measured_mib(world.version2) == ("detector:2", 5_000), "the highest of its own"
+    assert second.observed == {"gpu_memory_peaks_mib": {"r1": 3_000}}
 
 
 def test_until_the_successor_is_on_the_cluster_the_peak_is_that_of_the_first(world: World) -> None:

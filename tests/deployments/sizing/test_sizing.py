@@ -225,7 +225,9 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
             A10G,
             Limits(budget_left_amount=Decimal(500)),
             RejectionReason.BUDGET,
-            ("$734.38 a month, $500.00 left in the team's budget; an approver can accept it"),
+            (
+                "$734.38 a month, $500.00 left in the team's budget for a full month; an approver can accept it"
+            ),
         ),
         (
             replace(A10G, missing=RejectionReason.NOT_HERE, missing_message="eks has none"),

@@ -90,6 +90,18 @@ def test_a_budget_without_a_current_status_is_not_known(
     assert drain.preview.held is None
 
 
+def test_a_node_for_others_is_no_room_but_for_pods_of_such_a_node(node: Node, admin: User) -> None:
+    reserved = [{"key": "reserved", "value": "batch", "effect": "NoSchedule"}]
+    Node.objects.filter(name="node-2").update(taints=reserved)
+
+    closed = drain_preview.preview(actor=admin, node_id=node.pk)
+    Node.objects.update(taints=reserved)
+    alike = drain_preview.preview(actor=admin, node_id=node.pk)
+
+    assert [moved.fit for moved in closed.preview.pods] == [Fit.NO_ROOM] * 2
+    assert [moved.fit for moved in alike.preview.pods] == [Fit.FITS, Fit.NO_ROOM]
+
+
 def test_a_cluster_that_does_not_answer_leaves_the_rest(
     node: Node, admin: User, kube: FakeKube
 ) -> None:

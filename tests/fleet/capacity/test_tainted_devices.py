@@ -11,7 +11,7 @@ from django.test import Client
 from fleet.capacity.selectors import capacity, fit, node_spaces, overview
 from fleet.capacity.selectors.fit import ReplicaSize
 from fleet.gpus.domain import devices
-from fleet.gpus.domain.device_tolerations import DeviceToleration
+from fleet.gpus.domain.tolerations import Toleration
 from fleet.models import Cluster, Node
 from fleet.observation.services import record
 from fleet.observation.services.record import FullListing, ObservedChanges
@@ -58,13 +58,13 @@ def tiles() -> list[tuple[int, int, int]]:
     return [(len(tile.holders), tile.free_ppm, tile.tainted_ppm) for tile in view.tiles]
 
 
-def fitting(cluster: Cluster, resource: str = GPU, *tolerations: DeviceToleration) -> int:
+def fitting(cluster: Cluster, resource: str = GPU, *tolerations: Toleration) -> int:
     size = ReplicaSize(
         ("p4de.24xlarge",),
         resource,
         1,
         claim=devices.request_of(resource),
-        tolerations=tolerations,
+        claim_tolerations=tolerations,
     )
     spaces = node_spaces.list_spaces(cluster.pk)
     return next(n for n in range(9) if not fit.fits_now(spaces, size=size, replicas=n + 1).ok)
@@ -233,12 +233,12 @@ def test_what_fits_counts_devices_whose_taints_are_all_tolerated(
     observe(cluster, gpu(0), gpu(1, taints=[XID]), gpu(2, taints=[XID]))
     record.record_taint_rules(cluster_id=cluster.pk, rules=[rule(device="gpu-2")])
 
-    assert fitting(cluster, GPU, *(DeviceToleration(*one) for one in tolerations)) == count
+    assert fitting(cluster, GPU, *(Toleration(*one) for one in tolerations)) == count
 
 
 @time_machine.travel(START, tick=False)
 def test_a_tolerated_device_that_is_held_or_was_taken_away_is_not_free(cluster: Cluster) -> None:
-    xid = DeviceToleration("gpu.nvidia.com/xid", "NoExecute")
+    xid = Toleration("gpu.nvidia.com/xid", "NoExecute")
     observe(cluster, gpu(0, taints=[XID]), gpu(1, taints=[XID]), claims=(claim("x", "gpu-0"),))
 
     assert fitting(cluster, GPU, xid) == 1

@@ -70,6 +70,14 @@ def test_costs_of_a_team_leave_out_others_and_idle(
     assert costs.term("Idle") == "Visible to platform admins"
 
 
+def test_the_idle_of_one_team_is_not_kept_from_an_admin(
+    admin: Client, vision: Team, ledger_rows: None
+) -> None:
+    costs = page(admin.get("/costs?of=vision"))
+
+    assert costs.term("Idle") == "Of the whole fleet: choose all teams"
+
+
 def test_admin_sees_every_team_and_idle_and_the_sum(
     admin: Client, vision: Team, nlp: Team, ledger_rows: None
 ) -> None:

@@ -93,7 +93,38 @@ def test_mebibytes_grow_into_gibibytes() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(0, "0%"), (0.0006, "0.06%"), (0.0512, "5.1%"), (0.64, "64%"), (1.2, "120%")],
+    [
+        (0, "0%"),
+        (0.00000005, "<0.01%"),
+        (-0.00000005, "-<0.01%"),
+        (0.0001, "0.01%"),
+        (0.0006, "0.06%"),
+        (0.0512, "5.1%"),
+        (0.64, "64%"),
+        (1.2, "120%"),
+    ],
 )
 def test_small_shares_keep_digits(ratio: float, text: str) -> None:
     assert formats.percent(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "places", "text"),
+    [
+        ("0", 1, "0.0"),
+        ("0.000001", 1, "less than 0.1"),
+        ("0.0999", 1, "less than 0.1"),
+        ("0.1", 1, "0.1"),
+        ("2136.25", 1, "2,136.2"),
+        ("0.009", 2, "less than 0.01"),
+        ("12.5", 2, "12.50"),
+        ("0.00002", 4, "less than 0.0001"),
+        # An adjustment takes time back.
+        ("-0.5", 4, "-0.5000"),
+        ("-0.00002", 4, "-0.00002"),
+        ("-0.00000028", 4, "-0.0000003"),
+        ("0E-6", 1, "0.0"),
+    ],
+)
+def test_what_is_small_but_real_is_never_shown_as_zero(count: str, places: int, text: str) -> None:
+    assert formats.decimals(Decimal(count), places) == text

@@ -142,7 +142,8 @@ def test_since_keeps_the_exact_time_on_hover() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["since", "money", "filesize", "mib", "percent", "known", "gpus", "gpu_time"]
+    "name",
+    ["since", "money", "filesize", "mib", "percent", "known", "gpus", "decimals", "gpu_time"],
 )
 def test_none_is_written_as_not_known_and_never_as_zero(name: str) -> None:
     assert render(f"{{{{ value|{name} }}}}", value=None) == (
@@ -157,6 +158,10 @@ def test_filters_write_units() -> None:
     assert render("{{ v|filesize }}", v=1536) == "1.5 KiB"
     assert render("{{ v|gpus }}", v=Decimal("14.500")) == "14.5"
     assert render("{{ v|gpu_time }}", v=1_800_000) == "0.5000 GPU-h"
+    assert render("{{ v|gpu_time }}", v=1) == "less than 0.0001 GPU-h"
+    assert render("{{ v|decimals }}", v=Decimal("3360.2")) == "3,360.2"
+    assert render("{{ v|decimals:2 }}", v=Decimal("0.004")) == "less than 0.01"
+    assert render("{{ v|decimals }} {{ none|decimals }}", v=0.003, none=0.0) == "less than 0.1 0.0"
     assert render("{{ v|known }}", v=0) == "0"
     assert render("{{ v|initials }}", v="Ana Lopez") == "AL"
 

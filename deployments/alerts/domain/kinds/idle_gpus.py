@@ -15,6 +15,8 @@ KIND: Final = Kind(
 HOURS: Final = 24
 OPENS_BELOW: Final = 0.01
 ENDS_AT: Final = 0.02
+# What is less would be shown as 0.0%.
+_LEAST: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,9 @@ def decide(facts: IdleFacts | None) -> Finding:
     # An hour that was not read may have been busy.
     if facts.known_hours < HOURS or facts.busy_share >= OPENS_BELOW:
         return Finding(None)
+    busy = f"{facts.busy_share:.1%}" if facts.busy_share >= _LEAST else f"less than {_LEAST:.1%}"
     held = "1 GPU" if facts.gpus == 1 else f"{facts.gpus:g} GPUs"
     return Finding(
         is_firing=True,
-        message=f"It holds {held}, busy {facts.busy_share:.1%} of the last 24 hours.",
+        message=f"It holds {held}, busy {busy} of the last 24 hours.",
     )

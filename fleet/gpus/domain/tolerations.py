@@ -1,0 +1,80 @@
+"""Which taints, of nodes and of devices, keep a pod or a claim away, and what each pod tolerates without being told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, Self, TypeVar
+
+from fleet.gpus.domain import capacity_types, neuron, shares
+
+# PreferNoSchedule keeps nothing away.
+EFFECTS: Final = ("NoSchedule", "NoExecute")
+
+
+class Taint(Protocol):
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def value(self) -> str: ...
+
+    @property
+    def effect(self) -> str: ...
+
+
+_T = TypeVar("_T", bound=Taint)
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """Of one key and effect; `value` None tolerates every value."""
+
+    key: str
+    effect: str
+    value: str | None = None
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, str]) -> Self:
+        """As a pod or a ResourceClaim has it."""
+        return cls(manifest["key"], manifest["effect"], manifest.get("value"))
+
+    def manifest(self) -> dict[str, str]:
+        if self.value is None:
+            return {"key": self.key, "operator": "Exists", "effect": self.effect}
+        return {
+            "key": self.key,
+            "operator": "Equal",
+            "value": self.value,
+            "effect": self.effect,
+        }
+
+    def tolerates(self, taint: Taint) -> bool:
+        return (self.key, self.effect) == (taint.key, taint.effect) and self.value in (
+            None,
+            taint.value,
+        )
+
+
+GPU: Final = Toleration(shares.WHOLE, "NoSchedule")
+_NEURON: Final = Toleration(neuron.DEVICE, "NoSchedule")
+_SPOT: Final = tuple(
+    Toleration(key, "NoSchedule", value) for key, value in capacity_types.SPOT_LABELS
+)
+
+
+def of_pods(gpu_resource: str, capacity: str) -> tuple[Toleration, ...]:
+    """Of every pod that requests GPUs on nodes of this capacity type. One that may run on any tolerates no taint of spot
+    nodes.
+    """
+    accelerator = _NEURON if gpu_resource == neuron.DEVICE else GPU
+    return (accelerator, *_SPOT) if capacity == capacity_types.SPOT else (accelerator,)
+
+
+def untolerated(taints: Iterable[_T], tolerations: Sequence[Toleration]) -> tuple[_T, ...]:
+    """Those that keep a pod with these tolerations away."""
+    return tuple(
+        taint
+        for taint in taints
+        if taint.effect in EFFECTS and not any(one.tolerates(taint) for one in tolerations)
+    )
