@@ -32,7 +32,7 @@ from deployments.registry.services.scans import rescan
 from deployments.rollouts.services import prometheus_readings
 from deployments.rollouts.services import reconcile as rollout_reconcile
 from deployments.targets.services import count as target_counts
-from portal.core import looks
+from portal.core.sweeps import looks
 
 # As many as a sweep can finish within its time limit; the next sweep continues.
 _MAX_BATCHES = 4

@@ -12,7 +12,7 @@ from fleet.observation.services import sweep
 from fleet.office_hours.services import keep as office_hours
 from fleet.prices.services import refresh as price_refresh
 from fleet.telemetry.services import days, energy, gpu_errors, neuron, poll, rollups
-from portal.core import looks
+from portal.core.sweeps import looks
 
 
 @shared_task(name="fleet.observe_clusters", time_limit=120)

@@ -71,7 +71,7 @@ def _heartbeat(queue: str) -> dict[str, Any]:
     return {**sent, "args": [queue], "options": {**sent["options"], "queue": queue}}
 
 
-# By queue: how often one message looks for work of these sweeps, in seconds, and sends those that have some (portal.core.looks).
+# By queue: how often one message looks for work of these sweeps, in seconds, and sends those that have some (portal.core.sweeps).
 LOOKS: dict[str, tuple[float, tuple[str, ...]]] = {
     "delivery": (
         3,

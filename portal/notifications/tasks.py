@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from portal.core import looks
+from portal.core.sweeps import looks
 from portal.notifications import account_mail, sending
 from portal.notifications.models import Delivery
 

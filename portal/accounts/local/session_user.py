@@ -42,4 +42,4 @@ def user_of(request: HttpRequest) -> AnonymousUser | AbstractBaseUser:
 
 
 def _is_of_password(stored: str | None, person: User) -> bool:
-    return bool(stored) and constant_time_compare(stored, person.get_session_auth_hash())
+    return stored is not None and constant_time_compare(stored, person.get_session_auth_hash())

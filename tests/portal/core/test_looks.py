@@ -13,9 +13,10 @@ from deployments.models import Import, ModelVersion
 from fleet.models import FleetAction
 from portal import celery_config
 from portal.celery import app
-from portal.core import leases, looks
+from portal.core import leases
 from portal.core.leases import Leased
-from portal.core.tasks import look
+from portal.core.sweeps import looks
+from portal.core.sweeps.tasks import look
 
 NAMES = [name for _, names in celery_config.LOOKS.values() for name in names]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from portal import celery_config
-from portal.core import looks
+from portal.core.sweeps import looks
 
 
 @shared_task(name="sweeps.look", time_limit=30)
