@@ -15,6 +15,16 @@ from deployments.delivery.services import reconcile, serving_watch
 from deployments.health.services import watch
 from deployments.imports.services import advance
 from deployments.lifecycle.services import apply_changes
+from deployments.models import (
+    Attestation,
+    ChangeRequest,
+    Deployment,
+    Import,
+    ModelVersion,
+    Pipeline,
+    PrometheusReading,
+    Rollout,
+)
 from deployments.pipelines.services import reconcile as pipeline_reconcile
 from deployments.quality.services import golden_runs
 from deployments.registry.services import verification
@@ -22,6 +32,7 @@ from deployments.registry.services.scans import rescan
 from deployments.rollouts.services import prometheus_readings
 from deployments.rollouts.services import reconcile as rollout_reconcile
 from deployments.targets.services import count as target_counts
+from portal.core.sweeps import looks
 
 # As many as a sweep can finish within its time limit; the next sweep continues.
 _MAX_BATCHES = 4
@@ -168,3 +179,17 @@ def advance_batch(job_id: int) -> None:
 @shared_task(name="deployments.sweep_batches", time_limit=1800)
 def sweep_batches() -> None:
     batch_advance.sweep()
+
+
+# What one message for each queue looks for (portal.celery_config).
+looks.register("deployments.sweep_batches", batch_advance.has_work)
+looks.register("deployments.sweep_caller_keys", caller_keys.has_work)
+looks.register("deployments.sweep_golden_runs", golden_runs.has_work)
+looks.register_rows("deployments.sweep_attestations", Attestation)
+looks.register_rows("deployments.sweep_changes", ChangeRequest)
+looks.register_rows("deployments.sweep_deployments", Deployment)
+looks.register_rows("deployments.sweep_imports", Import)
+looks.register_rows("deployments.sweep_pipelines", Pipeline)
+looks.register_rows("deployments.sweep_prometheus", PrometheusReading)
+looks.register_rows("deployments.sweep_rollouts", Rollout)
+looks.register_rows("deployments.sweep_versions", ModelVersion)

@@ -7,10 +7,12 @@ from celery import shared_task
 from fleet.actions.services import advance as actions
 from fleet.budgets.services import alerts
 from fleet.costs.services import ledger, open_hours
+from fleet.models import FleetAction, PoolOfficeHours
 from fleet.observation.services import sweep
 from fleet.office_hours.services import keep as office_hours
 from fleet.prices.services import refresh as price_refresh
 from fleet.telemetry.services import days, energy, gpu_errors, neuron, poll, rollups
+from portal.core.sweeps import looks
 
 
 @shared_task(name="fleet.observe_clusters", time_limit=120)
@@ -81,3 +83,7 @@ def advance_action(action_id: int) -> None:
 @shared_task(name="fleet.keep_office_hours", time_limit=300)
 def keep_office_hours() -> None:
     office_hours.sweep()
+
+
+looks.register_rows("fleet.sweep_actions", FleetAction)
+looks.register_rows("fleet.keep_office_hours", PoolOfficeHours)

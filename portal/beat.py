@@ -18,3 +18,4 @@ redaction.install()
 
 app = Celery("slipway", fixups=[])
 app.config_from_object("portal.celery_config")
+app.conf["beat_scheduler"] = "portal.beat_scheduler:FixedScheduler"

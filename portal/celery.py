@@ -21,7 +21,14 @@ app.config_from_object("portal.celery_config")
 app.conf["CELERY_DB_REUSE_MAX"] = sys.maxsize
 app.steps["worker"].add(AliveFile)
 app.autodiscover_tasks(
-    ["deployments", "fleet", "portal.notifications", "portal.audit", "portal.doctor"]
+    [
+        "deployments",
+        "fleet",
+        "portal.notifications",
+        "portal.audit",
+        "portal.doctor",
+        "portal.core.sweeps",
+    ]
 )
 
 

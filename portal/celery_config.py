@@ -15,6 +15,8 @@ broker_transport_options = {
     "socket_connect_timeout": 5,
     # A request never waits for the broker: a sweep picks up what could not be sent.
     "max_retries": 0,
+    # No message has a priority, and each further step is a list more that a worker waits at.
+    "priority_steps": [0],
 }
 task_ignore_result = True
 task_acks_late = True
@@ -69,35 +71,56 @@ def _heartbeat(queue: str) -> dict[str, Any]:
     return {**sent, "args": [queue], "options": {**sent["options"], "queue": queue}}
 
 
+# By queue: how often one message looks for work of these sweeps, in seconds, and sends those that have some (portal.core.sweeps).
+LOOKS: dict[str, tuple[float, tuple[str, ...]]] = {
+    "delivery": (
+        3,
+        (
+            "deployments.sweep_deployments",
+            "deployments.sweep_rollouts",
+            "deployments.sweep_pipelines",
+            "deployments.sweep_golden_runs",
+            "deployments.sweep_changes",
+            "deployments.sweep_caller_keys",
+            "fleet.sweep_actions",
+            "fleet.keep_office_hours",
+        ),
+    ),
+    "artifacts": (
+        5,
+        (
+            "deployments.sweep_versions",
+            "deployments.sweep_imports",
+            "deployments.sweep_batches",
+            "deployments.sweep_attestations",
+        ),
+    ),
+    "notifications": (3, ("deployments.sweep_prometheus", "notifications.sweep")),
+}
+
+
+def _look(queue: str, seconds: float) -> dict[str, Any]:
+    """Through the queue of the sweeps: where that is full, theirs wait and no others."""
+    sent = _every("sweeps.look", seconds)
+    return {**sent, "args": [queue], "options": {**sent["options"], "queue": queue}}
+
+
 beat_schedule = {
-    "sweep versions": _every("deployments.sweep_versions", 5),
-    "sweep attestations": _every("deployments.sweep_attestations", 10),
+    **{f"look for work of {queue}": _look(queue, rhythm) for queue, (rhythm, _) in LOOKS.items()},
     "sweep scans": _every("deployments.sweep_scans", 60),
-    "sweep imports": _every("deployments.sweep_imports", 5),
-    "sweep batch jobs": _every("deployments.sweep_batches", 5),
     "sweep serving bytes": _every("deployments.sweep_serving_bytes", 60),
-    "sweep changes": _every("deployments.sweep_changes", 5),
-    "sweep deployments": _every("deployments.sweep_deployments", 3),
-    "sweep caller keys": _every("deployments.sweep_caller_keys", 5),
     "sweep caller usage": _every("deployments.sweep_caller_usage", 10),
-    "sweep rollouts": _every("deployments.sweep_rollouts", 3),
-    "sweep pipelines": _every("deployments.sweep_pipelines", 3),
-    "sweep golden runs": _every("deployments.sweep_golden_runs", 3),
     "sweep health": _every("deployments.sweep_health", 15),
     "sweep alerts": _every("deployments.sweep_alerts", 60),
     "sweep targets": _every("deployments.sweep_targets", 15),
     "sweep advice": _every("deployments.sweep_advice", 900),
-    "sweep prometheus": _every("deployments.sweep_prometheus", 3),
     "seal audit trail": _every("audit.seal", 30),
     "stream audit trail": _every("audit.stream", 30),
     "anchor audit trail": _every("audit.anchor", 600),
-    "sweep notifications": _every("notifications.sweep", 5),
     "mail links": _every("notifications.mail_links", 30),
     "observe clusters": _every("fleet.observe_clusters", 5),
     "poll metrics": _every("fleet.poll_metrics", 5),
     "meter and seal": _every("fleet.meter", 30),
-    "sweep fleet actions": _every("fleet.sweep_actions", 5),
-    "keep office hours": _every("fleet.keep_office_hours", 10),
     "sweep budgets": _every("fleet.sweep_budgets", 300),
     "refresh prices": _every("fleet.refresh_prices", 6 * 3600),
     "read GPU errors": _every("fleet.read_gpu_errors", 60),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from django.db.models import BigIntegerField, QuerySet
 
 from portal.accounts.models import Membership, Role, Team, User
 from portal.core.compiled_queries import CompiledQuery, Parameter
+
+# Role and id of each team, by the name of the team.
+HeldRoles = Sequence[tuple[str, int]]
 
 _HIGHEST_FIRST = (Role.LEAD, Role.MEMBER, Role.VIEWER)
 # Every page reads them.
@@ -27,16 +31,22 @@ def led_teams(user: User) -> QuerySet[Team]:
     return Team.objects.filter(memberships__user=user, memberships__role=Role.LEAD)
 
 
+def held_by(user: User) -> HeldRoles:
+    return [(role, team_id) for role, team_id in _ROLES.rows(user=user.pk)]
+
+
 def is_lead(user: User) -> bool:
     """Whether the user leads a team or is a platform admin."""
-    if user.is_platform_admin:
-        return True
-    return any(role == Role.LEAD for role, _ in _ROLES.rows(user=user.pk))
+    return user.is_platform_admin or leads_any(held_by(user))
 
 
-def home_team_id(user: User) -> int | None:
-    """The team in which the user has the highest role; the first by name among equals."""
-    ranked = sorted(_ROLES.rows(user=user.pk), key=lambda row: _rank(row[0]))
+def leads_any(held: HeldRoles) -> bool:
+    return any(role == Role.LEAD for role, _ in held)
+
+
+def home_team_id(held: HeldRoles) -> int | None:
+    """The team with the highest role; the first by name among equals."""
+    ranked = sorted(held, key=lambda row: _rank(row[0]))
     return ranked[0][1] if ranked else None
 
 

@@ -54,6 +54,10 @@ def due(model: type[Leased], *, limit: int = 100) -> list[int]:
     return [pk for (pk,) in _due(model, limit).rows(at=clock.now())]
 
 
+def has_due(model: type[Leased]) -> bool:
+    return bool(due(model, limit=1))
+
+
 @cache
 def _due(model: type[Leased], limit: int) -> CompiledQuery[Leased]:
     at = Parameter("at", DateTimeField())

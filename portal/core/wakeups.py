@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from celery import current_app
 from django.db import transaction
@@ -14,12 +13,13 @@ logger = logging.getLogger(__name__)
 
 def wake(task_name: str, *ids: int) -> None:
     """Run the task soon, after the current transaction commits. Broker failures are only logged."""
-    transaction.on_commit(lambda: _send(task_name, ids))
+    transaction.on_commit(lambda: send(task_name, *ids, expires=60))
 
 
-def _send(task_name: str, ids: tuple[Any, ...]) -> None:
+def send(task_name: str, *ids: int, expires: float) -> None:
+    """Now; nobody runs it after `expires` seconds. Broker failures are only logged."""
     try:
-        current_app.tasks[task_name].apply_async(args=ids, expires=60, retry=False)
+        current_app.tasks[task_name].apply_async(args=ids, expires=expires, retry=False)
     except OperationalError as error:
         logger.warning(
             "wake-up %s%s was not sent: %s; the sweep will run it", task_name, ids, error

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from portal.core.sweeps import looks
 from portal.notifications import account_mail, sending
+from portal.notifications.models import Delivery
 
 
 @shared_task(name="notifications.sweep", time_limit=120)
@@ -20,3 +22,6 @@ def send(delivery_id: int) -> None:
 @shared_task(name="notifications.mail_links", time_limit=300)
 def mail_links() -> None:
     account_mail.sweep()
+
+
+looks.register_rows("notifications.sweep", Delivery)

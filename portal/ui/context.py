@@ -78,7 +78,7 @@ def theme_of(request: HttpRequest) -> str:
 
 def _build(request: HttpRequest) -> Frame:
     user = request.user
-    is_lead = isinstance(user, User) and roles.is_lead(user)
+    is_lead = isinstance(user, User) and _is_lead(request, user)
     entries = [_entry(request, *entry) for entry in _RAIL if is_lead or entry[0] not in _FOR_LEADS]
     return Frame(
         rail=entries,
@@ -91,6 +91,10 @@ def _build(request: HttpRequest) -> Frame:
         is_demo=settings.SLIPWAY_DEMO,
         help_path=help_links.address_for(_url_name(request)),
     )
+
+
+def _is_lead(request: HttpRequest, user: User) -> bool:
+    return user.is_platform_admin or roles.leads_any(teams.held_roles(request, user))
 
 
 def _url_name(request: HttpRequest) -> str:

@@ -1,4 +1,4 @@
-"""Middleware of pages: current team, last use of a session, caching of fragments, domain errors."""
+"""Middleware of pages: the person, current team, last use of a session, caching of fragments, domain errors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import cast
 
 from django.conf import settings
-from django.contrib.auth import get_user
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.functional import SimpleLazyObject
 
-from portal.accounts.local import second_factor, sessions, step_up
+from portal.accounts.local import second_factor, session_user, sessions, step_up
 from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.ui import htmx, teams
@@ -62,21 +62,17 @@ class LastSeenMiddleware:
         return response
 
 
-class AuthenticationTimeMiddleware:
-    """Say of the person when they last authenticated, where the platform asks for it."""
+class SessionUserMiddleware(AuthenticationMiddleware):
+    """The person of the session, with when they last authenticated where the platform asks for it."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        if settings.SLIPWAY_STEP_UP_MINUTES:
-            request.user = cast("User", SimpleLazyObject(lambda: _with_time(request)))
-        return self.get_response(request)
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        request.user = cast("User", SimpleLazyObject(lambda: _person_of(request)))
 
 
-def _with_time(request: HttpRequest) -> AnonymousUser | AbstractBaseUser:
-    user = get_user(request)
-    if isinstance(user, User):
+def _person_of(request: HttpRequest) -> AnonymousUser | AbstractBaseUser:
+    user = session_user.user_of(request)
+    if settings.SLIPWAY_STEP_UP_MINUTES and isinstance(user, User):
         user.authenticated_at = step_up.time_of(request.session)
     return user
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from portal.accounts import roles
 from portal.accounts.models import Team, User
+from portal.accounts.roles import HeldRoles
 from portal.accounts.visible_queries import VisibleQuery
 
 _VISIBLE = VisibleQuery(lambda teams: teams)
@@ -19,6 +20,7 @@ class PageRequest(HttpRequest):
 
     team: Team | None
     visible_teams: list[Team]
+    held_roles: HeldRoles
 
 
 def current(request: HttpRequest) -> Team | None:
@@ -33,6 +35,14 @@ def visible(request: HttpRequest) -> list[Team]:
     return teams
 
 
+def held_roles(request: HttpRequest, user: User) -> HeldRoles:
+    """Of the user of this request, read at most once in it."""
+    page = cast("PageRequest", request)
+    if not hasattr(page, "held_roles"):
+        page.held_roles = roles.held_by(user)
+    return page.held_roles
+
+
 def choose(request: HttpRequest) -> None:
     """Set `request.visible_teams` and `request.team`. A team that is not visible is ignored."""
     user = request.user
@@ -44,9 +54,11 @@ def choose(request: HttpRequest) -> None:
     slug = requested if requested in by_slug else str(request.session.get(_SESSION_KEY, ""))
     page = cast("PageRequest", request)
     page.visible_teams = teams
-    page.team = by_slug.get(slug) or _home(user, teams)
+    page.team = by_slug.get(slug) or _home(request, teams)
 
 
-def _home(user: object, teams: list[Team]) -> Team | None:
-    home_id = roles.home_team_id(user) if isinstance(user, User) and len(teams) > 1 else None
+def _home(request: HttpRequest, teams: list[Team]) -> Team | None:
+    user, home_id = request.user, None
+    if isinstance(user, User) and len(teams) > 1:
+        home_id = roles.home_team_id(held_roles(request, user))
     return next((team for team in teams if team.pk == home_id), teams[0] if teams else None)

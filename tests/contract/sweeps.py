@@ -26,7 +26,8 @@ def until(done: Callable[[], bool], why: Callable[[], str]) -> None:
         )
         apply_changes.sweep()
         reconcile.sweep()
-        golden_runs.sweep()
+        if golden_runs.has_work():
+            golden_runs.sweep()
         rollout_reconcile.sweep()
         if done():
             return

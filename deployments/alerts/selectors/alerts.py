@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from django.db.models import CharField, DateTimeField, Q, QuerySet
+from django.db.models import CharField, Count, DateTimeField, Q, QuerySet, Value
 
 from deployments.alerts.domain.signals import AlertState
 from deployments.models import Alert
@@ -55,10 +55,8 @@ def list_open(actor: Actor, *, team_slug: str, limit: int) -> list[Alert]:
 
 def count_open(user: User) -> int:
     """For the bell of every page: open and not silenced."""
-    rows = Alert.objects.filter(
-        _in_state(AlertState.OPEN, clock.now()), team__in=policy.visible_teams(user)
-    )
-    return rows.order_by().count()
+    ((count,),) = _OPEN_COUNT.rows(user, now=clock.now())
+    return int(count)
 
 
 def _in_state(state: AlertState, now: datetime | Parameter) -> Q:
@@ -70,11 +68,21 @@ def _in_state(state: AlertState, now: datetime | Parameter) -> Q:
     return Q(ended_at=None) & (silenced if state == AlertState.SILENCED else loud)
 
 
+_NOW: Final = Parameter("now", DateTimeField())
+_OPEN_COUNT: Final = VisibleQuery(
+    lambda teams: (
+        Alert.objects.filter(_in_state(AlertState.OPEN, _NOW), team__in=teams)
+        .order_by()
+        .values(all=Value(1))
+        .annotate(count=Count("pk"))
+        .values_list("count")
+    )
+)
 # Home asks for them every few seconds, and most teams have none.
 _OPEN: Final = VisibleQuery(
     lambda teams: (
         Alert.objects.filter(
-            _in_state(AlertState.OPEN, Parameter("now", DateTimeField())),
+            _in_state(AlertState.OPEN, _NOW),
             team__in=teams,
             team__slug=Parameter("team", CharField()),
         )

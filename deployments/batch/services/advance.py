@@ -40,6 +40,11 @@ _ENDED: Final = {
 }
 
 
+def has_work() -> bool:
+    """Whether a sweep would find something to do."""
+    return leases.has_due(BatchJob) or uploads.has_expired()
+
+
 def sweep(*, limit: int = 50) -> int:
     """One pass over each that is due; return their number. Abandoned uploads of rows are forgotten too."""
     uploads.expire()

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from django.db import transaction
+from django.db.models import DateTimeField, Q
 
 from deployments import audit_actions
 from deployments.callers.services import claims, issuing, key_rows, limits
@@ -18,6 +19,7 @@ from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
+from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Conflict, Invalid
 
 DEFAULT_DAYS: Final = 90
@@ -28,6 +30,14 @@ MAX_OVERLAP_HOURS: Final = 30 * 24
 MOST_KEYS: Final = 500
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _BATCH: Final = 200
+_AT: Final = Parameter("at", DateTimeField())
+_OVER: Final = CompiledQuery(
+    lambda: (
+        CallerKey.objects.filter(Q(ends_at__lte=_AT) | Q(paused_until__lte=_AT), ended_at=None)
+        .order_by()
+        .values_list("pk")[:1]
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +134,11 @@ def revoke(*, actor: User, deployment_id: int, key_id: int) -> CallerKey:
         row.ended_at, row.is_revoked, row.sealed = at, True, ""
         key_rows.record(actor, audit_actions.CALLER_KEY_REVOKED, row, "revoked")
     return row
+
+
+def has_work() -> bool:
+    """Whether a key is over, or paused no longer."""
+    return bool(_OVER.rows(at=clock.now()))
 
 
 def end_expired() -> int:

@@ -27,6 +27,7 @@ from deployments.serving.services.pod_inference import NotAnswered
 from deployments.states import JUDGED_PHASES, ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
 from fleet.kube.domain.pod_proxy import PodResponse
 from portal.core import clock, leases
+from portal.core.compiled_queries import CompiledQuery
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
 
@@ -47,6 +48,21 @@ _RELATED: Final = (
     "rollout__candidate_revision__deployment",
     "rollout__candidate_revision__version__model__team",
 )
+
+
+# Few rollouts are under way at a time, so that their phase says enough.
+_UNDER_WAY: Final = CompiledQuery(
+    lambda: (
+        Rollout.objects.filter(phase__in=(*_PREPARING, RolloutPhase.RUNNING))
+        .order_by()
+        .values_list("pk")[:1]
+    )
+)
+
+
+def has_work() -> bool:
+    """Whether a sweep may find something to do."""
+    return bool(_UNDER_WAY.rows()) or leases.has_due(GoldenRun)
 
 
 def sweep(*, limit: int = 20) -> int:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.db.models import CharField, DateTimeField
 
 from portal.core import clock
+from portal.core.compiled_queries import CompiledQuery, Parameter
 
 if TYPE_CHECKING:
     from portal.accounts.local.models import BrowserSession
+    from portal.accounts.models import User
 
 # What a sign-in puts into the session.
 BEGAN: Final = "began"
@@ -19,9 +22,10 @@ _PERSON: Final = "_auth_user_id"
 
 
 class SessionStore(DatabaseStore):
-    """`seen_at` is the last use as stored; None for a session that was not read."""
+    """`seen_at` is the last use as stored, `person` whom its row names; None for a session that was not read."""
 
     seen_at: datetime | None = None
+    person: User | None = None
 
     @classmethod
     def get_model_class(cls) -> type[BrowserSession]:
@@ -31,14 +35,17 @@ class SessionStore(DatabaseStore):
         return BrowserSession
 
     def load(self) -> dict[str, Any]:
-        row: BrowserSession | None = self._get_session_from_db()  # type: ignore[attr-defined]  # Django's own
+        key = str(self.session_key)
+        # PostgreSQL refuses NUL, which a cookie may hold.
+        row = _VALID.first(key=key, at=clock.now()) if "\0" not in key else None
         if row is None:
+            self._session_key = None  # as Django's own does
             return {}
         if _is_idle(row.last_seen_at):
             self.delete(row.session_key)
-            self._session_key = None  # as Django's own does for one that expired
+            self._session_key = None
             return {}
-        self.seen_at = row.last_seen_at
+        self.seen_at, self.person = row.last_seen_at, row.user
         data: dict[str, Any] = self.decode(row.session_data)
         return data
 
@@ -52,6 +59,20 @@ class SessionStore(DatabaseStore):
         row.user_agent = began.get("user_agent", "")
         row.method = began.get("method", "")
         return row  # type: ignore[no-any-return]  # the class of get_model_class
+
+
+# Each request of a browser reads it, and the person along with it.
+_VALID: Final = CompiledQuery["BrowserSession"](
+    lambda: (
+        SessionStore.get_model_class()
+        .objects.select_related("user")
+        .only("session_key", "session_data", "last_seen_at", "user")
+        .filter(
+            session_key=Parameter("key", CharField()),
+            expire_date__gt=Parameter("at", DateTimeField()),
+        )
+    )
+)
 
 
 def _is_idle(seen_at: datetime) -> bool:

@@ -97,9 +97,9 @@ def test_a_page_of_advice_needs_as_many_queries_for_many_items_as_for_two(
     admin = signed_in(world.admin)
     _write(world, range(1, 3))
     admin.get("/advice")
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(16):
         admin.get("/advice")
     _write(world, range(3, 30))
 
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(16):
         admin.get("/advice")

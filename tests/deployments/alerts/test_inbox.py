@@ -16,7 +16,7 @@ from tests.accounts import make_team
 from tests.deployments.world import World
 from tests.page import page
 
-QUERIES = 12
+QUERIES = 11
 SignIn = Callable[[User], Client]
 
 

@@ -72,7 +72,8 @@ class Bench:
         BatchJob.objects.filter(pk=job.pk).exclude(next_check_at=None).update(
             next_check_at=clock.now()
         )
-        advance.sweep()
+        if advance.has_work():
+            advance.sweep()
         job.refresh_from_db()
         return job
 

@@ -127,7 +127,10 @@ def test_an_abandoned_one_is_forgotten_with_its_parts_and_a_complete_one_keeps_i
     open_uploads = bench.s3.list_multipart_uploads(Bucket=bench.bucket).get("Uploads", [])
     assert len(open_uploads) == 1
 
+    assert not advance.has_work()
+
     bench.world.clock.move(25 * 3600)
+    assert advance.has_work()
     advance.sweep()
 
     assert not BatchUpload.objects.exists()

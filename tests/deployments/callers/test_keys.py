@@ -106,6 +106,7 @@ def test_a_rotated_key_works_until_its_overlap_ends(world: World) -> None:
     assert ended == 1
     assert at_gateway(world) == {f"billing.{new.row.pk}": new.plain}
     assert [view.state for view in key_views.list_of(deployment)] == ["active", "expired"]
+    assert not keys.has_work()
     assert keys.end_expired() == 0
     assert Consumer.objects.count() == 1
     expired = AuditEvent.objects.get(action="caller_key.expired")
@@ -116,9 +117,11 @@ def test_an_expired_key_ends_without_anybody(world: World) -> None:
     deployment = keyed(world)
     make(world, deployment, days=1)
     world.clock.move(timedelta(days=1).total_seconds() - 1)
+    assert not keys.has_work()
     assert keys.end_expired() == 0
 
     world.clock.move(1)
+    assert keys.has_work()
     ended = keys.end_expired()
     world.work()
 

@@ -50,7 +50,7 @@ def at_gateway(world: World) -> dict[str, tuple[int, str]]:
 
 
 def resume(world: World, deployment: Deployment) -> int:
-    resumed = token_limits.resume_paused()
+    resumed = token_limits.resume_paused() if keys.has_work() else 0
     world.work()
     world.reconcile_now(deployment)
     return resumed

@@ -21,7 +21,7 @@ SHOWN = 20
 _LABEL = re.compile(r"<b>([a-z0-9-]+:\d+)</b>")
 _OPTION = re.compile(r'<option value="([^"]+)"></option>')
 # The frame of the page, its versions, and what a cluster has.
-QUERIES = 17
+QUERIES = 16
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-QUERIES = 16
+QUERIES = 15
 
 
 def more(world: World, count: int, start: int = 0) -> None:

@@ -230,5 +230,5 @@ def test_hours_of_the_api_are_as_bounded(
     assert answer.json()["older_than"] == hours[-1]["hour"]
 
 
-QUERIES = 36
-API_QUERIES = 12
+QUERIES = 35
+API_QUERIES = 11

@@ -15,7 +15,7 @@ from tests.page import page
 
 __all__ = ["nlp", "node", "vision"]
 pytestmark = pytest.mark.django_db
-QUERIES = 12
+QUERIES = 11
 
 
 def test_many_teams_need_no_more_queries_and_each_has_its_gpus(
