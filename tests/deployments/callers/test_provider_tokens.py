@@ -51,6 +51,12 @@ def register(world: World, jwks_url: str = _JWKS, **more: Any) -> TokenIssuer:
 
 
 def with_tokens(world: World, jwks_url: str = _JWKS, **more: Any) -> Deployment:
+    return world.play(
+        f"with tokens {jwks_url} {more}", lambda: _with_tokens(world, jwks_url, **more)
+    )
+
+
+def _with_tokens(world: World, jwks_url: str, **more: Any) -> Deployment:
     offer(world)
     register(world, jwks_url, **more)
     return world.serving(network=Network(access="jwt", token_issuer="acme"))
