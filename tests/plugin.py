@@ -119,8 +119,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end: the garbage collector need not walk through them again."""
-    gc.collect()
+    """Modules and tests stay to the end: the garbage collector need not walk through them, nor once for
+    the little among them that is garbage.
+    """
     gc.freeze()
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     gc.enable()

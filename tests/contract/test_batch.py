@@ -41,6 +41,8 @@ pytestmark = [
     ),
 ]
 INPUT = "batch/vision/in/rows.jsonl"
+# Between looks at what takes a minute or ends by itself.
+SELDOM = 2.0
 
 
 @dataclass
@@ -78,14 +80,16 @@ class Scene:
         job.refresh_from_db()
         return job
 
-    def until(self, job: BatchJob, done: Callable[[], object]) -> BatchJob:
+    def until(
+        self, job: BatchJob, done: Callable[[], object], *, pause_seconds: float = 0.2
+    ) -> BatchJob:
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
             self.tick(job)
             if done():
                 return job
             assert job.state not in (*FINAL, "submitted"), (job.state, job.state_reason)
-            time.sleep(0.2)  # bounded polling of real processes
+            time.sleep(pause_seconds)  # bounded polling of real processes
         log = (self.folder / "log").read_text()[-3000:]
         raise AssertionError((job.state, job.state_reason, job.detail, job.done_rows, log))
 

@@ -18,7 +18,7 @@ from deployments.models import BatchJob
 from fleet.clusters.services import capabilities
 from fleet.models import GpuLease
 from fleet.observation.services import sweep as observation
-from tests.contract.test_batch import Scene, pytestmark, row, running, scene
+from tests.contract.test_batch import SELDOM, Scene, pytestmark, row, running, scene
 from tests.fixtures.valkey_server import serving_valkey
 from tests.waiting import wait_for
 
@@ -80,8 +80,8 @@ def test_it_starts_from_zero_survives_a_killed_worker_and_stops_at_zero(
     first, *_ = scene.workers()
     os.kill(first.pid, signal.SIGKILL)
     # Its Triton goes with its pod. What it held is delivered again once it was idle for a minute.
-    scene.until(job, lambda: client.xlen("answers") == 3000)
-    scene.until(job, lambda: "no messages wait" in job.detail)
+    scene.until(job, lambda: client.xlen("answers") == 3000, pause_seconds=SELDOM)
+    scene.until(job, lambda: "no messages wait" in job.detail, pause_seconds=SELDOM)
 
     rows = [json.loads(entry[b"answer"]) for entry in entries_of(client, "answers")]
     answers = {item["message"]: item["outputs"][0]["data"] for item in rows}

@@ -17,7 +17,7 @@ from deployments.batch.services.requests import BatchDraft
 from deployments.models import BatchJob
 from fleet.clusters.services import capabilities
 from fleet.kube.services import objects
-from tests.contract.test_batch import Scene, pytestmark, row, running, scene
+from tests.contract.test_batch import SELDOM, Scene, pytestmark, row, running, scene
 from tests.fixtures.aws_server import serving_aws
 from tests.waiting import wait_for
 
@@ -85,7 +85,7 @@ def test_it_starts_from_zero_and_a_killed_worker_leaves_each_message_with_one_an
         "stringData": KEYS,
     }
     objects.apply(cluster_id=scene.cluster.pk, manifests=[secret])
-    scene.until(job, lambda: job.detail == "no messages wait: no workers run")
+    scene.until(job, lambda: job.detail == "no messages wait: no workers run", pause_seconds=SELDOM)
     assert scene.pods() == []
 
     expected: dict[str, list[float]] = {}
@@ -100,8 +100,8 @@ def test_it_starts_from_zero_and_a_killed_worker_leaves_each_message_with_one_an
     wait_for("a worker holds messages", lambda: held(client, url))
     os.kill(first_worker.pid, signal.SIGKILL)
     # What it held is visible again after a minute.
-    scene.until(job, lambda: depth(client, url) == 0)
-    scene.until(job, lambda: "no messages wait" in job.detail)
+    scene.until(job, lambda: depth(client, url) == 0, pause_seconds=SELDOM)
+    scene.until(job, lambda: "no messages wait" in job.detail, pause_seconds=SELDOM)
 
     rows = scene.rows_of(job)
     answers = {item["message"]: item["outputs"][0]["data"] for item in rows}

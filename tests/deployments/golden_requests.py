@@ -91,12 +91,16 @@ def save(world: World, name: str = "one", x: float = 1.0, y: float = 2.0) -> Gol
 
 def served(world: World, **answers: Callable[[float], float]) -> tuple[Deployment, Pods]:
     """Revision 1 serves and doubles; `r2=…` is what the candidate will do."""
-    ModelVersion.objects.update(signature=SIGNATURE)
-    deployment = world.serving()
+    deployment = world.play("golden", lambda: serving_with_signature(world))
     made = {int(name[1:]): answer for name, answer in answers.items()}
     pods = Pods({1: double, **made})
     world.cluster.pods = pods
     return deployment, pods
+
+
+def serving_with_signature(world: World, **changed: Any) -> Deployment:
+    ModelVersion.objects.update(signature=SIGNATURE)
+    return world.serving(**changed)
 
 
 def begin(world: World, deployment: Deployment, **plan: Any) -> Rollout:

@@ -18,5 +18,7 @@ def manifests_of_text(text: str) -> ManifestText | None:
     """None when there are none. `text` is YAML documents that the portal itself wrote."""
     if not text:
         return None
-    kinds = [document["kind"] for document in yaml.safe_load_all(text) if document]
+    kinds = [
+        document["kind"] for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document
+    ]
     return ManifestText(text=text, count=len(kinds), kinds=", ".join(kinds))

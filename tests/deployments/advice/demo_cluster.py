@@ -135,5 +135,18 @@ class Demo:
         return Decimal(rows.aggregate(total=Sum("cost_amount"))["total"] or 0).quantize(A10G)
 
 
+def kept(world: World) -> Demo:
+    """The demo with which many tests begin. The world of the test is no part of what is kept."""
+
+    def make() -> Demo:
+        made = Demo(world)
+        del made.world
+        return made
+
+    demo = world.play("demo", make)
+    demo.world = world
+    return demo
+
+
 def _hour(at: datetime) -> datetime:
     return at.replace(minute=0, second=0, microsecond=0)

@@ -20,6 +20,7 @@ from fleet.models import (
 )
 from portal.accounts.models import User
 from portal.management.demo import sample_deployments as samples
+from tests.deployments.advice import demo_cluster
 from tests.deployments.advice.demo_cluster import A10G, HOUR, PLACES, Demo
 from tests.deployments.world import World
 from tests.page import page
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def demo(world: World) -> Demo:
-    return Demo(world)
+    return demo_cluster.kept(world)
 
 
 def test_its_advice_names_seven_kinds_and_says_that_their_hours_are_made_up(

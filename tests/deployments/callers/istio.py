@@ -23,6 +23,10 @@ def with_istio(world: World) -> None:
 
 
 def keyed(world: World) -> Deployment:
+    return world.play("keyed on istio", lambda: _keyed(world))
+
+
+def _keyed(world: World) -> Deployment:
     with_istio(world)
     return world.serving(network=Network(access="keys"))
 

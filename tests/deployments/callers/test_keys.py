@@ -29,6 +29,11 @@ _ROUTE = ("HTTPRoute", "vision", "detector")
 
 
 def keyed(world: World) -> Deployment:
+    """A deployment that takes keys, on a cluster whose gateway checks them."""
+    return world.play("keyed", lambda: _keyed(world))
+
+
+def _keyed(world: World) -> Deployment:
     features = {"caller-keys": Feature(is_there=True)}
     row = Cluster.objects.get(pk=world.cluster_id)
     found = Capabilities.from_json(row.capabilities)

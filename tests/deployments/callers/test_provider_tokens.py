@@ -51,6 +51,12 @@ def register(world: World, jwks_url: str = _JWKS, **more: Any) -> TokenIssuer:
 
 
 def with_tokens(world: World, jwks_url: str = _JWKS, **more: Any) -> Deployment:
+    return world.play(
+        f"with tokens {jwks_url} {more}", lambda: _with_tokens(world, jwks_url, **more)
+    )
+
+
+def _with_tokens(world: World, jwks_url: str, **more: Any) -> Deployment:
     offer(world)
     register(world, jwks_url, **more)
     return world.serving(network=Network(access="jwt", token_issuer="acme"))
@@ -145,7 +151,14 @@ def test_with_delivery_through_git_the_list_of_callers_is_applied_directly_too(
 def test_more_callers_than_one_rule_holds(world: World) -> None:
     deployment = with_tokens(world)
     for number in range(130):
-        let_in(world, deployment, f"svc-{number:03}", f"svc-{number}")
+        draft = keys.KeyDraft(
+            name=f"svc-{number}",
+            contact="ana@example.org",
+            limits=KeyLimits(),
+            token_issuer="acme",
+            claim_value=f"svc-{number:03}",
+        )
+        keys.create(actor=world.lead, deployment_id=deployment.pk, draft=draft)
 
     world.reconcile_now(deployment)
 

@@ -11,7 +11,6 @@ from deployments.health.services import watch
 from deployments.models import (
     ChangeRequest,
     Deployment,
-    ModelVersion,
 )
 from tests.deployments import golden_requests as golden
 from tests.deployments.world import World
@@ -28,9 +27,11 @@ def protect(world: World, **rules: Any) -> None:
 
 def staged(world: World) -> Deployment:
     """Version 1 serves in staging, doubling its input."""
-    ModelVersion.objects.update(signature=golden.SIGNATURE)
+    deployment = world.play(
+        "staged", lambda: golden.serving_with_signature(world, environment="staging")
+    )
     world.cluster.pods = golden.Pods({1: golden.double})
-    return world.serving(environment="staging")
+    return deployment
 
 
 def request_production(world: World, **changed: Any) -> ChangeRequest:

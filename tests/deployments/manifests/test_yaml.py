@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployments.manifests.domain.yaml import by_library, to_yaml
+from deployments.manifests.web.yaml_files import ManifestText, manifests_of_text
 
 _texts = st.one_of(
     st.text(max_size=12),
@@ -115,3 +116,12 @@ def test_kubectl_reads_the_strings_that_were_written(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["metadata"]["annotations"] == annotations
     assert yaml.safe_load(to_yaml([manifest])) == manifest
+
+
+def test_pages_name_the_kinds_of_what_was_written() -> None:
+    text = "apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Service\n"
+
+    shown = manifests_of_text(text)
+
+    assert shown == ManifestText(text=text, count=2, kinds="Secret, Service")
+    assert manifests_of_text("") is None

@@ -38,6 +38,23 @@ def zip_of(*names: str, comment: bytes = b"") -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.parametrize(
+    "body", [b"no model at all", zip_of("a.npy", "b.npy")], ids=["bytes", "zip"]
+)
+def test_all_formats_together_read_the_same_bytes_once(body: bytes) -> None:
+    reads: list[tuple[str, int, int]] = []
+
+    class Recording(MemoryArtifact):
+        def read(self, path: str, start: int, count: int) -> bytes:
+            reads.append((path, start, count))
+            return super().read(path, start, count)
+
+    catalogue.detect(Recording({"model.bin": body}, {"model.bin": len(body)}))
+
+    assert ("model.bin", 0, len(body)) in reads
+    assert len(reads) == len(set(reads))
+
+
 @pytest.mark.parametrize("protocol", range(6))
 def test_safetensors_whose_length_begins_as_a_pickle_is_safetensors(protocol: int) -> None:
     body = safetensors_of(0x80 + (protocol << 8))

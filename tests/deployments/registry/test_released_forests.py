@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 import time_machine
 import tritonclient.http as triton_http
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LogisticRegression
 
 from deployments.models import ModelVersion
 from deployments.registry.services import upload_endings, verification, versions
@@ -42,6 +40,9 @@ def dumped(model: Any, **options: Any) -> bytes:
 
 
 def forest(**options: Any) -> bytes:
+    # Each worker of a run imports all test files; this takes longer than any other import.
+    from sklearn.ensemble import RandomForestClassifier
+
     return dumped(RandomForestClassifier(10, random_state=3).fit(ROWS, CLASSES), **options)
 
 
@@ -70,6 +71,12 @@ def test_a_harmless_joblib_waits_for_a_release_and_nothing_is_lost(verified: Upl
 def test_after_its_release_triton_answers_as_scikit_learn_does(
     people: People, verified: Upload, s3_store: Any, tmp_path: Path
 ) -> None:
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
+
     models = {
         "randomforest": RandomForestClassifier(12, random_state=3).fit(ROWS, CLASSES),
         "extratrees": ExtraTreesClassifier(8, random_state=3).fit(ROWS, CLASSES > 0),
@@ -129,6 +136,8 @@ def test_a_release_ends_on_time(people: People, verified: Upload) -> None:
 def test_a_release_of_what_no_engine_serves_leads_back_to_quarantine(
     people: People, verified: Upload, s3_store: Any
 ) -> None:
+    from sklearn.linear_model import LogisticRegression
+
     body = dumped(LogisticRegression().fit(np.nan_to_num(ROWS), CLASSES))
     version = released(people, verified(body, filename="model.joblib"))
 

@@ -62,6 +62,21 @@ class MemoryArtifact:
         return self.contents.get(path, b"")[start : start + count]
 
 
+class RememberingArtifact:
+    """Another artifact, of which the same range is read once. For a few small reads: all of them are kept."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.sizes = artifact.sizes
+        self._artifact = artifact
+        self._known: dict[tuple[str, int, int], bytes] = {}
+
+    def read(self, path: str, start: int, count: int) -> bytes:
+        span = (path, start, count)
+        if span not in self._known:
+            self._known[span] = self._artifact.read(path, start, count)
+        return self._known[span]
+
+
 class PipedArtifact:
     """In the sandbox: each read is a line of JSON to the parent, which answers with the bytes.
 

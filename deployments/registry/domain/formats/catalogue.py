@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.registry.domain.artifacts.reading import Artifact
+from deployments.registry.domain.artifacts.reading import Artifact, RememberingArtifact
 from deployments.registry.domain.formats import (
     elsewhere,
     forests,
@@ -91,9 +91,10 @@ class Detected:
 
 
 def detect(artifact: Artifact) -> Detected:
-    """Reads the first HEAD_BYTES bytes of a few files."""
+    """Reads the first HEAD_BYTES bytes of a few files, each once for all formats."""
+    remembering = RememberingArtifact(artifact)
     for kind in FORMATS:
-        main = kind.detect(artifact)
+        main = kind.detect(remembering)
         if main is not None:
             return Detected(kind, main)
     raise AssertionError("UNKNOWN matches every artifact")
