@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
-from django.db.models import CharField, DateTimeField
+from django.db.models import CharField
+from django.db.models.functions import Now
 
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
@@ -37,7 +38,7 @@ class SessionStore(DatabaseStore):
     def load(self) -> dict[str, Any]:
         key = str(self.session_key)
         # PostgreSQL refuses NUL, which a cookie may hold.
-        row = _VALID.first(key=key, at=clock.now()) if "\0" not in key else None
+        row = _VALID.first(key=key) if "\0" not in key else None
         if row is None:
             self._session_key = None  # as Django's own does
             return {}
@@ -69,7 +70,7 @@ _VALID: Final = CompiledQuery["BrowserSession"](
         .only("session_key", "session_data", "last_seen_at", "user")
         .filter(
             session_key=Parameter("key", CharField()),
-            expire_date__gt=Parameter("at", DateTimeField()),
+            expire_date__gt=Now(),
         )
     )
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -127,7 +126,7 @@ def test_half_an_answer_and_too_much_of_one_are_refused(monkeypatch: pytest.Monk
         prometheus_series.parse(200, answer([one, one]))
 
 
-def test_twenty_thousand_series_take_less_than_a_millisecond_a_pod() -> None:
+def test_twenty_thousand_series_are_a_page_of_each_pod() -> None:
     names = sorted(scraped_pages.FAMILIES["Triton"])
     pods = {("vision", f"detector-r1-{number}") for number in range(1000)}
     result = [
@@ -139,7 +138,6 @@ def test_twenty_thousand_series_take_less_than_a_millisecond_a_pod() -> None:
         for name in names[:20]
     ]
     body = answer(result)
-    began = time.process_time()
 
     found = scraped_pages.by_pod(prometheus_series.parse(200, body).series, pods)
     readings = [
@@ -148,4 +146,3 @@ def test_twenty_thousand_series_take_less_than_a_millisecond_a_pod() -> None:
     ]
 
     assert len(readings) == len(pods)
-    assert time.process_time() - began < len(pods) / 1000
