@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
-from django.db.models import CharField
-from django.db.models.functions import Now
+from django.db.models import CharField, DateTimeField
+from django.utils import timezone
 
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
@@ -37,8 +37,9 @@ class SessionStore(DatabaseStore):
 
     def load(self) -> dict[str, Any]:
         key = str(self.session_key)
+        at = timezone.now()  # noqa: TID251  by which Django writes `expire_date`
         # PostgreSQL refuses NUL, which a cookie may hold.
-        row = _VALID.first(key=key) if "\0" not in key else None
+        row = _VALID.first(key=key, at=at) if "\0" not in key else None
         if row is None:
             self._session_key = None  # as Django's own does
             return {}
@@ -70,7 +71,7 @@ _VALID: Final = CompiledQuery["BrowserSession"](
         .only("session_key", "session_data", "last_seen_at", "user")
         .filter(
             session_key=Parameter("key", CharField()),
-            expire_date__gt=Now(),
+            expire_date__gt=Parameter("at", DateTimeField()),
         )
     )
 )
