@@ -5,7 +5,9 @@ At beat's next tick approved changes are read from their rows, and applied once.
 
 from __future__ import annotations
 
+import gc
 import json
+import logging
 import os
 import time
 from collections import Counter
@@ -54,6 +56,18 @@ def broker() -> Iterator[Broker]:
     yield made
     made.flush()
     made.client.close()
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A worker sets the level of all loggers, to errors alone, and adds a handler of its own."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    root.handlers[:] = [each for each in root.handlers if each in handlers]
+    # With the ended worker's thread, so that its connection to the database is closed.
+    gc.collect()
 
 
 def beat_ticks() -> None:
