@@ -5,21 +5,17 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 import uvicorn
 
 from fleet.localcluster import bootstrap, tls
-from fleet.localcluster.controllers.agents import Agents
-from fleet.localcluster.controllers.local_pods import LocalPods
-from fleet.localcluster.controllers.manager import ControllerManager
-from fleet.localcluster.controllers.storage import S3Settings
-from fleet.localcluster.kinds import KINDS
-from fleet.localcluster.pods import NoPods
-from fleet.localcluster.schemas.lookup import schema_of
+from fleet.localcluster.pods import NoPods, PodAccess
 from fleet.localcluster.server import build_app
 from fleet.localcluster.store import Store
 from fleet.localcluster.watch import Hub
@@ -44,6 +40,19 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._hub.close()
         super().handle_exit(sig, frame)
+
+
+class Part(Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What runs in this process beside the API, and how the API reaches the pods."""
+
+    access: PodAccess
+    parts: Sequence[Part] = ()
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -81,22 +90,28 @@ def main(arguments: list[str]) -> int:
     credentials = tls.prepare(options.data_dir, port=port)
     store = Store(options.data_dir / "cluster.db", has_node_agent=not options.no_controllers)
     bootstrap.seed(store)
-    # Large files are read now, so that the first request does not wait.
-    for kind in KINDS:
-        schema_of(kind)
     try:
-        _serve(store, options, listener, credentials)
+        if options.no_controllers:
+            _serve(store, Beside(NoPods()), listener, credentials)
+        else:
+            _serve(store, _with_controllers(store, options), listener, credentials)
     finally:
         store.close()
     return 0
 
 
+def _with_controllers(store: Store, options: argparse.Namespace) -> Beside:
+    from fleet.localcluster.controllers import program  # noqa: PLC0415  an API alone does without
+
+    program.read_schemas()
+    return Beside(program.pod_access(store, options), tuple(program.parts(store, options)))
+
+
 def _serve(
-    store: Store, options: argparse.Namespace, listener: socket.socket, credentials: tls.Credentials
+    store: Store, beside: Beside, listener: socket.socket, credentials: tls.Credentials
 ) -> None:
     hub = Hub(store)
-    access = NoPods() if options.no_controllers else LocalPods(store, options.data_dir)
-    app = build_app(store, hub, access=access, token=credentials.token)
+    app = build_app(store, hub, access=beside.access, token=credentials.token)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -120,7 +135,7 @@ def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     with ExitStack() as running:
-        for part in _parts(store, options):
+        for part in beside.parts:
             running.callback(part.stop)
             part.start()
         server.run(sockets=[listener])
@@ -137,21 +152,6 @@ def _listen(port: int) -> socket.socket | None:
         listener.close()
         return None
     return listener
-
-
-def _parts(store: Store, options: argparse.Namespace) -> Iterator[Agents | ControllerManager]:
-    if options.no_controllers:
-        return
-    if not options.no_agents:
-        yield Agents(
-            store,
-            data_dir=options.data_dir,
-            gateway_port=options.gateway_port,
-            s3=S3Settings.from_environment(endpoint_url=options.s3_endpoint),
-            has_own_envoy=options.own_envoy,
-            has_sample_nodes=options.sample_nodes,
-        )
-    yield ControllerManager(store)
 
 
 if __name__ == "__main__":
