@@ -108,9 +108,15 @@ def test_a_killed_triton_restarts_with_its_files(cluster: Running) -> None:
     assert response.status_code == 200
     assert response.json()["outputs"][0]["shape"] == [1, 214]
     metrics_port = cluster.local_pods.pod_address("vision", pod["metadata"]["name"], 8002)[1]
-    metrics = plain_http.client.get(f"http://127.0.0.1:{metrics_port}/metrics").text
-    # The request above and the readiness check.
-    assert 'nv_inference_request_success{model="magika",version="1"} 2' in metrics
+
+    def counted() -> str | None:
+        """Triton counts a request after it has answered it. One more is that of the readiness check."""
+        text = plain_http.client.get(f"http://127.0.0.1:{metrics_port}/metrics").text
+        return (
+            text if 'nv_inference_request_success{model="magika",version="1"} 2' in text else None
+        )
+
+    metrics = wait_for("both requests are counted", counted)
     assert "nv_inference_request_summary_us" not in metrics
     assert "--model-repository" not in cluster.log_of(pod)
     cluster.delete("phoenix")
