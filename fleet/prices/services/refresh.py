@@ -154,6 +154,6 @@ def _is_of(book: PriceBook, key: PriceKey, today: date) -> bool:
 
 
 def refresh_due() -> None:
-    """The daily run; does nothing where prices are not to be read from AWS."""
+    """On-demand prices at each run, spot prices once a day; does nothing where prices are not to be read from AWS."""
     if settings.SLIPWAY_AWS_PRICES and list_regions():
         refresh(actor=policy.SYSTEM)
