@@ -7,16 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-import apprise
-
 # Apprise returns only success or failure. The status is parsed from its log, of which nothing else is
 # kept, because it contains the address.
 _STATUS: Final = re.compile(r"error\s*=\s*(\d{3})")
 _GONE: Final = frozenset({"400", "401", "403", "404", "405", "410", "413", "422"})
-# No redirects: only the address itself was checked.
-_ASSET: Final = apprise.AppriseAsset(
-    app_id="Slipway", app_desc="Slipway", app_url="", http_redirects=False
-)
 _LIMITS: Final = {"cto": 4.0, "rto": 8.0}
 
 
@@ -36,7 +30,13 @@ class Refused(NotSent):
 
 def send(url: str, message: Message) -> None:
     """Raises NotSent, or Refused when a retry cannot help."""
-    parsed = apprise.Apprise.instantiate(url, asset=_ASSET, suppress_exceptions=True)
+    import apprise  # noqa: PLC0415  slow import; most processes send nothing
+
+    # No redirects: only the address itself was checked.
+    asset = apprise.AppriseAsset(
+        app_id="Slipway", app_desc="Slipway", app_url="", http_redirects=False
+    )
+    parsed = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
     if parsed is None:
         raise Refused("the address is not valid")
     parsed.socket_connect_timeout = _LIMITS["cto"]

@@ -20,7 +20,10 @@ Series = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`labels` beside the name and severity, `says` are summary and description; `labels` None: it does not fire."""
+    """`labels` beside the name and severity, `says` are summary and description; `labels` None: it does not fire.
+
+    `interval` is that of the samples and of the evaluations.
+    """
 
     alert: str
     series: Series
@@ -28,6 +31,7 @@ class Case:
     labels: Mapping[str, str] | None = None
     says: tuple[str, str] = ("", "")
     severity: str = "warning"
+    interval: str = "1m"
 
     def to_json(self) -> dict[str, Any]:
         expected = []
@@ -40,7 +44,7 @@ class Case:
                 }
             )
         return {
-            "interval": "1m",
+            "interval": self.interval,
             "input_series": [{"series": k, "values": v} for k, v in self.series.items()],
             "alert_rule_test": [
                 {"eval_time": self.at, "alertname": self.alert, "exp_alerts": expected}
@@ -58,14 +62,15 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def judge(folder: Path, rules: Mapping[str, Any], cases: Sequence[Case]) -> tuple[int, str]:
     """The exit status and what it printed.
 
-    The tool judges the alerts that cases name, but evaluates each rule of the file every minute: without the
+    The tool judges the alerts that cases name, but evaluates each rule of the file at each interval: without the
     others it takes a tenth of the time.
     """
     alerts = {case.alert for case in cases}
+    (interval,) = {case.interval for case in cases}
     (folder / "rules.yml").write_text(yaml.safe_dump(_rules_of(alerts, rules)))
     tests = {
         "rule_files": ["rules.yml"],
-        "evaluation_interval": "1m",
+        "evaluation_interval": interval,
         "tests": [case.to_json() for case in cases],
     }
     (folder / "tests.yml").write_text(yaml.safe_dump(tests))
