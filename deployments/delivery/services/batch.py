@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from django.db.models import CharField, DateTimeField
+
 from deployments.delivery.domain.reconcile import NextStep, Step
 from deployments.delivery.services import (
     crash_logs,
@@ -33,6 +35,7 @@ from fleet.kube.domain.errors import (
     ObjectNotFound,
 )
 from portal.core import clock, tracing
+from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
@@ -55,6 +58,21 @@ _RELATED = (
     "stable_revision__version__model__team",
     "candidate_revision__version__model__team",
     "baseline_revision",
+)
+# Each pass reads them, most of a single deployment: translating the first costs twice what running it does.
+_BY_IDS: Final = CompiledQuery(
+    lambda: Deployment.objects.select_related(*_RELATED).filter(IsAmong("pk", "ids")).order_by()
+)
+_LEASED_GENERATIONS: Final = CompiledQuery(
+    lambda: (
+        Deployment.objects.filter(
+            IsAmong("pk", "ids"),
+            lease_token=Parameter("token", CharField()),
+            lease_until__gt=Parameter("at", DateTimeField()),
+        )
+        .order_by()
+        .values_list("pk", "desired_generation")
+    )
 )
 
 
@@ -96,7 +114,7 @@ class Batch:
     def _load(self, pks: Sequence[int]) -> None:
         if not pks:
             return
-        rows = list(Deployment.objects.select_related(*_RELATED).filter(pk__in=pks))
+        rows = _BY_IDS.objects(ids=pks)
         through_git = git_backend.backends_for(rows)
         for row in rows:
             if row.is_retired:
@@ -112,10 +130,8 @@ class Batch:
     def _refresh(self) -> None:
         """Drop deployments that another worker leased meanwhile, and reload those that people changed."""
         token = next(iter(self._leases.values())).token
-        rows = Deployment.objects.filter(
-            pk__in=self._states, lease_token=token, lease_until__gt=clock.now()
-        )
-        generations = dict(rows.values_list("pk", "desired_generation"))
+        rows = _LEASED_GENERATIONS.rows(ids=list(self._states), token=token, at=clock.now())
+        generations: dict[int, int] = dict(rows)
         for pk in self._states.keys() - generations.keys():
             del self._states[pk]
         changed = [
@@ -211,6 +227,8 @@ class Batch:
 
     def _settle(self, states: Sequence[ReconcileState]) -> None:
         """The cluster matches. Where a team delivers through Git, its repository must match too."""
+        if not states:
+            return
         backends = git_backend.backends_for([state.deployment for state in states])
         for state in states:
             if state.deployment.pk in backends:

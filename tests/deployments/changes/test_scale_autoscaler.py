@@ -21,6 +21,14 @@ from tests.deployments.world import World
 FIXED_WORDS = "Fixed at 2 replicas: request queues can't be measured on this cluster"
 
 
+def serving_where(world: World, *features: str) -> Deployment:
+    def make() -> Deployment:
+        can(*features)
+        return world.serving()
+
+    return world.play(f"serving where the cluster has {features}", make)
+
+
 def scale(world: World, deployment: Deployment, least: int, most: int) -> ChangeRequest:
     return requests.request_scale(
         actor=world.member, deployment_id=deployment.pk, min_replicas=least, max_replicas=most
@@ -32,8 +40,7 @@ def autoscaler_checks(change: ChangeRequest) -> list[dict[str, Any]]:
 
 
 def test_fixed_number_that_becomes_a_range_scales_by_queue(world: World) -> None:
-    can("keda", "prometheus")
-    deployment = world.serving()
+    deployment = serving_where(world, "keda", "prometheus")
 
     change = scale(world, deployment, 2, 4)
 
@@ -55,8 +62,7 @@ def test_fixed_number_that_becomes_a_range_scales_by_queue(world: World) -> None
 
 
 def test_range_after_a_range_keeps_the_autoscaler(world: World) -> None:
-    can("keda", "prometheus")
-    deployment = world.serving()
+    deployment = serving_where(world, "keda", "prometheus")
     world.approved(scale(world, deployment, 1, 2))
     world.cluster.make_ready("detector-r1")
     world.reconcile_now(deployment)
@@ -67,8 +73,7 @@ def test_range_after_a_range_keeps_the_autoscaler(world: World) -> None:
 
 
 def test_range_is_fixed_with_a_word_why_on_page_and_rest(world: World) -> None:
-    can("keda")
-    deployment = world.serving()
+    deployment = serving_where(world, "keda")
 
     change = scale(world, deployment, 2, 4)
 
@@ -92,8 +97,7 @@ def test_range_is_fixed_with_a_word_why_on_page_and_rest(world: World) -> None:
 
 
 def test_range_that_stays_as_it_is_is_refused_with_why(world: World) -> None:
-    can()
-    deployment = world.serving()
+    deployment = serving_where(world)
 
     with refused(world, Invalid) as raised:
         scale(world, deployment, 1, 4)
@@ -102,8 +106,7 @@ def test_range_that_stays_as_it_is_is_refused_with_why(world: World) -> None:
 
 
 def test_knative_never_takes_over_pods_that_run(world: World) -> None:
-    can("kserve-knative")
-    deployment = world.serving()
+    deployment = serving_where(world, "kserve-knative")
 
     change = scale(world, deployment, 2, 4)
 
@@ -124,8 +127,7 @@ def test_knative_never_takes_over_pods_that_run(world: World) -> None:
 def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
     world: World, features: tuple[str, ...], kind: str, message: str
 ) -> None:
-    can(*features)
-    deployment = world.serving()
+    deployment = serving_where(world, *features)
 
     change = requests.request_canary(
         actor=world.member,
@@ -143,8 +145,7 @@ def test_canary_with_a_spec_of_its_own_says_why_it_scales_so(
 
 
 def test_canary_that_names_its_autoscaler_gets_no_note_about_a_default(world: World) -> None:
-    can("kserve-knative")
-    deployment = world.serving()
+    deployment = serving_where(world, "kserve-knative")
 
     change = requests.request_canary(
         actor=world.member,

@@ -16,6 +16,12 @@ STEPS = [{"weight": 10, "soak_seconds": 0, "min_requests": 100}]
 
 
 def begin(world: World, url: str, *guards: dict[str, Any]) -> tuple[Deployment, Rollout]:
+    return world.play(f"prometheus {url} {guards}", lambda: _begin(world, url, guards))
+
+
+def _begin(
+    world: World, url: str, guards: tuple[dict[str, Any], ...]
+) -> tuple[Deployment, Rollout]:
     Cluster.objects.filter(pk=world.cluster_id).update(prometheus_url=url)
     deployment = world.serving()
     change = requests.request_canary(

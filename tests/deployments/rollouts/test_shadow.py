@@ -41,6 +41,10 @@ def request_shadow(world: World, deployment: Deployment, **changed: Any) -> Chan
 
 
 def begin(world: World) -> tuple[Deployment, Rollout]:
+    return world.play("shadow", lambda: _begin(world))
+
+
+def _begin(world: World) -> tuple[Deployment, Rollout]:
     let_mirror(*MIRRORING)
     deployment = world.serving()
     world.approved(request_shadow(world, deployment))

@@ -22,6 +22,10 @@ DAY = 1440
 
 @pytest.fixture
 def deployment(world: World) -> Deployment:
+    return world.play("serving at half past", lambda: _serving_at_half_past(world))
+
+
+def _serving_at_half_past(world: World) -> Deployment:
     world.clock.at = world.clock.at.replace(minute=30, second=30, microsecond=0)
     return world.serving()
 
