@@ -218,6 +218,8 @@ GPUS: Final = [
     # With honorLabels, and without profiling.
     _idle(_owned("DCGM_FI_DEV_GPU_UTIL", "0.5x290", is_renamed=False), fires=True),
     _idle(_owned(_ENGINES, "0.01x290")),
+    # It was busy for an hour of the day.
+    _idle(_owned(_ENGINES, "0x99 1x11 0x177")),
     # It got the GPU an hour ago; it gave it back an hour ago.
     _idle(_owned(_ENGINES, "_x276 0x13", held="_x276 1x13")),
     _idle(_owned(_ENGINES, "0x276", held="1x276")),
