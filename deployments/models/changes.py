@@ -67,7 +67,7 @@ class ChangeRequest(Leased):
     required = models.JSONField(default=list)
     # As deployments/changes/selectors/evidence.py; an approval is void when it no longer matches.
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
-    # What the page showed at the decision, as deployments/changes/selectors/shown_evidence.py; {} until then.
+    # What the page showed at the decision: deployments.changes.domain.shown_evidence.ShownEvidence; {} until then.
     decided = models.JSONField(default=dict)
     # W3C trace context of the request that made it (portal.core.tracing); empty: none.
     trace = models.CharField(max_length=55, blank=True, default="", db_default="")

@@ -38,7 +38,7 @@ class Pipeline(Leased):
         default=DeploymentState.PENDING.value,
     )
     state_reason = models.TextField(blank=True, default="")
-    # {"conditions": [{"type", "status", "reason", "message"}], "reverted": the last drift reverted}
+    # deployments.pipelines.domain.observed.ObservedPipeline
     observed = models.JSONField(default=dict)
     observed_at = models.DateTimeField(null=True)
     first_ready_at = models.DateTimeField(null=True)

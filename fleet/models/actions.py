@@ -39,7 +39,7 @@ class FleetAction(Leased):
     )
     decision_comment = models.TextField(blank=True, default="")
     decided_at = models.DateTimeField(null=True)
-    # Of a running action; its keys are those of the kind.
+    # fleet.actions.domain.progress.Progress
     progress = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)

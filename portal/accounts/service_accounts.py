@@ -52,10 +52,6 @@ class ServiceAccount:
         makers = [row.made_by for row in self.tokens if row.made_by and not row.made_by.is_active]
         return sorted({maker.username for maker in makers})
 
-    @property
-    def is_rotating(self) -> bool:
-        return len(self.tokens) > 1
-
 
 def create(
     *,

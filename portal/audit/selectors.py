@@ -13,7 +13,3 @@ def list_events(*, team_slugs: Collection[str] | None) -> QuerySet[AuditEvent]:
     """Newest first. `team_slugs` None means all teams and platform events."""
     events = AuditEvent.objects.all()
     return events if team_slugs is None else events.filter(team_slug__in=team_slugs)
-
-
-def events_of(*, object_type: str, object_id: int) -> QuerySet[AuditEvent]:
-    return AuditEvent.objects.filter(object_type=object_type, object_id=str(object_id))

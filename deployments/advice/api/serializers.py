@@ -11,11 +11,6 @@ from deployments.states import AdviceState
 from portal.api.base_serializer import Serializer, choice_of
 
 
-class EvidenceSerializer(Serializer):
-    name = serializers.CharField()
-    value = serializers.CharField()
-
-
 class AdviceSerializer(Serializer):
     """Dollars of a month of 730 hours, of a year where the name says so."""
 

@@ -134,11 +134,8 @@ def progress_of(
     )
 
 
-def is_satisfied(
-    required: Sequence[Requirement], approvers: Iterable[Approver], *, requester_id: int
-) -> bool:
+def is_satisfied(rows: Sequence[Progress]) -> bool:
     """False without any requirement: nothing is approved without a rule."""
-    rows = progress_of(required, approvers, requester_id=requester_id)
     return bool(rows) and all(row.missing == 0 for row in rows)
 
 

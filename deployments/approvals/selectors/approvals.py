@@ -42,7 +42,7 @@ class ApprovalStatus:
 
     @property
     def is_satisfied(self) -> bool:
-        return self.is_emergency or (bool(self.rows) and self.missing == 0)
+        return self.is_emergency or rules.is_satisfied(self.rows)
 
     @property
     def description(self) -> str:

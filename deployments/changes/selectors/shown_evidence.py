@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, Final
 
 from deployments.approvals.selectors import approvals
+from deployments.changes.domain.shown_evidence import (
+    ShownApproval,
+    ShownEvidence,
+    ShownProgress,
+    ShownRequirement,
+    ShownStatus,
+)
 from deployments.changes.selectors.evidence import ReviewedChange
 from deployments.changes.selectors.subjects import subject_of
 from deployments.models import Approval, ChangeRequest
 from deployments.preflight.domain.checks import LastRecheck
 from deployments.states import ChangeState
 from portal.core import clock
-
-Shown = dict[str, Any]
 
 _OPEN: Final = (ChangeState.DRAFT, ChangeState.SUBMITTED)
 # What is compared with today's state, and its label on the page.
@@ -31,78 +37,74 @@ _COMPARED: Final[Mapping[str, str]] = {
 }
 
 
-def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> Shown:
+def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> ShownEvidence:
     """The evidence as it is now. `reviewed`: what was just rendered for the decision."""
     subject, target = subject_of(change), change.subject
     described = subject.describe(change)
     rendered = subject.render(change) if reviewed is None else reviewed.rendered
     checks, checked_at = _checks(change)
-    return {
-        "at": clock.now().isoformat(),
-        "evidence_hash": change.evidence_hash,
-        "title": described.title,
-        "detail": described.detail,
-        "consequence": described.consequence,
-        "requester": change.requester.display_name,
-        "team": target.team.slug,
-        "cluster": target.cluster.name,
-        "environment": target.environment,
-        "checks": checks,
-        "checked_at": checked_at,
-        "cost": change.cost,
-        "diff": diff_of(change),
-        "guards": [asdict(line) for line in subject.guards(change)],
-        "manifests": rendered.to_yaml() if rendered else "",
-        "promotion": change.promotion,
-        "metadata": dict(subject.metadata(change)),
-        "approval_status": _approval_status(change),
-        "approvals": [_approval(approval) for approval in change.approvals.all()],
-    }
+    return ShownEvidence(
+        at=clock.now(),
+        evidence_hash=change.evidence_hash,
+        title=described.title,
+        detail=described.detail,
+        consequence=described.consequence,
+        requester=change.requester.display_name,
+        team=target.team.slug,
+        cluster=target.cluster.name,
+        environment=target.environment,
+        checks=checks,
+        checked_at=checked_at,
+        cost=change.cost,
+        diff=diff_of(change),
+        guards=[asdict(line) for line in subject.guards(change)],
+        manifests=rendered.to_yaml() if rendered else "",
+        promotion=change.promotion,
+        metadata=dict(subject.metadata(change)),
+        approval_status=_approval_status(change),
+        approvals=tuple(_approval(approval) for approval in change.approvals.all()),
+    )
 
 
-def kept(change: ChangeRequest) -> Shown | None:
+def kept(change: ChangeRequest) -> ShownEvidence | None:
     """The evidence at the decision; None while the request is open, and when it was not stored."""
     if change.state in _OPEN or not change.decided:
         return None
-    decided: Shown = change.decided
-    return decided
+    return ShownEvidence.from_json(change.decided)
 
 
-def differences(change: ChangeRequest, then: Shown) -> list[str]:
+def differences(change: ChangeRequest, then: ShownEvidence) -> list[str]:
     """What the page would show differently today."""
     now = of(change)
-    return [label for name, label in _COMPARED.items() if now[name] != then[name]]
+    return [label for name, label in _COMPARED.items() if getattr(now, name) != getattr(then, name)]
 
 
 def diff_of(change: ChangeRequest) -> list[dict[str, str]]:
     return [asdict(line) for line in subject_of(change).diff(change)]
 
 
-def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], str]:
+def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], datetime]:
     """Those of the last recheck of this very evidence, else those of the request; and their time."""
     last = LastRecheck.from_json(change.last_recheck)
     if last and last.evidence_hash == change.evidence_hash and last.checks:
-        return [check.to_json() for check in last.checks], last.at.isoformat()
-    return change.checks, (change.submitted_at or change.created_at).isoformat()
+        return [check.to_json() for check in last.checks], last.at
+    return change.checks, change.submitted_at or change.created_at
 
 
-def _approval_status(change: ChangeRequest) -> dict[str, Any]:
+def _approval_status(change: ChangeRequest) -> ShownStatus:
     """Approvals expire after a week; their status at the decision stays."""
     status = approvals.status_of(change)
-    rows = [
-        {
-            "description": row.description,
-            "missing": row.missing,
-            "requirement": {"rule": row.requirement.rule, "why": row.requirement.why},
-        }
+    rows = tuple(
+        ShownProgress(
+            row.description,
+            row.missing,
+            ShownRequirement(row.requirement.rule, row.requirement.why),
+        )
         for row in status.rows
-    ]
-    return {"is_emergency": status.is_emergency, "missing": status.missing, "rows": rows}
+    )
+    return ShownStatus(status.is_emergency, status.missing, rows)
 
 
-def _approval(approval: Approval) -> dict[str, Any]:
-    return {
-        "id": approval.pk,
-        "user": approval.user.display_name,
-        "stands_for": approval.stands_for.display_name if approval.stands_for else "",
-    }
+def _approval(approval: Approval) -> ShownApproval:
+    stands_for = approval.stands_for.display_name if approval.stands_for else ""
+    return ShownApproval(approval.pk, approval.user.display_name, stands_for)

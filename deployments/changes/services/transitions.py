@@ -125,5 +125,5 @@ def _decided(
 ) -> dict[str, Any]:
     """Columns stored with a decision; removed when the request goes back to its approvers."""
     if old == ChangeState.SUBMITTED:
-        return shown_evidence.of(change, reviewed)
+        return shown_evidence.of(change, reviewed).to_json()
     return {} if to == ChangeState.SUBMITTED else change.decided

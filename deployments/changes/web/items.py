@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.urls import reverse
 
 from deployments.approvals.selectors import approvals
+from deployments.changes.domain.shown_evidence import ShownEvidence
 from deployments.changes.selectors import changes, shown_evidence
 from deployments.changes.selectors.subjects import subject_of
 from deployments.models import Approval, ChangeRequest, Deployment, EmergencyReview
@@ -70,12 +71,12 @@ def item_of(change: ChangeRequest) -> ChangeItem:
     if kept is not None:
         return ChangeItem(
             change=change,
-            title=kept["title"],
-            detail=kept["detail"],
-            consequence=kept["consequence"],
-            requester=kept["requester"],
+            title=kept.title,
+            detail=kept.detail,
+            consequence=kept.consequence,
+            requester=kept.requester,
             approvals="",
-            is_emergency=kept["approval_status"]["is_emergency"],
+            is_emergency=kept.approval_status.is_emergency,
             month_min=month_min,
         )
     status, described = approvals.status_of(change), subject_of(change).describe(change)
@@ -105,18 +106,18 @@ def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
     return item_of(change) if change else None
 
 
-def approvals_of(change: ChangeRequest, shown: Mapping[str, Any]) -> list[ApprovalLine]:
+def approvals_of(change: ChangeRequest, shown: ShownEvidence) -> list[ApprovalLine]:
     """Approvals with the names that people had at the decision."""
-    names = {kept["id"]: kept for kept in shown["approvals"]}
+    names = {kept.id: kept for kept in shown.approvals}
     lines = []
     for approval in change.approvals.all():
-        kept = names.get(approval.pk, {})
+        kept = names.get(approval.pk)
         stands_for = approval.stands_for.display_name if approval.stands_for else ""
         lines.append(
             ApprovalLine(
                 approval=approval,
-                user=kept.get("user", approval.user.display_name),
-                stands_for=kept.get("stands_for", stands_for),
+                user=kept.user if kept else approval.user.display_name,
+                stands_for=kept.stands_for if kept else stands_for,
             )
         )
     return lines

@@ -7,7 +7,6 @@ pass, so that a listing, a statement and a transaction serve many of them.
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +22,6 @@ from deployments.preflight.services.dry_run import describe_error
 from fleet.kube.domain.errors import ClusterError, NotAttempted, Throttled
 from portal.core import clock, leases
 from portal.core.leases import Lease
-
-logger = logging.getLogger(__name__)
 
 BATCH = 500
 # Deployments that share a pass.

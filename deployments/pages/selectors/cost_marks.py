@@ -9,6 +9,7 @@ from typing import Final
 from django.db.models import Q
 
 from deployments.models import ChangeRequest, Rollout
+from deployments.spec.domain import replicas
 from deployments.states import ChangeKind, ChangeState, RolloutPhase
 from fleet.costs.domain.change_marks import ChangeMark
 
@@ -68,9 +69,10 @@ def _text_of(change: ChangeRequest) -> str:
 
 
 def _describe_scale(change: ChangeRequest, number: int) -> str:
-    least, most = change.scale.get("min_replicas"), change.scale.get("max_replicas")
-    if least is None or most is None:
+    requested = replicas.range_of(change.scale)
+    if requested is None:
         return f"scaled (r{number})"
+    least, most = requested
     count = f"{most}" if least == most else f"{least} to {most}"
     return f"scaled to {count} replica{'' if count == '1' else 's'}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -224,23 +223,23 @@ def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
     """For a decided request: the evidence shown at the decision, and what changed since."""
     kept = shown_evidence.kept(change)
     shown = kept or shown_evidence.of(change)
-    metadata = version_metadata.flatten(shown["metadata"]).items()
+    metadata = version_metadata.flatten(shown.metadata).items()
     return {
         "shown": shown,
         "is_kept": kept is not None,
-        "decided_at": datetime.fromisoformat(kept["at"]) if kept else None,
-        "checked_at": datetime.fromisoformat(shown["checked_at"]),
+        "decided_at": kept.at if kept else None,
+        "checked_at": shown.checked_at,
         "today_differs": shown_evidence.differences(change, kept) if kept else [],
         "approvals": items.approvals_of(change, shown),
-        "card": cards.card_of(shown.get("promotion", {})),
-        "guards": shown["guards"],
-        "diff": field_diff.from_lines(shown["diff"]),
-        "manifests": manifests_of_text(shown["manifests"]),
+        "card": cards.card_of(shown.promotion),
+        "guards": shown.guards,
+        "diff": field_diff.from_lines(shown.diff),
+        "manifests": manifests_of_text(shown.manifests),
         "metadata": [
             (field_values.describe_field(name), field_values.format_value(value))
             for name, value in metadata
             if value not in (None, "")
         ],
-        "cost": new_deployment_cards.stored_cost_card(shown["cost"]),
-        "approval_status": shown["approval_status"],
+        "cost": new_deployment_cards.stored_cost_card(shown.cost),
+        "approval_status": shown.approval_status,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -11,6 +12,7 @@ from deployments.approvals.api.serializers import RequiredApprovalSerializer
 from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.models import Approval, ChangeRequest, Pipeline
 from deployments.pipelines.domain import descriptions
+from deployments.pipelines.domain.observed import ObservedPipeline
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
 from deployments.preflight.api.serializers import PreflightCheckSerializer
@@ -72,10 +74,12 @@ class PipelineObservedSerializer(Serializer):
 
     @extend_schema_field(PipelineConditionSerializer(many=True))
     def get_conditions(self, row: Pipeline) -> list[dict[str, str]]:
-        return list(row.observed.get("conditions", []))
+        return [
+            asdict(condition) for condition in ObservedPipeline.from_json(row.observed).conditions
+        ]
 
     def get_reverted(self, row: Pipeline) -> str:
-        return str(row.observed.get("reverted", ""))
+        return ObservedPipeline.from_json(row.observed).reverted
 
 
 class PipelineSerializer(serializers.ModelSerializer[Pipeline]):

@@ -7,12 +7,13 @@ status; so the Deployment itself is read too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from deployments.manifests.domain import diff, http_route
 from deployments.manifests.domain.metadata import Manifest
+from deployments.pipelines.domain.observed import Condition
 from deployments.states import DeploymentState
 
 Json = Mapping[str, Any]
@@ -93,17 +94,18 @@ def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
     return Verdict(state=DeploymentState.READY)
 
 
-def conditions_of(live: Live) -> list[dict[str, str]]:
+def conditions_of(live: Live) -> tuple[Condition, ...]:
     """Conditions of the graph, then of its Deployment."""
     conditions = [_plain(condition) for condition in _conditions(live.graph)]
     available = _find(live.router, "Available")
     if available:
-        conditions.append({**_plain(available), "type": "RouterAvailable"})
-    return conditions
+        conditions.append(replace(_plain(available), type="RouterAvailable"))
+    return tuple(conditions)
 
 
-def _plain(condition: Json) -> dict[str, str]:
-    return {name: str(condition.get(name, "")) for name in ("type", "status", "reason", "message")}
+def _plain(condition: Json) -> Condition:
+    names = ("type", "status", "reason", "message")
+    return Condition(**{name: str(condition.get(name, "")) for name in names})
 
 
 def _router_trouble(live: Live) -> str:

@@ -12,6 +12,7 @@ from deployments.changes.selectors import changes
 from deployments.changes.services import notifications, transitions
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import reconcile
+from deployments.pipelines.domain.observed import ObservedPipeline
 from deployments.pipelines.domain.reconcile import Act, Live, Verdict
 from deployments.states import ChangeState, DeploymentState
 from portal.accounts.policy import SYSTEM
@@ -65,11 +66,12 @@ def note_refusal(pipeline: Pipeline, lease: Lease, message: str) -> None:
 
 def _columns(pipeline: Pipeline, observation: Observation) -> dict[str, Any]:
     at = clock.now()
-    observed = {
-        "conditions": reconcile.conditions_of(observation.live),
-        "reverted": observation.reverted or pipeline.observed.get("reverted", ""),
-    }
-    columns: dict[str, Any] = {"observed": observed, "observed_at": at}
+    before = ObservedPipeline.from_json(pipeline.observed)
+    observed = ObservedPipeline(
+        conditions=reconcile.conditions_of(observation.live),
+        reverted=observation.reverted or before.reverted,
+    )
+    columns: dict[str, Any] = {"observed": observed.to_json(), "observed_at": at}
     if observation.act == Act.FINISH_RETIRING:
         columns["is_retired"] = True
     if observation.verdict.state == DeploymentState.READY and pipeline.first_ready_at is None:

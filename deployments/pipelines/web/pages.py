@@ -12,6 +12,7 @@ from deployments.changes.selectors import changes
 from deployments.changes.web import items
 from deployments.models import Pipeline
 from deployments.pipelines.domain import descriptions
+from deployments.pipelines.domain.observed import ObservedPipeline
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines as selectors
 from deployments.pipelines.services import try_it
@@ -112,8 +113,7 @@ def _context_of(user: User, pipeline: Pipeline) -> dict[str, Any]:
         "call": call,
         "curl": f"curl --json @request.json \\\n  {url}",
         "try_form": BodyForm(initial={"body": inference_call.prefilled(call) if call else ""}),
-        "conditions": pipeline.observed.get("conditions", []),
-        "reverted": pipeline.observed.get("reverted", ""),
+        "observed": ObservedPipeline.from_json(pipeline.observed),
         "yaml": selectors.render(pipeline, spec).to_yaml() if spec else "",
         "open_item": next(iter(open_items), None),
         "decided": [

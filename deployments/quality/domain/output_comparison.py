@@ -137,17 +137,6 @@ def tolerance_of(output: Output, tolerances: Mapping[str, Tolerance]) -> Toleran
     return tolerances.get(output.name, DEFAULT_TOLERANCES[output.datatype])
 
 
-def cosine_distance(first: Output, second: Output) -> float | None:
-    """1 - cos of the angle between two float outputs as vectors; None where there is no angle."""
-    if first.datatype not in FLOATS or len(first.data) != len(second.data) or len(first.data) < 2:
-        return None
-    length = math.hypot(*first.data) * math.hypot(*second.data)
-    if not length or not math.isfinite(length):
-        return None
-    inner = math.fsum(a * b for a, b in zip(first.data, second.data, strict=True))
-    return 1 - max(-1.0, min(1.0, inner / length))
-
-
 def _compare_one(expected: Output, got: Output | None, allowed: Tolerance) -> Difference:
     problem = _misfit(expected, got)
     if got is None or problem:

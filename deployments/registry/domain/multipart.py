@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 MIB: Final = 2**20
-MIN_PART_BYTES: Final = 5 * MIB
 DEFAULT_PART_BYTES: Final = 8 * MIB
 MAX_PARTS: Final = 1000
 

@@ -35,6 +35,11 @@ def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
     }
 
 
+def range_of(scale: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Its fewest and most replicas; None where nothing is scaled."""
+    return (int(scale["min_replicas"]), int(scale["max_replicas"])) if scale else None
+
+
 def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> ServingSpec:
     """The spec with its scale. A scale belongs to one revision; others are unchanged."""
     if scale.get("revision") != number:

@@ -43,7 +43,6 @@ from deployments.spec.domain.model_settings import (
     WarmUp,
 )
 from deployments.spec.domain.pod_settings import (
-    OPEN,
     Cpu,
     EnvironmentVariables,
     InstanceType,
@@ -290,8 +289,8 @@ class ServingSpec(Definition):
 
 
 def stored(data: Mapping[str, Any]) -> ServingSpec:
-    """From a row, parsed once. One without an access is from when every address was open."""
-    return _parse(json.dumps({**data, "network": {"access": OPEN, **data.get("network", {})}}))
+    """From a row, parsed once."""
+    return _parse(json.dumps(dict(data)))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
+
+from fleet.actions.domain.progress import Progress
 
 SOON_SECONDS: Final = 2.0
 RETRY_SECONDS: Final = 10.0
@@ -19,23 +20,23 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`progress` replaces what the row has; `after_seconds` is when to look again."""
+    """`progress` replaces what the row has, None keeps it; `after_seconds` is when to look again."""
 
     result: Result
     message: str
-    progress: Mapping[str, Any] = field(default_factory=dict)
+    progress: Progress | None = None
     after_seconds: float = SOON_SECONDS
 
 
 def goes_on(
-    message: str, progress: Mapping[str, Any], *, after_seconds: float = SOON_SECONDS
+    message: str, progress: Progress | None = None, *, after_seconds: float = SOON_SECONDS
 ) -> Outcome:
     return Outcome(Result.GOES_ON, message, progress, after_seconds)
 
 
-def done(message: str, progress: Mapping[str, Any]) -> Outcome:
+def done(message: str, progress: Progress | None = None) -> Outcome:
     return Outcome(Result.DONE, message, progress)
 
 
-def failed(message: str, progress: Mapping[str, Any]) -> Outcome:
+def failed(message: str, progress: Progress | None = None) -> Outcome:
     return Outcome(Result.FAILED, message, progress)

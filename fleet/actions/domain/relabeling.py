@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.gpus.domain.shares import is_gpu
-
-# Keys of the progress of an action.
-LABELED: Final = "labeled"
-# The agent was done, so that the node may take pods.
-JUDGED: Final = "judged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 from django.db.models import Count, Min, QuerySet
 
 from fleet.actions.domain.evidence import AffectedDeployment, Evidence, HeldBudget
+from fleet.actions.domain.progress import BlockedPod, Progress
 from fleet.actions.domain.states import OPEN, WAITING, ActionState
 from fleet.models import FleetAction
 from portal.accounts import fleet_policy, policy
@@ -66,13 +67,13 @@ def evidence_for(actor: Actor, action: FleetAction) -> Evidence:
     )
 
 
-def blocked_pods(actor: Actor, action: FleetAction) -> list[dict[str, str]]:
+def blocked_pods(actor: Actor, action: FleetAction) -> list[BlockedPod]:
     """What holds the pods of a drain, of the teams that the actor may see."""
-    blocked: list[dict[str, str]] = action.progress.get("blocked", [])
+    blocked = Progress.from_json(action.progress).blocked
     if policy.sees_all(actor):
-        return blocked
+        return list(blocked)
     slugs = frozenset(policy.visible_teams(actor).values_list("slug", flat=True))
-    return [item for item in blocked if item["pod"].partition("/")[0] in slugs]
+    return [item for item in blocked if item.namespace in slugs]
 
 
 def list_waiting_for(user: User) -> QuerySet[FleetAction]:

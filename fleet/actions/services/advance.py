@@ -96,7 +96,8 @@ def _record(
     """What the pass came to; nothing when the lease was lost meanwhile."""
     if not leases.is_held(FleetAction, lease):
         raise leases.lost(action)
-    columns = {"progress": dict(outcome.progress)}
+    kept = outcome.progress
+    columns = {} if kept is None else {"progress": kept.to_json()}
     if outcome.result is Result.GOES_ON:
         FleetAction.objects.filter(pk=action.pk, lease_token=lease.token).update(
             **columns, **_message(action, outcome.message)

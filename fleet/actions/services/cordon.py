@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any
 
 from fleet.actions.domain import outcomes
 from fleet.actions.domain.evidence import Evidence, FieldChange
 from fleet.actions.domain.outcomes import Outcome
+from fleet.actions.domain.progress import Progress
 from fleet.actions.services import node_facts
 from fleet.kube.services import nodes
 from fleet.models import FleetAction
 from portal.core.errors import Conflict
-
-# What the node was before the first effect, so that it can be restored.
-WAS_SCHEDULABLE: Final = "was_schedulable"
 
 
 def observe(action: FleetAction, *, is_schedulable: bool) -> Evidence:
@@ -36,44 +35,45 @@ def advance(action: FleetAction, *, is_schedulable: bool) -> Outcome:
     live = live_node(action)
     if isinstance(live, Outcome):
         return live
-    progress = with_state_before(action, live)
-    if progress != action.progress:
-        return outcomes.goes_on("Read the node.", progress, after_seconds=0)
+    progress = Progress.from_json(action.progress)
+    if progress.was_schedulable is None:
+        return keep_state_before(progress, live)
     if schedulable(live) == is_schedulable:
         done = "New pods may start here." if is_schedulable else "No new pods start here."
-        return outcomes.done(done, progress)
+        return outcomes.done(done)
     set_schedulable(action, is_schedulable=is_schedulable)
-    return outcomes.goes_on("Changed the node.", progress, after_seconds=0)
+    return outcomes.goes_on("Changed the node.", after_seconds=0)
 
 
 def revert(action: FleetAction) -> Outcome:
     """Restore whether it is schedulable; pods that were evicted already run elsewhere."""
     live = live_node(action)
     if isinstance(live, Outcome):
-        return outcomes.done("The node left the cluster.", action.progress)
-    before = action.progress.get(WAS_SCHEDULABLE, schedulable(live))
-    if schedulable(live) == before:
-        return outcomes.done("The node is as it was before.", action.progress)
+        return outcomes.done("The node left the cluster.")
+    before = Progress.from_json(action.progress).was_schedulable
+    if before is None or schedulable(live) == before:
+        return outcomes.done("The node is as it was before.")
     set_schedulable(action, is_schedulable=before)
-    return outcomes.goes_on("Changed the node back.", action.progress, after_seconds=0)
+    return outcomes.goes_on("Changed the node back.", after_seconds=0)
 
 
 def live_node(action: FleetAction) -> dict[str, Any] | Outcome:
     """The node as the cluster has it, or the end of an action whose node is gone."""
     live = nodes.get(cluster_id=action.cluster_id, name=action.target)
     if live is None:
-        return outcomes.failed(f"{action.target} left the cluster.", action.progress)
+        return outcomes.failed(f"{action.target} left the cluster.")
     if live["metadata"]["uid"] != uid_of(action):
         message = (
             f"{action.target} was replaced by another node of its name, which was not touched."
         )
-        return outcomes.failed(message, action.progress)
+        return outcomes.failed(message)
     return live
 
 
-def with_state_before(action: FleetAction, live: dict[str, Any]) -> dict[str, Any]:
-    """The progress with what the node was before the first effect: written before there is one."""
-    return {WAS_SCHEDULABLE: schedulable(live), **action.progress}
+def keep_state_before(progress: Progress, live: dict[str, Any]) -> Outcome:
+    """What the node was, so that it can be restored: written before there is an effect."""
+    kept = replace(progress, was_schedulable=schedulable(live))
+    return outcomes.goes_on("Read the node.", kept, after_seconds=0)
 
 
 def schedulable(live: dict[str, Any]) -> bool:

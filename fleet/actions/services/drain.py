@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from fleet.actions.domain import node_pods, outcomes
 from fleet.actions.domain.drain_settings import DrainSettings
 from fleet.actions.domain.evidence import Evidence, FieldChange, HeldBudget
 from fleet.actions.domain.node_pods import NodePod, NodePods
 from fleet.actions.domain.outcomes import Outcome
+from fleet.actions.domain.progress import BlockedPod, Progress
 from fleet.actions.services import cordon, node_facts
 from fleet.capacity.services import drain_preview
 from fleet.capacity.services.drain_preview import NodeDrain
@@ -69,22 +70,23 @@ def advance(action: FleetAction) -> Outcome:
     live = cordon.live_node(action)
     if isinstance(live, Outcome):
         return live
-    progress = cordon.with_state_before(action, live)
-    if progress != action.progress:
-        return outcomes.goes_on("Read the node.", progress, after_seconds=0)
+    progress = Progress.from_json(action.progress)
+    if progress.was_schedulable is None:
+        return cordon.keep_state_before(progress, live)
     pods = node_pods.sort_pods(nodes.list_pods(cluster_id=action.cluster_id, name=action.target))
     if pods.unmanaged and not DrainSettings.from_json(action.parameters).evict_unmanaged:
-        named = [{"pod": str(pod), "why": _NO_CONTROLLER} for pod in pods.unmanaged]
-        progress["blocked"] = named[:_MOST_NAMED]
-        return outcomes.failed(_describe_unmanaged(action, pods), progress)
+        named = tuple(BlockedPod(str(pod), _NO_CONTROLLER) for pod in pods.unmanaged)
+        return outcomes.failed(
+            _describe_unmanaged(action, pods), replace(progress, blocked=named[:_MOST_NAMED])
+        )
     if cordon.schedulable(live):
         # Also when somebody uncordoned it meanwhile: else evicted pods would come back.
         cordon.set_schedulable(action, is_schedulable=False)
-        return outcomes.goes_on("Cordoned the node.", progress, after_seconds=0)
-    # The order counts: the number of the first pass stays.
-    progress = {"pods": pods.remaining, **progress, "remaining": pods.remaining}
+        return outcomes.goes_on("Cordoned the node.", after_seconds=0)
+    # The number of the first pass stays.
+    progress = replace(progress, pods=progress.pods or pods.remaining, remaining=pods.remaining)
     if not pods.remaining:
-        return outcomes.done("All pods are evicted.", {**progress, "blocked": []})
+        return outcomes.done("All pods are evicted.", replace(progress, blocked=()))
     return _evict(action, pods, progress)
 
 
@@ -93,29 +95,29 @@ class _Pass:
     """One pass over the pods: what it evicted, and what kept it from evicting others."""
 
     evicted: int = 0
-    blocked: list[dict[str, str]] = field(default_factory=list)
+    blocked: list[BlockedPod] = field(default_factory=list)
     wait_seconds: float = 0.0
     silences: int = 0
 
     def block(self, pod: NodePod, why: str, *, seconds: float) -> None:
-        self.blocked.append({"pod": str(pod), "why": why})
+        self.blocked.append(BlockedPod(str(pod), why))
         self.wait_seconds = max(self.wait_seconds, seconds)
 
 
-def _evict(action: FleetAction, pods: NodePods, progress: dict[str, Any]) -> Outcome:
+def _evict(action: FleetAction, pods: NodePods, progress: Progress) -> Outcome:
     result = _Pass()
     # From where the last pass ended: pods that a budget blocks must not delay the others.
-    first = progress.get("next", 0) % max(len(pods.to_evict), 1)
+    first = progress.first % max(len(pods.to_evict), 1)
     ordered = (*pods.to_evict[first:], *pods.to_evict[:first])
     for pod in ordered[:_MOST_EVICTIONS]:
         _evict_one(action, pod, result)
-    blocked = result.blocked[:_MOST_NAMED]
-    progress |= {
-        "blocked": blocked,
-        "evicted": progress.get("evicted", 0) + result.evicted,
-        "next": first + len(result.blocked),
-    }
-    message = f"{pods.remaining} of {progress['pods']} pods remain."
+    progress = replace(
+        progress,
+        blocked=tuple(result.blocked[:_MOST_NAMED]),
+        evicted=progress.evicted + result.evicted,
+        first=first + len(result.blocked),
+    )
+    message = f"{pods.remaining} of {progress.pods} pods remain."
     if result.blocked:
         message += f" {len(result.blocked)} cannot be evicted now."
     wait = max(result.wait_seconds, _TERMINATING_SECONDS)

@@ -86,7 +86,7 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
         return relabel.failed(
             action, f"Somebody set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
         )
-    wanted: dict[str, int] = action.evidence["bound"]["resources"]
+    wanted: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
     offered = relabeling.gpu_resources_of(live)
     if wanted != offered:
         return relabel.waits(
@@ -94,9 +94,7 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
             f"Waiting for the device plugin: the node offers {relabeling.describe_resources(offered)}, not yet "
             f"{relabeling.describe_resources(wanted)}.",
         )
-    return outcomes.done(
-        f"The node offers {relabeling.describe_resources(offered)}.", action.progress
-    )
+    return outcomes.done(f"The node offers {relabeling.describe_resources(offered)}.")
 
 
 def _chosen(

@@ -105,7 +105,7 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
 
 def _judge_resources(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
     """The device plugin starts again after the MIG manager is done."""
-    wanted: dict[str, int] = action.evidence["bound"]["resources"]
+    wanted: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
     offered = relabeling.gpu_resources_of(live)
     if not wanted.items() <= offered.items():
         return relabel.waits(
@@ -113,9 +113,7 @@ def _judge_resources(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
             "The MIG manager is done. Waiting for the device plugin: the node offers "
             f"{relabeling.describe_resources(offered)}, not yet {relabeling.describe_resources(wanted)}.",
         )
-    return outcomes.done(
-        f"The node offers {relabeling.describe_resources(offered)}.", action.progress
-    )
+    return outcomes.done(f"The node offers {relabeling.describe_resources(offered)}.")
 
 
 def _layout(action: FleetAction, node: Node) -> Layout:

@@ -78,27 +78,26 @@ def advance(action: FleetAction) -> Outcome:
     try:
         group = node_groups.describe(cluster_id=action.cluster_id, name=action.target)
     except ObjectNotFound:
-        return outcomes.failed(f"Node group {action.target} was deleted.", action.progress)
+        return outcomes.failed(f"Node group {action.target} was deleted.")
     wanted = GroupSize.from_json(action.parameters)
     if group.status == UPDATING:
         return outcomes.goes_on(
             "AWS is updating the node group.",
-            action.progress,
             after_seconds=outcomes.RETRY_SECONDS,
         )
     if group.size == wanted:
         issues = f" AWS reports {'; '.join(group.issues)}" if group.issues else ""
-        return outcomes.done(f"AWS has the size as requested.{issues}", action.progress)
-    if group.size.to_json() != action.evidence["bound"]["size"]:
+        return outcomes.done(f"AWS has the size as requested.{issues}")
+    if group.size.to_json() != Evidence.from_json(action.evidence).bound["size"]:
         message = "Somebody scaled the node group after the approval. Request it again."
-        return outcomes.failed(message, action.progress)
+        return outcomes.failed(message)
     node_groups.scale(
         cluster_id=action.cluster_id,
         name=action.target,
         size=wanted,
         token=f"slipway-{action.pk}-{action.evidence_hash[:16]}",
     )
-    return outcomes.goes_on("AWS was told the size.", action.progress)
+    return outcomes.goes_on("AWS was told the size.")
 
 
 def _changes(old: GroupSize, new: GroupSize) -> list[FieldChange]:

@@ -61,17 +61,17 @@ def observe_creation(action: FleetAction) -> Evidence:
 def advance_change(action: FleetAction) -> Outcome:
     live = node_pools.get(cluster_id=action.cluster_id, name=action.target)
     if live is None:
-        return outcomes.failed(f"Node pool {action.target} was deleted.", action.progress)
+        return outcomes.failed(f"Node pool {action.target} was deleted.")
     body = pool_settings.patch(live, PoolSettings.from_json(action.parameters))
     if pool_settings.apply_patch(live, body) == live:
         return await_ready(action, live)
-    if generation_of(live) != action.evidence["bound"]["generation"]:
+    if generation_of(live) != Evidence.from_json(action.evidence).bound["generation"]:
         message = "Somebody changed the node pool after the approval. Request the change again."
-        return outcomes.failed(message, action.progress)
+        return outcomes.failed(message)
     # Of what was read: an edit since then is a conflict, and the next pass sees it.
     version = (live.get("metadata") or {}).get("resourceVersion")
     _patch(action, {**body, "metadata": {"resourceVersion": version}}, dry_run=False)
-    return outcomes.goes_on("Changed the node pool.", action.progress, after_seconds=0)
+    return outcomes.goes_on("Changed the node pool.", after_seconds=0)
 
 
 def advance_creation(action: FleetAction) -> Outcome:
@@ -80,9 +80,9 @@ def advance_creation(action: FleetAction) -> Outcome:
         if pool_settings.has_same_settings(live, _manifest(action)):
             return await_ready(action, live)
         message = f"Somebody else created node pool {action.target} with other settings. It was not touched."
-        return outcomes.failed(message, action.progress)
+        return outcomes.failed(message)
     node_pools.create(cluster_id=action.cluster_id, manifest=_manifest(action))
-    return outcomes.goes_on("Created the node pool.", action.progress, after_seconds=0)
+    return outcomes.goes_on("Created the node pool.", after_seconds=0)
 
 
 def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
@@ -112,8 +112,8 @@ def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
         message = (
             f"Karpenter says that it is not ready: {ready.get('message') or ready.get('reason')}"
         )
-        return outcomes.goes_on(message, action.progress, after_seconds=outcomes.RETRY_SECONDS)
-    return outcomes.done("The cluster has it as requested.", action.progress)
+        return outcomes.goes_on(message, after_seconds=outcomes.RETRY_SECONDS)
+    return outcomes.done("The cluster has it as requested.")
 
 
 def _patch(action: FleetAction, body: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:

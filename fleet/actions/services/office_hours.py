@@ -87,26 +87,26 @@ def advance(action: FleetAction) -> Outcome:
     kept = _kept(action)
     when = f" at {kept.next_edge_at:%Y-%m-%d %H:%M} UTC" if kept else ""
     what = "opens" if kept and kept.opens_next else "closes"
-    return outcomes.done(f"Its office hours are set. It {what}{when}.", action.progress)
+    return outcomes.done(f"Its office hours are set. It {what}{when}.")
 
 
 def advance_end(action: FleetAction) -> Outcome:
     kept = _kept(action)
     if kept is None:
-        return outcomes.done("Its office hours have ended.", action.progress)
+        return outcomes.done("Its office hours have ended.")
     kept_changes.end(row=kept.row)
     message = f"The pool gets its size back. {kept.row.problem}".strip()
-    return outcomes.goes_on(message, action.progress, after_seconds=outcomes.RETRY_SECONDS)
+    return outcomes.goes_on(message, after_seconds=outcomes.RETRY_SECONDS)
 
 
 def revert(action: FleetAction) -> Outcome:
     """They are set in one step, so there is nothing half done."""
-    return outcomes.done("Nothing was changed.", action.progress)
+    return outcomes.done("Nothing was changed.")
 
 
 def revert_end(action: FleetAction) -> Outcome:
     message = "Its office hours end all the same. Request them again to keep them."
-    return outcomes.done(message, action.progress)
+    return outcomes.done(message)
 
 
 def _kind(action: FleetAction) -> PoolKind:

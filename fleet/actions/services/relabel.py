@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from fleet.actions.domain import outcomes, relabeling
 from fleet.actions.domain.outcomes import Outcome, Result
-from fleet.actions.domain.relabeling import JUDGED, LABELED, RelabelSettings
+from fleet.actions.domain.progress import Progress
+from fleet.actions.domain.relabeling import RelabelSettings
 from fleet.actions.services import cordon, drain
 from fleet.kube.services import nodes
 from fleet.models import FleetAction
@@ -31,13 +32,13 @@ def advance(action: FleetAction, labels: Mapping[str, str | None], judge: Judge)
     live = cordon.live_node(action)
     if isinstance(live, Outcome):
         return live
-    progress = cordon.with_state_before(action, live)
-    if progress != action.progress:
-        return outcomes.goes_on("Read the node.", progress, after_seconds=0)
-    if not progress.get(LABELED):
+    progress = Progress.from_json(action.progress)
+    if progress.was_schedulable is None:
+        return cordon.keep_state_before(progress, live)
+    if not progress.is_labeled:
         return _drain_then_label(action, live, labels)
-    if progress.get(JUDGED):
-        return _take_pods(action, live)
+    if progress.judged:
+        return _take_pods(action, live, progress)
     return _await_agent(action, live, judge)
 
 
@@ -45,22 +46,22 @@ def _await_agent(action: FleetAction, live: dict[str, Any], judge: Judge) -> Out
     if cordon.schedulable(live):
         # Somebody uncordoned it meanwhile: pods would hold the GPUs that the agent needs.
         cordon.set_schedulable(action, is_schedulable=False)
-        return outcomes.goes_on("Cordoned the node.", action.progress, after_seconds=0)
+        return outcomes.goes_on("Cordoned the node.", after_seconds=0)
     judged = judge(action, live)
     if judged.result is not Result.DONE:
         return judged
-    progress = {**action.progress, JUDGED: judged.message}
+    progress = replace(Progress.from_json(action.progress), judged=judged.message)
     return outcomes.goes_on(judged.message, progress, after_seconds=0)
 
 
-def _take_pods(action: FleetAction, live: dict[str, Any]) -> Outcome:
-    message = str(action.progress[JUDGED])
-    if not action.progress[cordon.WAS_SCHEDULABLE]:
-        return outcomes.done(f"{message} It was cordoned before, and stays so.", action.progress)
+def _take_pods(action: FleetAction, live: dict[str, Any], progress: Progress) -> Outcome:
+    message = progress.judged
+    if not progress.was_schedulable:
+        return outcomes.done(f"{message} It was cordoned before, and stays so.")
     if cordon.schedulable(live):
-        return outcomes.done(message, action.progress)
+        return outcomes.done(message)
     cordon.set_schedulable(action, is_schedulable=True)
-    return outcomes.goes_on("The node takes pods again.", action.progress, after_seconds=0)
+    return outcomes.goes_on("The node takes pods again.", after_seconds=0)
 
 
 def _drain_then_label(
@@ -69,31 +70,30 @@ def _drain_then_label(
     drained = drain.advance(action)
     if drained.result is not Result.DONE:
         return drained
+    kept = drained.progress or Progress.from_json(action.progress)
+    labeled = replace(kept, is_labeled=True)
     current = relabeling.labels_of(live)
     wanted = {name: value for name, value in labels.items() if value is not None}
     if wanted.items() <= current.items():
-        return outcomes.goes_on(
-            "The label is set.", {**drained.progress, LABELED: True}, after_seconds=0
-        )
+        return outcomes.goes_on("The label is set.", labeled, after_seconds=0)
     body = {"metadata": {"labels": dict(labels)}}
     nodes.patch(
         cluster_id=action.cluster_id, name=action.target, uid=cordon.uid_of(action), body=body
     )
-    return outcomes.goes_on("The label is set.", {**drained.progress, LABELED: True})
+    return outcomes.goes_on("The label is set.", labeled)
 
 
 def revert(action: FleetAction) -> Outcome:
     """Before the label was set the node is as it was; after that its agent works on it."""
-    if not action.progress.get(LABELED):
+    if not Progress.from_json(action.progress).is_labeled:
         return cordon.revert(action)
     message = "The label was set already: the node stays cordoned. Uncordon it when it offers what it should."
-    return outcomes.done(message, action.progress)
+    return outcomes.done(message)
 
 
 def failed(action: FleetAction, message: str) -> Outcome:
-    return outcomes.failed(f"{message} The node stays cordoned.", action.progress)
+    return outcomes.failed(f"{message} The node stays cordoned.")
 
 
 def waits(action: FleetAction, message: str) -> Outcome:
-    seconds = outcomes.RETRY_SECONDS
-    return replace(outcomes.goes_on(message, action.progress), after_seconds=seconds)
+    return outcomes.goes_on(message, after_seconds=outcomes.RETRY_SECONDS)

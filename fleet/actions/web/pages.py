@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from fleet.actions.domain import states
 from fleet.actions.domain.kinds import DRAINED_KINDS, HOURS_KINDS, TargetKind
+from fleet.actions.domain.progress import Progress
 from fleet.actions.domain.states import ActionState
 from fleet.actions.selectors import actions
 from fleet.actions.services import decisions
@@ -98,5 +99,5 @@ def _context_of(user: User, action: FleetAction, form: DecisionForm) -> dict[str
         "may_cancel": actions.may_cancel(user, action),
         "is_running": action.state in states.RUNNING,
         "blocked": actions.blocked_pods(user, action) if action.state != ActionState.DONE else [],
-        "moved": action.progress.get("pods", 0) - action.progress.get("remaining", 0),
+        "progress": Progress.from_json(action.progress),
     }

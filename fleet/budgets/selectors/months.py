@@ -41,11 +41,6 @@ def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
     }
 
 
-def list_alerts(team: Team) -> list[BudgetAlert]:
-    """Of this month, the newest first."""
-    return list(BudgetAlert.objects.filter(team=team, month=first_day(clock.now())))
-
-
 def crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
     """Thresholds that were notified this month, by team and the budget that they are of."""
     rows = BudgetAlert.objects.filter(month=first_day(clock.now())).order_by()

@@ -27,7 +27,6 @@ class HolderKey:
 
 
 HIDDEN: Final = HolderKey(is_visible=False)
-IDLE: Final = HolderKey()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,7 @@ class NodePool:
             Requirement(item["key"], item["operator"], tuple(item["values"]))
             for item in raw["requirements"]
         )
-        # Rows from before Neuron devices were read have neither.
-        of_neuron = (raw.get("neuron_limit"), raw.get("neuron_devices", 0))
+        of_neuron = (raw["neuron_limit"], raw["neuron_devices"])
         of_gpus = (raw["gpu_limit"], raw["gpus"], raw["is_ready"])
         return cls(raw["name"], requirements, *of_gpus, *of_neuron)
 

@@ -21,7 +21,6 @@ from fleet.gpus.domain import capacity_types
 from fleet.gpus.domain.intervals import HOUR, HOUR_MS
 from fleet.prices.domain.csv_cells import quote_formula
 
-VERSION: Final = "1.3"
 METHOD: Final = "gpu-share-time"
 _NULL: Final = ""
 _COSTS: Final = (

@@ -47,13 +47,6 @@ def spent_this_month(*, team_slug: str) -> MonthSpend:
     return MonthSpend(whole.held.allocated, whole.held.estimated, whole.has_demo_data)
 
 
-def spend(*, team_slugs: Teams, start: datetime, end: datetime) -> Spend:
-    """Costs of the hours that start in [start, end)."""
-    unsealed = open_hours.read(team_slugs, start, end)
-    whole = ranking.rank(Scope(team_slugs), start, end, None, unsealed, limit=0)
-    return _spend(team_slugs, start, end, whole, unsealed)
-
-
 def gpus_in_use(*, team_slug: str) -> Decimal:
     """The sum of the GPU shares that the team's pods hold now."""
     return gpus_in_use_by_team(team_slugs=[team_slug]).get(team_slug, ZERO)

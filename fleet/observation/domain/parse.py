@@ -44,7 +44,6 @@ class ObservedPod:
     resource_version: int
     labels: dict[str, str]
     node_name: str
-    owner_name: str
     phase: str
     reason: str
     message: str
@@ -118,7 +117,6 @@ def pod(item: Json) -> ObservedPod:
         resource_version=resource_version(item),
         labels=dict(metadata.get("labels") or {}),
         node_name=spec.get("nodeName") or "",
-        owner_name=_owner(metadata),
         phase=phase,
         reason=reason[:100],
         message=message,
@@ -204,11 +202,6 @@ def _condition(status: Json, type_: str) -> Json:
 
 def _statuses(status: Json) -> list[Json]:
     return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-
-
-def _owner(metadata: Json) -> str:
-    owners = metadata.get("ownerReferences") or []
-    return str(owners[0]["name"]) if owners else str(metadata["name"])
 
 
 def _scheduled_at(spec: Json, status: Json, scheduled: Json, metadata: Json) -> datetime | None:

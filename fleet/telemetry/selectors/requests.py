@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 
 from fleet.gpus.domain.intervals import minute_of
 from fleet.models import MetricSample, WorkloadMinute
@@ -180,13 +180,6 @@ def series(
         )
         for row in map(dict[str, Any], rows)
     ]
-
-
-def latest_at(*, cluster_id: int, namespace: str, names: Sequence[str]) -> datetime | None:
-    """When a pod of these workloads was last read."""
-    samples = _samples(cluster_id, namespace, names)
-    newest: datetime | None = samples.aggregate(newest=Max("at"))["newest"]
-    return newest
 
 
 def _point(

@@ -62,7 +62,7 @@ def create(provider: Provider, fields: Mapping[str, Any]) -> ProvisionedPerson:
             row.user_name, row.external_id = user_name, external_id
             row.deleted_at, row.changed_at = None, clock.now()
             row.save()
-            _update_profile(row.user, fields)
+            _update_profile(provider, row.user, fields)
             _set_active(provider, row, is_active=fields.get("is_active", True))
             roles.apply(provider, [row])
     except IntegrityError as error:
@@ -83,7 +83,7 @@ def change(
             row.external_id = fields.get("external_id", "" if is_whole else row.external_id)
             row.changed_at = clock.now()
             row.save()
-            _update_profile(row.user, fields, is_whole=is_whole)
+            _update_profile(provider, row.user, fields, is_whole=is_whole)
             _set_active(provider, row, is_active=fields.get("is_active", row.is_active))
     except IntegrityError as error:
         raise not_unique("Its userName or externalId belongs to someone else.") from error
@@ -180,8 +180,10 @@ def actor_of(provider: Provider) -> System:
     return System(f"scim {provider.name}")
 
 
-def _update_profile(user: User, fields: Mapping[str, Any], *, is_whole: bool = False) -> None:
-    before = (user.first_name, user.last_name, user.email)
+def _update_profile(
+    provider: Provider, user: User, fields: Mapping[str, Any], *, is_whole: bool = False
+) -> None:
+    before = _profile(user)
     given, family = fields.get("given_name"), fields.get("family_name")
     if given is None and family is None and fields.get("display_name"):
         given, _, family = str(fields["display_name"]).partition(" ")
@@ -189,8 +191,23 @@ def _update_profile(user: User, fields: Mapping[str, Any], *, is_whole: bool = F
     user.first_name = user.first_name if given is None else given[:150]
     user.last_name = user.last_name if family is None else family[:150]
     user.email = user.email if email is None else _email(email)
-    if (user.first_name, user.last_name, user.email) != before:
-        user.save(update_fields=["first_name", "last_name", "email"])
+    after = _profile(user)
+    if after == before:
+        return
+    user.save(update_fields=[*after])
+    trail.record(
+        actor=actor_of(provider),
+        action=CHANGED,
+        obj=user,
+        label=user.username,
+        before=before,
+        after=after,
+        reason=f"provisioned by {provider.label}",
+    )
+
+
+def _profile(user: User) -> dict[str, str]:
+    return {"first_name": user.first_name, "last_name": user.last_name, "email": user.email}
 
 
 def _email(text: str) -> str:

@@ -55,12 +55,6 @@ def address_of(name: str, anchor: str = "") -> str:
     return f"{base}#{anchor}" if anchor else base
 
 
-def names() -> list[str]:
-    """All documents, for tests."""
-    files = [*_root().glob("*.md"), *_root().glob("adr/*.md")]
-    return sorted(str(path.relative_to(_root()).with_suffix("")) for path in files)
-
-
 def _root() -> Path:
     return Path(settings.BASE_DIR) / "docs"
 

@@ -171,13 +171,13 @@ def test_a_roll_back_to_an_open_revision_opens_the_address(world: World) -> None
     assert _SENTENCE in seen_by(world.lead, f"/approvals/{change.pk}")
 
 
-def test_a_stored_spec_from_before_keys_existed_is_open() -> None:
+def test_no_spec_is_open_that_does_not_state_it() -> None:
     data = ServingSpec.from_json(_SPEC).to_json()
     del data["network"]["access"]
 
-    assert serving_spec.stored(data).network.access == OPEN
+    assert serving_spec.stored(data).network.access == KEYS
     del data["network"]
-    assert serving_spec.stored(data).network.access == OPEN
+    assert serving_spec.stored(data).network.access == KEYS
     assert ServingSpec.from_json(_SPEC).network.access == KEYS
 
 

@@ -114,11 +114,3 @@ def test_an_answer_is_read_flat_however_deep_it_is_nested() -> None:
 def test_what_is_no_output_is_refused(row: dict[str, object]) -> None:
     with pytest.raises(BadOutputs):
         output_comparison.read({"outputs": [row]})
-
-
-def test_cosine_distance_is_zero_for_one_direction_and_none_without_any() -> None:
-    assert output_comparison.cosine_distance(scores(1.0, 2.0), scores(2.0, 4.0)) == pytest.approx(
-        0, abs=1e-12
-    )
-    assert output_comparison.cosine_distance(scores(1.0, 0.0), scores(0.0, 1.0)) == 1.0
-    assert output_comparison.cosine_distance(scores(0.0, 0.0), scores(0.0, 1.0)) is None

@@ -16,7 +16,6 @@ import pytest
 from deployments.models import ModelVersion
 from deployments.registry.domain import object_keys
 from deployments.registry.domain.artifacts import archives
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.services import verification
@@ -24,6 +23,7 @@ from deployments.registry.services.examination import archive_unpacking
 from deployments.states import VersionState
 from portal.core import clock
 from portal.core.errors import Conflict
+from tests.artifacts import MemoryArtifact
 from tests.deployments import onnx_models
 from tests.deployments.crashing_store import CrashingStore, Death, worth_dying_at
 from tests.deployments.uploading import People, Upload, versions_in

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deployments.models import ModelVersion
 from deployments.registry.domain.artifacts import files
-from deployments.registry.domain.artifacts.reading import LocalArtifact, MemoryArtifact, open_file
+from deployments.registry.domain.artifacts.reading import open_file
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.gateways.sandbox import Broken, Finished, Limits
@@ -25,6 +25,7 @@ from deployments.registry.services.examination.checklist import Checklist
 from deployments.registry.services.upload_validation import DraftFile, UploadDraft
 from deployments.states import VersionState
 from portal.core.errors import Conflict, Invalid
+from tests.artifacts import LocalArtifact, MemoryArtifact
 from tests.deployments.crashing_store import Death
 from tests.deployments.uploading import People, Upload, send_parts, versions_in
 

@@ -15,7 +15,6 @@ from django.test import Client
 from django.urls import reverse
 
 from deployments.registry.domain import triton_config
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue, tensorrt, torchscript
 from deployments.registry.domain.formats.format import Context, Format, Inspection
 from deployments.registry.domain.not_servable import NeedsDeclaration, NotServable
@@ -26,6 +25,7 @@ from deployments.spec.domain.model_settings import ModelSettings
 from deployments.spec.domain.triton_settings import Instances, TritonSettings
 from deployments.states import VersionState
 from portal.core.errors import Conflict, Invalid
+from tests.artifacts import MemoryArtifact
 from tests.deployments.uploading import People, Upload
 from tests.fixtures import exported
 from tests.page import page

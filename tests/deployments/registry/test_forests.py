@@ -15,11 +15,11 @@ import pytest
 import tritonclient.http as triton_http
 
 from deployments.registry.domain import signatures, triton_config
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.services import verification
 from deployments.spec.domain.serving_spec import Batching, ServingSpec
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments import real_triton
 from tests.deployments.uploading import Upload
 from tests.fixtures import forest_models

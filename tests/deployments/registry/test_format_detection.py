@@ -11,11 +11,11 @@ import zipfile
 import pytest
 
 from deployments.registry.domain.artifacts import archives, zip_names
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.scanning.verdicts import ScanOutcome
 from deployments.registry.services.scans import scanning
 from deployments.registry.services.scans.scanning import ScanRequest
+from tests.artifacts import MemoryArtifact
 
 
 def detected(name: str, body: bytes) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.scanning.verdicts import BLOCKING, FileScan, ScanOutcome
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.sandbox import DeathCause, Died
 from deployments.registry.services.scans import scanning
 from deployments.registry.services.scans.scanning import ScanRequest
+from tests.artifacts import MemoryArtifact
 from tests.fixtures import hostile_disguises, hostile_files
 from tests.fixtures.hostile_files import HostileFile
 

@@ -11,13 +11,13 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.hugging_face import reading
 from deployments.registry.domain.not_servable import NotServable
 from deployments.sizing.domain import declared_size, language_models
 from deployments.spec.domain.llm import Llm
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments.uploading import People, Upload
 from tests.fixtures import language_models as folders
 from tests.page import page

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from deployments.registry.domain import onnx as onnx_reader
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.not_servable import NotServable
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments import real_triton
 from tests.deployments.uploading import Upload
 

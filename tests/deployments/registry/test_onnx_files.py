@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployments.registry.domain import onnx
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.not_servable import NotServable
+from tests.artifacts import MemoryArtifact
 from tests.deployments import onnx_models
 
 

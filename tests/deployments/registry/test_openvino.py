@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from deployments.registry.domain import triton_config
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.domain.openvino import graph, reading
 from deployments.registry.domain.signatures import from_json
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments.uploading import Upload
 from tests.fixtures import exported
 

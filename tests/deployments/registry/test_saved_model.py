@@ -12,7 +12,6 @@ import pytest
 from tritonclient.grpc import model_config_pb2
 
 from deployments.registry.domain import triton_config
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.formats.format import Context, Inspection
 from deployments.registry.domain.formats.saved_model import SAVED_MODEL
@@ -23,6 +22,7 @@ from deployments.registry.domain.scanning import rules
 from deployments.spec.domain.model_settings import ModelSettings
 from deployments.spec.domain.triton_settings import Instances, TritonSettings
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments.uploading import People, Upload
 from tests.fixtures import exported
 

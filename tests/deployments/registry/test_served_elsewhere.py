@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from deployments.registry.domain.artifacts import files
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue
+from tests.artifacts import MemoryArtifact
 from tests.deployments import onnx_models
 
 ONNX: Final = onnx_models.linear()

@@ -12,13 +12,13 @@ import tritonclient.http as triton_http
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.forests import reading
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.sandbox import Finished
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments import real_triton
 from tests.deployments.uploading import Upload
 from tests.fixtures import forest_models

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import tritonclient.http as triton_http
 
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue, triton
 from deployments.registry.domain.formats.format import Context, Inspection
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.domain.triton_repository import reading
 from deployments.registry.services import verification, versions
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments import real_triton
 from tests.deployments.uploading import People, Upload
 from tests.fixtures import triton_repositories as repositories

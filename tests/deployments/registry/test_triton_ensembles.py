@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.domain.triton_repository import reading
+from tests.artifacts import MemoryArtifact
 from tests.fixtures import triton_repositories as repositories
 
 

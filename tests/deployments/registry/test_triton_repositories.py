@@ -10,7 +10,6 @@ import pytest
 import tritonclient.http as triton_http
 
 from deployments.registry.domain import signatures, triton_config
-from deployments.registry.domain.artifacts.reading import MemoryArtifact
 from deployments.registry.domain.formats import catalogue, triton
 from deployments.registry.domain.formats.format import Context
 from deployments.registry.domain.not_servable import NotServable
@@ -18,6 +17,7 @@ from deployments.registry.domain.signatures import Signature
 from deployments.registry.domain.triton_repository import reading
 from deployments.spec.domain.serving_spec import AdditionalModel, Batching, ServingSpec
 from deployments.states import VersionState
+from tests.artifacts import MemoryArtifact
 from tests.deployments import real_triton
 from tests.deployments.uploading import Upload
 from tests.fixtures import triton_repositories as repositories

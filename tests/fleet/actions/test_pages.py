@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from fleet.actions.domain.progress import BlockedPod, Progress
 from fleet.models import FleetAction, Node
 from portal.accounts.models import Role, User
 from tests.accounts import make_membership, make_team, make_user
@@ -49,7 +50,11 @@ def test_a_lead_of_another_team_reads_counts_and_no_names(
     client.post(f"/fleet/nodes/{node.pk}/drain", {"deadline_minutes": "30"})
     action = FleetAction.objects.get()
     FleetAction.objects.update(
-        progress={"blocked": [{"pod": "vision/detector-r1-a", "why": "budget detector"}]},
+        progress=Progress(
+            pods=3,
+            remaining=2,
+            blocked=(BlockedPod("vision/detector-r1-a", "budget detector"),),
+        ).to_json(),
         state="applying",
     )
     own = page(client.get(f"/fleet/actions/{action.pk}"))
@@ -62,6 +67,7 @@ def test_a_lead_of_another_team_reads_counts_and_no_names(
     in_api = client.get(f"/api/v1/fleet-actions/{action.pk}").json()
 
     assert "vision/detector-r1-a" in own.text
+    assert "1 of 3" in own.text
     assert [("detector" in text, "vision" in text) for text in texts] == [(False, False)] * 2
     assert in_api["evidence"]["deployments"] == [
         {

@@ -154,8 +154,13 @@ def test_larger_budget_and_next_month_begin_anew(vision: Team) -> None:
 
     with time_machine.travel(datetime(2026, 12, 1, 0, 5, tzinfo=UTC), tick=False):
         assert alerts.sweep() == 0
-        assert months.list_alerts(vision) == []
-    assert [row.threshold for row in months.list_alerts(vision)] == ["50%", "100%", "80%", "50%"]
+        assert months.crossed_this_month() == {}
+    assert [(row.threshold, row.budget_amount) for row in BudgetAlert.objects.order_by("id")] == [
+        ("50%", Decimal(1000)),
+        ("80%", Decimal(1000)),
+        ("100%", Decimal(1000)),
+        ("50%", Decimal(2000)),
+    ]
 
 
 @pytest.mark.django_db

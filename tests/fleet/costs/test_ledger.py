@@ -95,7 +95,7 @@ def test_late_knowledge_becomes_an_adjustment_and_only_once(cluster: Cluster) ->
         ("adjustment", "", Decimal("0.503000")),
     ]
     with time_machine.travel(START + HOUR + timedelta(minutes=10), tick=False):
-        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        spend = costs.table(team_slugs=None, start=START, end=START + HOUR).spend
     assert (spend.allocated_amount, spend.idle_amount) == (Decimal("0.503"), Decimal("0.503"))
 
 
@@ -147,7 +147,7 @@ def test_running_hour_is_estimated_up_to_the_last_recheck_and_marked(cluster: Cl
     see(cluster, START + HOUR / 2)
 
     with time_machine.travel(START + HOUR * 3 / 4, tick=False):
-        spend = costs.spend(team_slugs=["vision"], start=START, end=START + HOUR)
+        spend = costs.table(team_slugs=["vision"], start=START, end=START + HOUR).spend
 
     assert (spend.allocated_amount, spend.estimated_amount) == (0, Decimal("0.503000"))
     assert (spend.gpu_hours, spend.idle_amount, spend.sealed_to) == (Decimal("0.5"), 0, None)
@@ -159,9 +159,9 @@ def test_sealing_moves_the_estimate_and_changes_no_sum(cluster: Cluster) -> None
     see(cluster, START + HOUR)
 
     with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
-        before = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        before = costs.table(team_slugs=None, start=START, end=START + HOUR).spend
         ledger.seal_due()
-        after = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        after = costs.table(team_slugs=None, start=START, end=START + HOUR).spend
 
     assert before.estimated_amount == after.allocated_amount == G5
     assert (before.allocated_amount, after.estimated_amount) == (0, 0)
@@ -255,7 +255,7 @@ def test_sealed_hour_keeps_its_price_when_it_is_adjusted(cluster: Cluster) -> No
                 at=START + HOUR + HOUR / 6,
             )
             ledger.correct_late()
-            spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+            spend = costs.table(team_slugs=None, start=START, end=START + HOUR).spend
 
         assert (sum(row[2] for row in rows()), spend.allocated_amount) == (G5, G5 / 2)
     sources = set(LedgerRow.objects.values_list("price_source", "usd_per_hour_amount"))

@@ -230,6 +230,6 @@ def test_a_kept_estimate_equals_the_computed_one_until_its_hour_is_sealed(
 
     with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
         assert ledger.seal_due() == [START]
-        spend = costs.spend(team_slugs=None, **span)
+        spend = costs.table(team_slugs=None, **span).spend
     assert [hour.hour for hour in OpenHour.objects.all()] == [START + HOUR]
     assert (spend.allocated_amount, spend.estimated_amount) == (G5, 0)

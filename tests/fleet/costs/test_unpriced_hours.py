@@ -31,7 +31,7 @@ def test_hour_of_a_node_without_a_price_is_sealed_as_unpriced_and_priced_later(
     with time_machine.travel(START + HOUR + timedelta(minutes=5), tick=False):
         assert ledger.seal_due() == [START]
         assert ledger.price_late() == 0
-        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        spend = costs.table(team_slugs=None, start=START, end=START + HOUR).spend
         assert spend.unpriced == (
             UnpricedNode("local", "node-1", "g5.xlarge", "on-demand", "us-east-1", hours=1),
         )
@@ -42,7 +42,7 @@ def test_hour_of_a_node_without_a_price_is_sealed_as_unpriced_and_priced_later(
         unpriced = costs.table(team_slugs=None, start=START, end=START + HOUR)
         prices.load_catalogue(actor=SYSTEM)
         assert (ledger.price_late(), ledger.price_late()) == (1, 0)
-        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        spend = costs.table(team_slugs=None, start=START, end=START + HOUR).spend
         priced = costs.table(team_slugs=None, start=START, end=START + HOUR)
 
     assert [(r.is_unpriced, r.unpriced_gpu_hours, r.amount) for r in unpriced.rows] == [
@@ -80,7 +80,7 @@ def test_one_node_without_a_price_holds_up_no_other(cluster: Cluster, odd: dict[
 
     with time_machine.travel(START + HOUR + timedelta(minutes=4), tick=False):
         assert ledger.seal_due() == [START]
-        spend = costs.spend(team_slugs=["vision"], start=START, end=START + HOUR)
+        spend = costs.table(team_slugs=["vision"], start=START, end=START + HOUR).spend
         hour = LedgerFilter(START, START + HOUR)
         entries = list(ledger_entries.entries(team_slugs=None, row_filter=hour))
 
@@ -110,7 +110,7 @@ def test_late_lease_of_an_unpriced_hour_is_adjusted_before_and_after_its_price(
         assert (ledger.correct_late(), ledger.correct_late()) == (2, 0)
         prices.load_catalogue(actor=SYSTEM)
         assert (ledger.price_late(), ledger.price_late()) == (2, 0)
-        spend = costs.spend(team_slugs=None, start=START, end=START + HOUR)
+        spend = costs.table(team_slugs=None, start=START, end=START + HOUR).spend
 
     assert (spend.allocated_amount, spend.idle_amount) == (Decimal("0.503"), Decimal("0.503"))
     assert (spend.gpu_hours, spend.unpriced) == (Decimal("0.5"), ())
@@ -121,7 +121,7 @@ def test_a_team_reads_only_of_unpriced_nodes_that_it_used(cluster: Cluster) -> N
 
     with time_machine.travel(START + HOUR + timedelta(minutes=5), tick=False):
         ledger.seal_due()
-        spend = costs.spend(team_slugs=["nlp"], start=START, end=START + 2 * HOUR)
+        spend = costs.table(team_slugs=["nlp"], start=START, end=START + 2 * HOUR).spend
 
     assert spend.unpriced == ()
 
@@ -130,7 +130,7 @@ def test_running_hour_without_a_price_counts_its_gpu_time(cluster: Cluster) -> N
     see(cluster, START + HOUR / 2)
 
     with time_machine.travel(START + HOUR * 3 / 4, tick=False):
-        spend = costs.spend(team_slugs=["vision"], start=START, end=START + HOUR)
+        spend = costs.table(team_slugs=["vision"], start=START, end=START + HOUR).spend
 
     assert (spend.estimated_amount, spend.gpu_hours) == (0, Decimal("0.5"))
     assert [(one.node_name, one.hours) for one in spend.unpriced] == [("node-1", 1)]

@@ -160,7 +160,10 @@ def test_the_old_token_works_during_the_overlap_and_the_new_one_after(
     assert new.row.expires_at - new.row.created_at == timedelta(days=30)
     assert new.row.requests_per_minute == 60
     (listed,) = service_accounts.list_of(actor=lead, team=team)
-    assert (listed.is_rotating, listed.newest.pk) == (True, new.row.pk)
+    assert ([token.pk for token in listed.tokens], listed.newest.pk) == (
+        [new.row.pk, old.row.pk],
+        new.row.pk,
+    )
     assert AuditEvent.objects.latest("id").after["overlap_hours"] == 24
     with time_machine.travel(clock.now() + timedelta(hours=24, seconds=1), tick=False):
         assert tokens.user_of(old.plain) is None

@@ -1,4 +1,4 @@
-"""Read the files of an artifact in ranges: from a folder, or in the sandbox through its parent."""
+"""Read the files of an artifact in ranges; in the sandbox through its parent."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import io
 import json
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 # Of one request to the parent of the sandbox.
@@ -28,38 +25,6 @@ class Artifact(Protocol):
 
     def read(self, path: str, start: int, count: int) -> bytes:
         """Raises KeyError for a path that is not in `sizes`."""
-
-
-@dataclass(frozen=True)
-class LocalArtifact:
-    """The files of a folder on this machine."""
-
-    folder: Path
-
-    @cached_property
-    def sizes(self) -> Mapping[str, int]:
-        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
-        return {str(path.relative_to(self.folder)): path.stat().st_size for path in files}
-
-    def read(self, path: str, start: int, count: int) -> bytes:
-        if path not in self.sizes:
-            raise KeyError(path)
-        with (self.folder / path).open("rb") as file:
-            file.seek(start)
-            return file.read(count)
-
-
-@dataclass(frozen=True)
-class MemoryArtifact:
-    """Files in memory: the first bytes that a client sent, with the sizes of the whole files."""
-
-    contents: Mapping[str, bytes]
-    sizes: Mapping[str, int]
-
-    def read(self, path: str, start: int, count: int) -> bytes:
-        if path not in self.sizes:
-            raise KeyError(path)
-        return self.contents.get(path, b"")[start : start + count]
 
 
 class RememberingArtifact:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from deployments.registry.domain.signatures import Backend, Signature, Tensor
 from deployments.registry.domain.triton_config import (
@@ -22,8 +22,6 @@ from deployments.registry.domain.triton_config.rendering import build
 from deployments.registry.domain.triton_config.text import InvalidText, Path, Problem
 from deployments.spec.domain.model_settings import ModelSettings
 from portal.core.definitions import Rejected
-
-_SCALAR_DIMS: Final = (1,)
 
 
 @dataclass(frozen=True, slots=True)

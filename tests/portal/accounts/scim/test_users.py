@@ -177,6 +177,30 @@ def test_a_provisioned_person_signs_in_by_the_identifier(
     assert refused.value.code == "account_exists"
 
 
+def test_a_changed_name_or_address_is_in_the_audit_trail(scim: Provisioner) -> None:
+    """Mail goes to that address, so it must be known who changed it."""
+    key = scim.create("Users", requests.OKTA_USER)
+    created = AuditEvent.objects.latest("id")
+    change = requests.patch({"op": "replace", "value": {"name": {"familyName": "Bek"}}})
+
+    for _ in range(2):
+        assert scim.send("patch", f"Users/{key}", change).status_code == 200
+
+    event = AuditEvent.objects.get(pk__gt=created.pk)
+    assert (event.action, event.actor_name, event.object_label, event.reason) == (
+        "person.provisioned",
+        "scim lab",
+        "ana@example.org",
+        "provisioned by Lab",
+    )
+    assert event.before == {
+        "first_name": "Ana",
+        "last_name": "Beck",
+        "email": "ana@example.org",
+    }
+    assert event.after == {**event.before, "last_name": "Bek"}
+
+
 def test_an_admin_s_deactivation_is_not_undone(scim: Provisioner, admin: User) -> None:
     key = scim.create("Users", requests.OKTA_USER)
     people.deactivate(actor=admin, username="ana@example.org")

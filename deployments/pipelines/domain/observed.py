@@ -1,0 +1,35 @@
+"""What a pipeline's row keeps of what was last observed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One of the graph, or RouterAvailable of its Deployment, in Kubernetes' words."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPipeline:
+    """`reverted` is the last drift that was reverted."""
+
+    conditions: tuple[Condition, ...] = ()
+    reverted: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> ObservedPipeline:
+        """Without anything before the first observation."""
+        if not raw:
+            return cls()
+        return cls(tuple(Condition(**row) for row in raw["conditions"]), raw["reverted"])
