@@ -99,10 +99,10 @@ def test_bytes_that_are_no_text_name_their_line() -> None:
 @pytest.mark.parametrize(
     ("header", "problem"),
     [
-        ("age,name", "Line 1 of f.csv has no column 'pixels'. The inputs are: age, name, pixels."),
-        ("age,nam,pixels", "Line 1 of f.csv, column 'nam': m:1 has no such input."),
-        ("age,age,name,pixels", "Line 1 of f.csv: the column 'age' is there twice."),
-        ("age;name;pixels", "Line 1 of f.csv, column 'age;name;pixels': m:1 has no such input."),
+        ("age,name", "Line 1 of f.csv has no column “pixels”. The inputs are: age, name, pixels."),
+        ("age,nam,pixels", "Line 1 of f.csv, column “nam”: m:1 has no such input."),
+        ("age,age,name,pixels", "Line 1 of f.csv: the column “age” is there twice."),
+        ("age;name;pixels", "Line 1 of f.csv, column “age;name;pixels”: m:1 has no such input."),
         ('"age', "Line 1 of f.csv is no header of CSV in UTF-8."),
     ],
 )
@@ -116,7 +116,7 @@ def test_models_that_csv_cannot_call_are_refused() -> None:
     with pytest.raises(Rejected, match="must be JSON lines"):
         columns_of("x", Signature((), ()))
     half = Signature((Tensor("x", "FP16", (1,)),), ())
-    with pytest.raises(Rejected, match="column 'x': it is FP16, which JSON cannot hold"):
+    with pytest.raises(Rejected, match="column “x”: it is FP16, which JSON cannot hold"):
         columns_of("x", half)
 
 
@@ -254,10 +254,10 @@ def test_csv_and_json_lines_are_read_from_one_prefix(adder: Bench) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("n\n1\n", "Line 1 of batch/vision/in/rows.csv has no column 'x'."),
+        ("n\n1\n", "Line 1 of batch/vision/in/rows.csv has no column “x”."),
         (
             "n,x,z\n1,2,3\n",
-            "Line 1 of batch/vision/in/rows.csv, column 'z': detector:1 has no such input. Its inputs are: x, n.",
+            "Line 1 of batch/vision/in/rows.csv, column “z”: detector:1 has no such input. Its inputs are: x, n.",
         ),
         (
             "n,x\n1,2\n1,two\n1,three\n",

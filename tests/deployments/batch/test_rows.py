@@ -121,6 +121,16 @@ def test_rows_without_an_answer_are_counted_and_are_in_the_output(bench: Bench) 
     assert bench.rows()[1] == {"row": 2, "error": "the row is no JSON"}
 
 
+def test_one_error_more_than_allowed_fails_it(bench: Bench) -> None:
+    bench.put(b"{no\n")
+    job = bench.running(error_limit=0)
+    bench.work()
+    bench.tick(job)
+    bench.tick(job)
+
+    assert job.state_reason.startswith("1 row has no answer, more than 0. First: row 1: ")
+
+
 def test_more_errors_than_allowed_fail_it_and_it_can_be_resumed(bench: Bench) -> None:
     bench.put(b"{no\n{no\n")
     job = bench.running(error_limit=1)
