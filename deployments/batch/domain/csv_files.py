@@ -71,7 +71,7 @@ def _names_in(header: bytes, where: str) -> list[str]:
         text = header.decode("utf-8-sig").rstrip("\r\n")
         return [cell.strip() for cell in csv_rows.cells_of(text)]
     except (UnicodeDecodeError, BadRow):
-        raise _rejected(f"{where} is no header of CSV in UTF-8.") from None
+        raise _rejected(f"{where} is not a header of CSV in UTF-8.") from None
 
 
 def _column(name: str, signature: Signature, where: str) -> Column:
