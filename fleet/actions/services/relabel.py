@@ -70,8 +70,8 @@ def _drain_then_label(
     if drained.result is not Result.DONE:
         return drained
     current = relabeling.labels_of(live)
-    wanted = {name: value for name, value in labels.items() if value is not None}
-    if wanted.items() <= current.items():
+    desired = {name: value for name, value in labels.items() if value is not None}
+    if desired.items() <= current.items():
         return outcomes.goes_on(
             "The label is set.", {**drained.progress, LABELED: True}, after_seconds=0
         )
