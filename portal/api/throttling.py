@@ -13,7 +13,7 @@ from rest_framework.throttling import BaseThrottle
 from portal.accounts.scopes import TokenGrant
 from portal.core import rate_limits
 from portal.core.client_address import client_network
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.core.rate_limits import Limit
 
 _MINUTE: Final = 60

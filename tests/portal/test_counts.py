@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Final
 from deployments.advice.domain.advice import MONTHS_PER_YEAR, dollars, rate
 from deployments.advice.domain.facts import WEEK_HOURS
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 _HUNDRED: Final = Decimal(100)
 

@@ -7,7 +7,7 @@ from typing import Final
 from deployments.approvals.domain.requirement import Requirement
 from deployments.approvals.domain.rules import DEFAULT, Progress
 from deployments.batch.domain.settings import BatchSettings
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 _FOUR_EYES: Final = Requirement(
     rule_id=None, rule=DEFAULT.name, role=DEFAULT.role, people=(), needed=1, why="its cost"

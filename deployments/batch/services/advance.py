@@ -28,7 +28,7 @@ from deployments.registry.gateways.object_store import ArtifactError
 from fleet.kube.domain.errors import ClusterError, ObjectInvalid, Refused, Throttled
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
 

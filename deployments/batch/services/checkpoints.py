@@ -11,7 +11,7 @@ from deployments.batch.domain import marks, places
 from deployments.batch.gateways.batch_store import BatchStore
 from deployments.models import BatchJob
 from portal.core import clock
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 # Of one pass: reading them takes a few seconds.
 _AT_MOST: Final = 300

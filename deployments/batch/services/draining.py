@@ -14,7 +14,7 @@ from deployments.batch.services import reports as reported
 from deployments.models import BatchJob
 from fleet.kube.domain.errors import ObjectInvalid, Refused
 from portal.core import clock, leases
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.core.leases import Lease
 
 _OVER: Final = "The limit of {hours} is reached. Resume the job to continue."

@@ -22,7 +22,7 @@ from fleet.costs.selectors import costs
 from fleet.gpus.domain import offers
 from portal.accounts.models import Team
 from portal.core import clock
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.core.errors import Invalid
 
 _CENT: Final = Decimal("0.01")

@@ -28,7 +28,7 @@ from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.core.errors import NotFound
 from portal.ui.access import keeps_input, people_only
 

@@ -20,7 +20,7 @@ from deployments.plans.web.plan_form import TemplateForm
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.ui.access import people_only
 
 

@@ -18,7 +18,7 @@ from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
 from fleet.kube.services import nodes
 from fleet.models import FleetAction
 from portal.accounts.policy import SYSTEM
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 # For each pass, so that its lease never ends before it does.
 _MOST_EVICTIONS: Final = 20

@@ -22,7 +22,7 @@ from fleet.models import FleetAction
 from portal.accounts import fleet_policy
 from portal.accounts.policy import Actor
 from portal.core import clock
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.core.errors import Conflict, Invalid, NotFound, Unavailable
 
 _PERMISSIONS: Final = tuple(

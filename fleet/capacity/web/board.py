@@ -20,7 +20,7 @@ from fleet.capacity.domain.overview import (
 from fleet.capacity.selectors.notices import NoticedNode
 from fleet.gpus.domain import neuron
 from fleet.gpus.domain.shares import GPU_PPM
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.ui import formats
 
 # Of each pool, and of all together: a pool with more has pages of its own.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 INFERENCES: Final = 1000
 TOKENS: Final = 1_000_000

@@ -11,7 +11,7 @@ from celery import current_app
 from fleet.clusters.selectors import clusters
 from portal import celery_config
 from portal.core import clock, heartbeats
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 from portal.doctor.checks.broker import connect
 from portal.doctor.lines import Line, failed, ok
 from portal.doctor.registry import check

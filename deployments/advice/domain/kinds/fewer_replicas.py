@@ -18,7 +18,7 @@ from deployments.advice.domain.advice import (
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
 from deployments.sizing.domain.demand import BUSY_PERCENT
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 CODE: Final = "fewer-replicas"
 TITLE: Final = "Fewer replicas"

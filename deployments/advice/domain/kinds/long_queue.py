@@ -23,7 +23,7 @@ from deployments.sizing.domain.demand import BUSY_PERCENT
 from deployments.sizing.domain.memory import FileModel, Need, need_of_file
 from deployments.spec.domain.serving_spec import ONNX_ENGINES
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 BATCHES: Final = "larger-batches"
 INSTANCES: Final = "more-instances"

@@ -12,7 +12,7 @@ from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour
 from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
 from deployments.spec.domain.scaling import FIXED, KEDA, KNATIVE, Scaling
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 OFFICE: Final = "office-hours"
 ZERO: Final = "scale-to-zero"

@@ -7,7 +7,7 @@ from typing import Final
 from deployments.advice.domain.advice import Risk, Saving, per_month, rate
 from deployments.advice.domain.facts import WEEK_HOURS, NodeFacts
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.counts import counted
+from portal.core.definitions.counts import counted
 
 CODE: Final = "unused-node"
 TITLE: Final = "Unused node"
