@@ -16,7 +16,7 @@ class Consumer(models.Model):
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="consumers")
     name = models.CharField(max_length=40)
     kind = models.CharField(max_length=7, choices=[(k.value, k.value) for k in ConsumerKind])
-    # Whom to ask before a key ends.
+    # Who to contact before a key ends.
     contact = models.CharField(max_length=200)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()

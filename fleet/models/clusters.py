@@ -170,7 +170,7 @@ class Pod(models.Model):
     gpu_units = models.PositiveIntegerField(default=0)
     # Of these, what it requests of a device plugin and not by claim.
     plugin_units = models.PositiveIntegerField(default=0, db_default=0)
-    # fleet.gpus.domain.claimed_gpus.Held: the devices of its claims. `gpu_units` includes those of its resource.
+    # fleet.gpus.domain.claimed_gpus.ClaimedDevice: the devices of its claims. `gpu_units` includes those of its resource.
     devices = models.JSONField(
         default=list, db_default=models.Value([], output_field=models.JSONField())
     )

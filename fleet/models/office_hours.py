@@ -22,7 +22,7 @@ class PoolOfficeHours(Leased):
     action = models.ForeignKey(FleetAction, on_delete=models.SET_NULL, null=True, related_name="+")
     # Their end was approved: the pool gets the size of office hours back, then the row goes.
     is_ending = models.BooleanField(default=False)
-    # fleet.office_hours.domain.decisions.Standing; the sizes are those of fleet.office_hours.domain.sizes.
+    # fleet.office_hours.domain.decisions.PoolState; the sizes are those of fleet.office_hours.domain.sizes.
     is_open = models.BooleanField(default=True)
     open_size = models.JSONField(null=True)
     closed_size = models.PositiveIntegerField(null=True)

@@ -55,16 +55,16 @@ class ApproverRights:
 
     def may_approve(self, team_id: int, requester: User) -> bool:
         """As `policy.is_allowed` with Action.APPROVE, of a team that the actor may see."""
-        standing = policy.Standing(
+        rights = policy.TeamRights(
             policy.ADMIN if self.is_admin else self.role_in(team_id),
             lambda: self._delegating_leads.get(team_id, []),
             lambda: self.requesters_of(requester),
         )
         try:
-            policy.require_standing(
+            policy.require_with_rights(
                 self._actor,
                 Action.APPROVE,
-                standing,
+                rights,
                 team=str(team_id),
                 requester_id=requester.pk,
             )

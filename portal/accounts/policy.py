@@ -78,7 +78,7 @@ def role_column(team: Any) -> Subquery:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TeamRights:
     """What a decision needs to know of the actor in one team. The functions are called only where it depends
     on them: each may be a query, or known of many teams already.
     """
@@ -103,47 +103,47 @@ def require(
     Pass `requester_id` for decisions that need four eyes, `stored_role` as of `role_in`.
     """
     team = obj if isinstance(obj, Team) else obj.team
-    standing = Standing(
+    rights = TeamRights(
         role_in(actor, team, stored_role),
         lambda: leads_delegating_to(actor, team),
         lambda: requesters(requester_id),
     )
-    require_standing(actor, action, standing, team=team.slug, requester_id=requester_id)
+    require_with_rights(actor, action, rights, team=team.slug, requester_id=requester_id)
 
 
-def require_standing(
-    actor: Actor, action: Action, standing: Standing, *, team: str, requester_id: int | None
+def require_with_rights(
+    actor: Actor, action: Action, rights: TeamRights, *, team: str, requester_id: int | None
 ) -> None:
     """The rules of `require`. `team` is named in the refusal."""
-    role = standing.role
+    role = rights.role
     if role is None:
         raise NotFound("Not found, or you are not in the team that owns it.")
     require_entitled(actor, action)
-    if role not in RULES[action] and not _is_delegated(action, standing):
+    if role not in RULES[action] and not _is_delegated(action, rights):
         allowed = " or ".join(sorted(RULES[action]))
         raise Forbidden(
             f"Your role in {team} is {role}. To {action}, you need the role {allowed}.",
             code="role_required",
         )
     if action in NOT_THE_REQUESTER and isinstance(actor, User):
-        _require_another(actor, action, standing, team, requester_id)
+        _require_another(actor, action, rights, team, requester_id)
 
 
 def require_another(actor: User, action: Action, team: Team, requester_id: int | None) -> None:
     """Four eyes. Raises Forbidden for the requester, and for who held a token of the requesting account."""
-    standing = Standing(None, tuple, lambda: requesters(requester_id))
-    _require_another(actor, action, standing, team.slug, requester_id)
+    rights = TeamRights(None, tuple, lambda: requesters(requester_id))
+    _require_another(actor, action, rights, team.slug, requester_id)
 
 
 def _require_another(
-    actor: User, action: Action, standing: Standing, team: str, requester_id: int | None
+    actor: User, action: Action, rights: TeamRights, team: str, requester_id: int | None
 ) -> None:
     if actor.pk == requester_id:
         raise Forbidden(
             f"You requested this change, so someone else in {team} must {action} (four eyes).",
             code="four_eyes",
         )
-    if actor.pk in standing.requesters():
+    if actor.pk in rights.requesters():
         raise Forbidden(
             "You created or rotated a token of the service account that requested this, so someone else in "
             f"{team} must {action} (four eyes).",
@@ -191,14 +191,14 @@ def running_delegations() -> QuerySet[Delegation]:
     return rows.filter(Exists(still_leads), Exists(may_act), lead__is_active=True).order_by("id")
 
 
-def _is_delegated(action: Action, standing: Standing) -> bool:
+def _is_delegated(action: Action, rights: TeamRights) -> bool:
     """Whether a delegation permits the action. A delegate may not approve the delegating lead's own
     request.
     """
     if action not in DELEGABLE:
         return False
-    excluded = standing.requesters()
-    return any(lead_id not in excluded for lead_id in standing.delegating_leads())
+    excluded = rights.requesters()
+    return any(lead_id not in excluded for lead_id in rights.delegating_leads())
 
 
 def is_allowed(

@@ -119,8 +119,8 @@ def _take(fields: _Fields, instance: Any) -> tuple[Any, ...] | None:
     kinds = tuple(map(type, taken))
     if kinds in fields.fitting:
         return taken
-    wanted = [field.kind for field in fields.all if field.kind is not None]
-    pairs = zip(kinds, wanted, strict=True)
+    expected = [field.kind for field in fields.all if field.kind is not None]
+    pairs = zip(kinds, expected, strict=True)
     if not all(kind is type(None) or kind is one for kind, one in pairs):
         return None
     if len(fields.fitting) < _MOST_FITTING:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.portal.management.test_compose import variables_read
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(sys.executable).parent
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "client").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 )
@@ -57,6 +62,28 @@ def test_every_module_that_is_run_exists(path: Path) -> None:
         place = ROOT / module.replace(".", "/")
 
         assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
+def test_every_program_of_the_environment_that_is_named_is_installed(path: Path) -> None:
+    named = set(re.findall(r"\.venv/bin/([\w.-]+)", path.read_text()))
+
+    assert [program for program in sorted(named) if not (PROGRAMS / program).exists()] == []
+
+
+def test_hooks_of_pre_commit_fetch_nothing_and_leave_migrations_alone() -> None:
+    repositories = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    hooks = {hook["id"]: hook for repo in repositories for hook in repo["hooks"]}
+
+    assert [repo["repo"] for repo in repositories] == ["local"]
+    assert {hook["language"] for hook in hooks.values()} == {"system"}
+    for name in ("ruff-check", "ruff-format"):
+        program, *options = shlex.split(hooks[name]["entry"])
+        command = [str(PROGRAMS / Path(program).name), *options, "--diff"]
+        command.append("fleet/migrations/0001_schema.py")
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+
+        assert (done.returncode, done.stdout) == (0, ""), name
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=ids)

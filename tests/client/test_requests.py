@@ -101,7 +101,7 @@ def test_each_kind_of_refusal_has_a_class_of_its_own(world: World, client_of: Cl
     ],
     ids=lambda failure: type(failure).__name__,
 )
-def test_what_can_heal_is_tried_again(failure: Any, world: World, client_of: ClientOf) -> None:
+def test_transient_failures_are_retried(failure: Any, world: World, client_of: ClientOf) -> None:
     transport = Failing(failure)
 
     assert client_of(world.member, transport).me().username == "member"

@@ -195,7 +195,7 @@ def test_rows_are_scored_by_a_real_triton_and_a_killed_worker_loses_and_doubles_
     assert (job.state, job.state_reason) == (BatchState.SUCCEEDED, "")
     assert (job.done_rows, job.failed_rows) == (6000, 3)
     # The first that a worker reported: the one that died may have held the first rows.
-    assert job.first_error.startswith(("row 4: the row is no JSON", "row 8: ", "row 4321: Unable"))
+    assert job.first_error.startswith(("row 4: the row is not JSON", "row 8: ", "row 4321: Unable"))
     rows = scene.rows_of(job)
     assert [item["row"] for item in rows] == list(range(1, 6001))
     failed = {item["row"]: item["error"] for item in rows if "error" in item}

@@ -111,7 +111,7 @@ def test_it_starts_from_zero_and_a_killed_worker_leaves_each_message_with_one_an
         QueueUrl=f"{url}-dead", MaxNumberOfMessages=10, MessageAttributeNames=["All"]
     )["Messages"]
     reasons = [item["MessageAttributes"]["slipway.reason"]["StringValue"] for item in dead]
-    assert [reason.partition(":")[0] for reason in reasons] == ["the request is no JSON"]
+    assert [reason.partition(":")[0] for reason in reasons] == ["the request is not JSON"]
     assert (job.done_rows, job.failed_rows) == (601, 1)
 
     requests.cancel(actor=scene.member, job_id=job.pk)

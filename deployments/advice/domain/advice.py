@@ -75,7 +75,3 @@ def dollars(amount: Decimal) -> str:
 
 def rate(amount: Decimal) -> str:
     return f"${amount:,.4f}/h"
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

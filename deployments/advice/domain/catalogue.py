@@ -98,5 +98,5 @@ def _marked(saving: Saving, made_up_hours: int) -> Saving:
     """Says so where the figures are those of the demo's sample history."""
     if not made_up_hours:
         return saving
-    sample = ("Sample history", f"{made_up_hours} of {WEEK_HOURS} hours are made up")
+    sample = ("Sample history", f"{made_up_hours} of {WEEK_HOURS} hours are generated")
     return replace(saving, evidence=(*saving.evidence, sample))

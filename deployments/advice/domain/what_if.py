@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
-from deployments.advice.domain.advice import MONTHS_PER_YEAR, count, dollars, rate
+from deployments.advice.domain.advice import MONTHS_PER_YEAR, dollars, rate
 from deployments.advice.domain.facts import WEEK_HOURS
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
+from portal.core.definitions.counts import counted
 
 _HUNDRED: Final = Decimal(100)
 
@@ -185,7 +186,7 @@ def _fleet() -> PublishedCase:
             spot_discount_percent=Decimal(70),
         ),
         remarks=(
-            f"Of {count(10, 'GPU')}, three that hold one model size each become one by MIG: 8 are left.",
+            f"Of {counted(10, 'GPU')}, three that hold one model size each become one by MIG: 8 are left.",
             "Scale-down below 40% utilisation releases one more: 7 are left, 30% saved.",
             "30% of their hours on spot, 70% lower, save 21% of the rest: 44.7% together.",
             "With 15% on spot it is 37.4%, with 40% it is 49.6%: the range takes about 20 to 40% on spot.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from django import forms
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
@@ -34,6 +35,14 @@ _FEW: Final = 10
 # What can be listed alone, by name.
 _SECTIONS: Final = {"followed": items.FOLLOWED, "answered": items.ANSWERED}
 SNOOZES: Final = ((7, "1 week"), (30, "1 month"), (90, "3 months"))
+
+
+class SnoozeForm(forms.Form):
+    days = forms.IntegerField()
+
+
+class DismissForm(forms.Form):
+    reason = forms.CharField()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +90,19 @@ def request_change(request: HttpRequest, user: User, item_id: int) -> HttpRespon
 @require_POST
 @people_only
 def snooze(request: HttpRequest, user: User, item_id: int) -> HttpResponse:
-    days = request.POST.get("days", "")
-    number = int(days) if days.isdecimal() and len(days) < 4 else 0
+    form = SnoozeForm(request.POST)
+    # The service refuses 0, and says what may be sent.
+    days = form.cleaned_data["days"] if form.is_valid() else 0
     return _answered(
-        request, user, lambda: answers.snooze(actor=user, item_id=item_id, days=number), "Snoozed."
+        request, user, lambda: answers.snooze(actor=user, item_id=item_id, days=days), "Snoozed."
     )
 
 
 @require_POST
 @people_only
 def dismiss(request: HttpRequest, user: User, item_id: int) -> HttpResponse:
-    reason = request.POST.get("reason", "")
+    form = DismissForm(request.POST)
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
     return _answered(
         request,
         user,

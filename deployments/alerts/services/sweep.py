@@ -39,7 +39,7 @@ def sweep() -> None:
         # Stopped, retired or removed: nobody can act on it any more.
         if found is None or found.finding.is_firing is False:
             _end(row, at)
-    tell(at)
+    notify_after_silences(at)
 
 
 def _open(signal: Signal, at: datetime) -> None:
@@ -75,7 +75,7 @@ def _end(row: Alert, at: datetime) -> None:
             _notify(row, events.ALERT_ENDED.code, f"Ended: {row.subject}")
 
 
-def tell(at: datetime) -> None:
+def notify_after_silences(at: datetime) -> None:
     """Notify a silenced alert after its silence, if it is still open then."""
     told_here = [code for code, kind in catalogue.KINDS.items() if kind.is_told]
     loud = Q(silenced_until=None) | Q(silenced_until__lte=at)

@@ -44,6 +44,11 @@ class AlertFilterForm(FilterForm):
     of = forms.SlugField(required=False, max_length=40, widget=forms.HiddenInput)
 
 
+class SilenceForm(forms.Form):
+    hours = forms.IntegerField()
+    reason = forms.CharField()
+
+
 @dataclass(frozen=True, slots=True)
 class AlertRow:
     alert: Alert
@@ -81,9 +86,10 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
 @require_POST
 @people_only
 def silence(request: HttpRequest, user: User, alert_id: int) -> HttpResponse:
-    text = request.POST.get("hours", "")
-    hours = int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else 0
-    reason = request.POST.get("reason", "")
+    form = SilenceForm(request.POST)
+    form.full_clean()
+    # The service refuses what is missing, and says what may be sent.
+    hours, reason = form.cleaned_data.get("hours", 0), form.cleaned_data.get("reason", "")
     return _answered(
         request,
         lambda: silences.silence(actor=user, alert_id=alert_id, hours=hours, reason=reason),

@@ -213,7 +213,7 @@ def _write(row: ApprovalRule, draft: RuleDraft, team: Team | None, people: list[
             row.save()
     except IntegrityError as error:
         raise Conflict(
-            f"There is already a rule called {row.name!r}.",
+            f"There is already a rule called “{row.name}”.",
             code="name_taken",
             fields={"name": "taken"},
         ) from error

@@ -33,7 +33,7 @@ def add(*, actor: User, name: str, document: str) -> TrustRoot:
     trust.check_name(name)
     row = TrustRoot(name=name.strip(), created_by=actor, created_at=clock.now(), **_read(document))
     with transaction.atomic():
-        trust.insert(row, f"There is already a trust root called {row.name!r}.")
+        trust.insert(row, f"There is already a trust root called “{row.name}”.")
         trail.record(actor=actor, action=audit_actions.ROOT_ADDED, obj=row, after=_values(row))
     return row
 

@@ -71,7 +71,7 @@ def add_signer(*, actor: User, draft: SignerDraft) -> TrustedSigner:
         # A root that is removed meanwhile takes its identities with it.
         if root and not TrustRoot.objects.select_for_update().filter(pk=root.pk, removed_at=None):
             raise Conflict(f"{root.name} was removed.", code="root_removed")
-        insert(row, f"There is already a signer called {row.name!r}.")
+        insert(row, f"There is already a signer called “{row.name}”.")
         trail.record(
             actor=actor,
             action=audit_actions.SIGNER_ADDED,
@@ -121,7 +121,7 @@ def make_rule(*, actor: User, draft: RuleDraft) -> SigningRule:
         created_at=clock.now(),
     )
     with transaction.atomic():
-        insert(row, f"There is already a signing rule called {row.name!r}.")
+        insert(row, f"There is already a signing rule called “{row.name}”.")
         row.signers.set(rows)
         trail.record(
             actor=actor,

@@ -47,14 +47,14 @@ def columns_of(header: bytes, signature: Signature, *, name: str, version: str) 
     listed = ", ".join(inputs[:_LISTED])
     for column in names:
         if names.count(column) > 1:
-            raise _rejected(f"{where}: the column {column!r} is there twice.")
+            raise _rejected(f"{where}: the column “{column}” is there twice.")
         if column not in inputs and column != csv_rows.ID:
             raise _rejected(
-                f"{where}, column {column!r}: {version} has no such input. Its inputs are: {listed}."
+                f"{where}, column “{column}”: {version} has no such input. Its inputs are: {listed}."
             )
     missing = [one for one in inputs if one not in names]
     if missing:
-        raise _rejected(f"{where} has no column {missing[0]!r}. The inputs are: {listed}.")
+        raise _rejected(f"{where} has no column “{missing[0]}”. The inputs are: {listed}.")
     return [_column(column, signature, where) for column in names]
 
 
@@ -71,7 +71,7 @@ def _names_in(header: bytes, where: str) -> list[str]:
         text = header.decode("utf-8-sig").rstrip("\r\n")
         return [cell.strip() for cell in csv_rows.cells_of(text)]
     except (UnicodeDecodeError, BadRow):
-        raise _rejected(f"{where} is no header of CSV in UTF-8.") from None
+        raise _rejected(f"{where} is not a header of CSV in UTF-8.") from None
 
 
 def _column(name: str, signature: Signature, where: str) -> Column:
@@ -80,7 +80,7 @@ def _column(name: str, signature: Signature, where: str) -> Column:
         return [name, None, []]
     if tensor.protocol_dtype not in csv_rows.DATATYPES:
         raise _rejected(
-            f"{where}, column {name!r}: it is {tensor.protocol_dtype}, which JSON cannot hold. Such a model reads "
+            f"{where}, column “{name}”: it is {tensor.protocol_dtype}, which JSON cannot hold. Such a model reads "
             "no CSV."
         )
     dims = list(signature.wire_dims(tensor))

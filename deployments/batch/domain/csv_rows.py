@@ -37,13 +37,13 @@ class BadRow(ValueError):
 
 
 def cells_of(text: str) -> list[str]:
-    """Of one record. Raises BadRow for what is no CSV."""
+    """Of one record. Raises BadRow for what is not CSV."""
     try:
         # It is one of the whole process: rows have a limit of their own, which is larger.
         csv.field_size_limit(2**31 - 1)
         rows = list(csv.reader([text], strict=True))
     except csv.Error as error:
-        raise BadRow(f"it is no CSV: {error}") from None
+        raise BadRow(f"it is not CSV: {error}") from None
     return rows[0] if rows else []
 
 
@@ -78,7 +78,7 @@ def request_of(body: bytes, columns: list[Any], line: int) -> dict[str, Any]:
     try:
         cells = cells_of(body.decode().rstrip("\r\n"))
     except UnicodeDecodeError:
-        raise BadRow(f"line {line}: it is no UTF-8") from None
+        raise BadRow(f"line {line}: it is not UTF-8") from None
     except BadRow as error:
         raise BadRow(f"line {line}: {error}") from None
     if len(cells) != len(columns):
@@ -111,7 +111,7 @@ def values_of(cell: str, datatype: str, shape: list[int]) -> list[Any]:
     is_right = len(flat) % fixed == 0 if is_dynamic else len(flat) == fixed
     if not flat or not is_right or shape.count(-1) > 1:
         raise BadRow(
-            f"{_shown(cell)} is no JSON list of {fixed}{' times n' if is_dynamic else ''} values"
+            f"{_shown(cell)} is not a JSON list of {fixed}{' times n' if is_dynamic else ''} values"
         )
     return [value_of(v if isinstance(v, str) else json.dumps(v), datatype) for v in flat]
 
@@ -133,7 +133,7 @@ def value_of(cell: str, datatype: str) -> Any:
     except ValueError:
         value = None
     if value is None:
-        raise BadRow(f"{_shown(cell)} is no {datatype}")
+        raise BadRow(f"{_shown(cell)} is not {datatype}")
     return value
 
 

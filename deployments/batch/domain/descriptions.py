@@ -7,6 +7,7 @@ from typing import Final
 from deployments.approvals.domain.requirement import Requirement
 from deployments.approvals.domain.rules import DEFAULT, Progress
 from deployments.batch.domain.settings import BatchSettings
+from portal.core.definitions.counts import counted
 
 _FOUR_EYES: Final = Requirement(
     rule_id=None, rule=DEFAULT.name, role=DEFAULT.role, people=(), needed=1, why="its cost"
@@ -20,12 +21,12 @@ def title(*, version: str, name: str) -> str:
 
 
 def details(settings: BatchSettings, *, rows: int | None) -> tuple[str, ...]:
-    parts = (_counted(settings.workers, "worker"), f"{_nodes(settings)} {settings.instance_type}")
-    return parts if rows is None else (_counted(rows, "row"), *parts)
+    parts = (counted(settings.workers, "worker"), f"{_nodes(settings)} {settings.instance_type}")
+    return parts if rows is None else (counted(rows, "row"), *parts)
 
 
 def consequence(settings: BatchSettings, *, is_queue: bool = False) -> str:
-    workers = _counted(settings.workers, "worker")
+    workers = counted(settings.workers, "worker")
     if is_queue:
         return (
             f"Up to {workers} on {_nodes(settings)} {settings.instance_type} nodes, while messages wait, for "
@@ -40,7 +41,3 @@ def consequence(settings: BatchSettings, *, is_queue: bool = False) -> str:
 
 def _nodes(settings: BatchSettings) -> str:
     return "any" if settings.capacity == "any" else settings.capacity
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -23,7 +23,7 @@ def kind_of(source: str) -> QueueKind:
     """Of an address that `is_queue`."""
     kind = catalogue.kind_of(source)
     if kind is None:
-        raise ValueError(f"{source} is no queue")
+        raise ValueError(f"{source} is not a queue")
     return kind
 
 

@@ -87,7 +87,7 @@ class Server:
         try:
             request = json.loads(line)
         except (ValueError, RecursionError) as error:
-            return {"row": number, "error": f"the row is no JSON: {error}"[:DETAIL_LENGTH]}
+            return {"row": number, "error": f"the row is not JSON: {error}"[:DETAIL_LENGTH]}
         if not isinstance(request, dict) or not isinstance(request.get("inputs"), list):
             return {"row": number, "error": 'the row has no "inputs" of the inference protocol'}
         body = json.dumps({name: request[name] for name in FIELDS if name in request}).encode()

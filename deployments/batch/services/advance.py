@@ -28,6 +28,7 @@ from deployments.registry.gateways.object_store import ArtifactError
 from fleet.kube.domain.errors import ClusterError, ObjectInvalid, Refused, Throttled
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
+from portal.core.definitions.counts import counted
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
 
@@ -148,7 +149,8 @@ def _is_over(job: BatchJob, store: BatchStore) -> bool:
         return True
     limit = BatchSettings.from_json(job.pods).error_limit
     if job.failed_rows > limit:
-        reason = f"{job.failed_rows:,} rows have no answer, more than {limit:,}. First: {job.first_error}"
+        have = "has" if job.failed_rows == 1 else "have"
+        reason = f"{counted(job.failed_rows, 'row')} {have} no answer, more than {limit:,}. First: {job.first_error}"
         _stop(job, BatchState.FAILED, reason)
         return True
     if job.chunks.filter(done_at=None).exists():

@@ -14,9 +14,10 @@ from deployments.batch.services import reports as reported
 from deployments.models import BatchJob
 from fleet.kube.domain.errors import ObjectInvalid, Refused
 from portal.core import clock, leases
+from portal.core.definitions.counts import counted
 from portal.core.leases import Lease
 
-_OVER: Final = "The limit of {hours:,} hours is reached. Resume the job to continue."
+_OVER: Final = "The limit of {hours} is reached. Resume the job to continue."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def _ending(job: BatchJob, settings: BatchSettings, *, is_late: bool) -> Ending 
         reason = f"{letters}, more than {settings.error_limit:,}. First: {job.first_error}"
         return Ending(BatchState.FAILED, reason)
     if is_late:
-        return Ending(BatchState.SUCCEEDED, _OVER.format(hours=settings.hours))
+        return Ending(BatchState.SUCCEEDED, _OVER.format(hours=counted(settings.hours, "hour")))
     return None
 
 

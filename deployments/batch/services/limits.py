@@ -22,6 +22,7 @@ from fleet.costs.selectors import costs
 from fleet.gpus.domain import offers
 from portal.accounts.models import Team
 from portal.core import clock
+from portal.core.definitions.counts import counted
 from portal.core.errors import Invalid
 
 _CENT: Final = Decimal("0.01")
@@ -122,8 +123,9 @@ def require_quota(
     committed += sum(int(pods.get("workers", 1)) for pods in waiting)
     left = max(0, team.quota_gpus - committed)
     if settings.workers > left:
+        be = "is" if settings.workers == 1 else "are"
         problem = (
-            f"{settings.workers} GPUs are needed and {left} of {team.quota_gpus} are left for {team.slug}. Use "
+            f"{counted(settings.workers, 'GPU')} {be} needed and {left} of {team.quota_gpus} are left for {team.slug}. Use "
             "fewer workers, wait, or ask a platform admin for more."
         )
         raise Invalid(problem, fields={"workers": problem})

@@ -271,7 +271,7 @@ def cluster_id_of(name: str) -> int:
     for cluster in clusters.list_clusters():
         if cluster.name == name:
             return cluster.id
-    problem = f"There is no cluster {name!r}. Use the name of a registered one."
+    problem = f"There is no cluster “{name}”. Use the name of a registered one."
     raise Invalid(problem, fields={"cluster": problem})
 
 

@@ -146,7 +146,9 @@ def _name_of(filename: str) -> str:
     """As it can stand in an address: the end of it says what the file is."""
     name = _NOT_IN_NAMES.sub("-", filename.strip())[-_LONGEST_NAME:].lstrip(".-")
     if places.kind_of(name) is None:
-        problem = f"{filename[:80]!r} is no file of rows. Use one that ends with {places.ENDINGS}."
+        problem = (
+            f"“{filename[:80]}” is not a file of rows. Use one that ends with {places.ENDINGS}."
+        )
         raise Invalid(problem, fields={"filename": problem})
     return name
 

@@ -38,7 +38,7 @@ _DONE: Final = {
     "approve": "Approved. It starts now.",
     "reject": "Rejected.",
     "cancel": "Canceled. Finished parts of the output stay.",
-    "resume": "Resumed. It goes on with what is not done.",
+    "resume": "Resumed. It continues with what is not done.",
 }
 
 

@@ -34,7 +34,7 @@ def _keys_of(body: bytes) -> list[dict[str, Any]]:
     try:
         content = json.loads(body[:_MOST_BYTES])
     except ValueError as error:
-        raise NotPublished("it answers no JSON") from error
+        raise NotPublished("it does not answer with JSON") from error
     keys = content.get("keys") if isinstance(content, dict) else None
     if not isinstance(keys, list) or not keys:
         raise NotPublished("its answer has no keys")

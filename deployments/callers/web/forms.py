@@ -82,7 +82,7 @@ class NewKeyForm(_KeyTerms):
         max_length=200,
         required=False,
         label="Contact",
-        help_text="Whom to ask before the key ends. Needed for a new caller.",
+        help_text="Who to contact before the key ends. Needed for a new caller.",
     )
     days = forms.IntegerField(label="Valid for (days)")
 

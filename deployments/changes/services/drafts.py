@@ -147,8 +147,8 @@ def _with_warm_up(plan: RolloutPlan, stable: Revision) -> RolloutPlan:
     """The default is filled in, so that approvers see it and it stays."""
     if plan.warmup_seconds is not None:
         return plan
-    usual = starts.typical_start_of(stable)
-    seconds = warm_up.from_start(usual.steps[LOAD] if usual else None)
+    typical = starts.typical_start_of(stable)
+    seconds = warm_up.from_start(typical.steps[LOAD] if typical else None)
     return plan.model_copy(update={"warmup_seconds": seconds})
 
 

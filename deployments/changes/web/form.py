@@ -157,7 +157,7 @@ class DeployForm(SettingsForm, ServiceForm):
         lines = [line.strip() for line in self.cleaned_data["env"].splitlines() if line.strip()]
         wrong = [line for line in lines if "=" not in line]
         if wrong:
-            raise forms.ValidationError(f"{wrong[0]!r} has no '='. Write NAME=value.")
+            raise forms.ValidationError(f"“{wrong[0]}” has no '='. Write NAME=value.")
         return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
     def first_wrong_step(self) -> str:

@@ -26,7 +26,7 @@ from portal.core.leases import Lease
 BATCH = 500
 # Deployments that share a pass.
 _PASS_SIZE = 125
-# Batches of one cluster handled concurrently: some wait for it while others write rows.
+# Batches of one cluster handled concurrently.
 _LANES = 4
 _LEASE_SECONDS = 90
 _THREADS = 8

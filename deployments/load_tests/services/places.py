@@ -76,5 +76,5 @@ def _cluster_id(name: str) -> int | None:
     for cluster in clusters.list_clusters():
         if cluster.name == name:
             return cluster.id
-    problem = f"There is no cluster {name!r}. Use the name of a registered one, or leave it empty."
+    problem = f"There is no cluster “{name}”. Use the name of a registered one, or leave it empty."
     raise Invalid(problem, fields={"cluster": problem})

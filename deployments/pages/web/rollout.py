@@ -28,6 +28,7 @@ from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
+from portal.core.definitions.counts import counted
 from portal.core.errors import NotFound
 from portal.ui.access import keeps_input, people_only
 
@@ -167,11 +168,15 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
         candidate_count = (
             "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
         )
-        needs = f"{candidate_count} of {step.min_requests:,} requests" if step.min_requests else ""
+        needs = (
+            f"{candidate_count} of {counted(step.min_requests, 'request')}"
+            if step.min_requests
+            else ""
+        )
         if step.min_requests and view.candidate_requests is None:
-            needs = f"needs {step.min_requests:,} requests"
+            needs = f"needs {counted(step.min_requests, 'request')}"
         if step.min_requests and (view.candidate_requests or 0) >= step.min_requests:
-            needs = f"{candidate_count} requests (enough)"
+            needs = f"{counted(view.candidate_requests or 0, 'request')} (enough)"
     else:
         soak_text = _PASSED_TEXT.get(step.state, f"soak {soak}")
         if step.state == "ahead" and not step.soak_seconds:

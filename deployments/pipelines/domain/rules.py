@@ -70,11 +70,11 @@ def _form_faults(spec: PipelineSpec) -> Faults:
         yield "nodes", f"A pipeline has 1 to {MOST_NODES} nodes."
     names = [node.name for node in spec.nodes]
     if ROOT not in names:
-        yield "nodes", f"Requests enter at the node {ROOT!r}. Name one node {ROOT!r}."
+        yield "nodes", f"Requests enter at the node “{ROOT}”. Name one node “{ROOT}”."
     for place, node in enumerate(spec.nodes):
         path = f"nodes.{place}"
         if names.index(node.name) != place:
-            yield f"{path}.name", f"Two nodes are named {node.name!r}."
+            yield f"{path}.name", f"Two nodes are named “{node.name}”."
         if (problem := _name_problem(node.name)) is not None:
             yield f"{path}.name", problem
         yield from _node_faults(node, path)
@@ -92,7 +92,7 @@ def _node_faults(node: PipelineNode, path: str) -> Faults:
         if (problem := _name_problem(step.label)) is not None:
             yield f"{place}.name", problem
         if labels.index(step.label) != index:
-            problem = f"Two steps of {node.name} are named {step.label!r}: name one differently."
+            problem = f"Two steps of {node.name} are named “{step.label}”: name one differently."
             yield f"{place}.name", problem
         yield from _weight_faults(node, step, place)
         yield from _condition_faults(node, index, place)
@@ -141,16 +141,16 @@ def _condition_problem(condition: str) -> str | None:
         if sign in _CLOSES.values():
             opened.append(sign)
         elif sign in _CLOSES and (not opened or opened.pop() != _CLOSES[sign]):
-            return f"A {sign!r} has no opening bracket."
+            return f"A “{sign}” has no opening bracket."
         elif sign == '"':
             return "A quotation mark is not closed."
-    return f"A {opened[-1]!r} is not closed." if opened else None
+    return f"A “{opened[-1]}” is not closed." if opened else None
 
 
 def _name_problem(name: str) -> str | None:
     if len(name) <= LONGEST_NAME and _NAME.fullmatch(name):
         return None
-    return f"{name!r}: use lower-case letters, digits and '-', at most {LONGEST_NAME}."
+    return f"“{name}”: use lower-case letters, digits and '-', at most {LONGEST_NAME}."
 
 
 def _graph_faults(spec: PipelineSpec) -> Faults:
@@ -158,7 +158,7 @@ def _graph_faults(spec: PipelineSpec) -> Faults:
     for place, node in enumerate(spec.nodes):
         for index, step in enumerate(node.steps):
             if step.node and step.node not in names:
-                yield f"nodes.{place}.steps.{index}.node", f"There is no node {step.node!r}."
+                yield f"nodes.{place}.steps.{index}.node", f"There is no node “{step.node}”."
             elif step.node == ROOT:
                 yield f"nodes.{place}.steps.{index}.node", "No step leads back to the root."
             elif step.node and _reaches(spec, step.node, node.name, set()):
@@ -193,7 +193,7 @@ def _member_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
             if member is None:
                 yield (
                     path,
-                    f"{step.deployment!r} is not a running deployment of this team on this cluster.",
+                    f"“{step.deployment}” is not a running deployment of this team on this cluster.",
                 )
             elif member.why_not:
                 yield path, member.why_not

@@ -77,8 +77,8 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
     ) -> Mapping[str, Any]:
         pipeline = pipeline_of(change)
         rules = environment_rules.in_force(pipeline.environment, pipeline.team_id)
-        asked = {"callers_need_key": True} if rules.callers_need_key else {}
-        return {"before": pipeline.spec, "requested": change.pipeline_spec, **asked}
+        callers = {"callers_need_key": True} if rules.callers_need_key else {}
+        return {"before": pipeline.spec, "requested": change.pipeline_spec, **callers}
 
     def checks(
         self, change: ChangeRequest, rendered: RenderedPipeline | None

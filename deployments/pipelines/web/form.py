@@ -32,33 +32,33 @@ _NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class KindWords:
+class KindDescription:
     name: str
-    word: str
+    label: str
     what: str
     answer: str
 
 
 KINDS: Final = (
-    KindWords(
+    KindDescription(
         NodeKind.ENSEMBLE.value,
         "Ensemble",
         "Every deployment gets the request at the same time.",
         "One answer that contains each answer under the name of its step.",
     ),
-    KindWords(
+    KindDescription(
         NodeKind.SPLITTER.value,
         "Splitter",
         "Each request goes to one deployment, drawn by weight.",
         "That deployment's answer.",
     ),
-    KindWords(
+    KindDescription(
         NodeKind.SWITCH.value,
         "Switch",
         "Each request goes to the first step whose condition it meets.",
         "That deployment's answer; 404 when none is met.",
     ),
-    KindWords(
+    KindDescription(
         NodeKind.SEQUENCE.value,
         "Sequence",
         "The deployments get the request one after another. A condition checks the previous answer.",

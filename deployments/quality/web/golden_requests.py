@@ -104,7 +104,7 @@ def save_answer(request: HttpRequest, user: User, team: str, name: str) -> HttpR
     )
     if saved is not None:
         return _saved(request, saved)
-    return _show(request, model, form, GoldenForm(initial=_pasted(request)))
+    return _show(request, model, form, GoldenForm(initial=_pasted(form)))
 
 
 @require_http_methods(["GET", "POST"])
@@ -156,7 +156,8 @@ def _show(
     return respond(request, "quality/new_golden.html", context, status=refused.status)
 
 
-def _pasted(request: HttpRequest) -> dict[str, Any]:
-    texts = {name: request.POST.get(name, "") for name in ("request", "expected")}
+def _pasted(form: AnswerForm) -> dict[str, Any]:
+    """As it was sent, also what the form refuses."""
+    texts = {name: form[name].data or "" for name in ("request", "expected")}
     document = ",\n".join(f'"{name}": {text}' for name, text in texts.items())
-    return {"name": request.POST.get("name", ""), "document": "{\n" + document + "\n}"}
+    return {"name": form["name"].data or "", "document": "{\n" + document + "\n}"}

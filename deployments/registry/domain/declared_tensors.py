@@ -51,7 +51,7 @@ def problem_with(tensors: Sequence[Tensor]) -> str:
     unknown = [tensor.dtype for tensor in tensors if tensor.dtype not in BYTES_OF_DTYPE]
     if unknown:
         known = ", ".join(BYTES_OF_DTYPE)
-        return f"{unknown[0][:20]} is no data type of Triton. Use one of {known}."
+        return f"{unknown[0][:20]} is not a data type of Triton. Use one of {known}."
     if not all(_are_dims(tensor.dims) for tensor in tensors):
         return f"Write 1 to {_MAX_DIMS} dimensions from 1 to {MAX_DIM:,}, or -1 for a dynamic one."
     return ""

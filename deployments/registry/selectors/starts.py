@@ -44,15 +44,15 @@ def typical_starts(served: ServedRevisions) -> list[TypicalStart]:
             if times[revision.pk].holds(start.created_at):
                 engine, cache = _engine_and_cache(revision)
                 grouped[engine, cache, start.instance_type].append(start)
-    return [_usual(group, of_group[:_LAST]) for group, of_group in grouped.items()]
+    return [_typical_start(group, of_group[:_LAST]) for group, of_group in grouped.items()]
 
 
 def typical_start_of(revision: Revision) -> TypicalStart | None:
     """Of the revision's version, engine, cache and instance type; None before the first start."""
     group = (*_engine_and_cache(revision), revision.spec["instance_type"])
-    for usual in typical_starts(served_revisions.of_version(revision.version)):
-        if (usual.engine, usual.model_cache, usual.instance_type) == group:
-            return usual
+    for typical in typical_starts(served_revisions.of_version(revision.version)):
+        if (typical.engine, typical.model_cache, typical.instance_type) == group:
+            return typical
     return None
 
 
@@ -61,7 +61,7 @@ def _engine_and_cache(revision: Revision) -> tuple[str, str]:
     return revision.spec["engine"], cache
 
 
-def _usual(group: _Group, of_group: list[Start]) -> TypicalStart:
+def _typical_start(group: _Group, of_group: list[Start]) -> TypicalStart:
     engine, cache, instance_type = group
     return TypicalStart(
         engine=engine,

@@ -34,10 +34,12 @@ def load_onto(*rows: Row) -> None:
     load((row, _fields_of(row)) for row in rows)
 
 
-def load(wanted: Iterable[tuple[Row, Collection[str]]]) -> None:
+def load(fields_by_row: Iterable[tuple[Row, Collection[str]]]) -> None:
     """As `load_onto`, of some fields of each row only."""
     references = [
-        (row, field, getattr(row, f"{field}_id")) for row, fields in wanted for field in fields
+        (row, field, getattr(row, f"{field}_id"))
+        for row, fields in fields_by_row
+        for field in fields
     ]
     ids = {pk for _, _, pk in references if pk is not None}
     revisions = {row.pk: row for row in _BY_IDS.objects(ids=ids)} if ids else {}

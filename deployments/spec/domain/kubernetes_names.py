@@ -42,7 +42,7 @@ def problem_with(name: str, *, namespace: str) -> str:
         )
     if _NAME.fullmatch(name) is None:
         fixed = _fix(name, longest)
-        hint = f" For example {fixed!r}." if fixed else ""
+        hint = f" For example '{fixed}'." if fixed else ""
         return (
             f"'{name}' is not a valid name: use lowercase letters, digits and '-', start with "
             f"a letter and end with a letter or digit.{hint}"

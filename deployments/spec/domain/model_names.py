@@ -40,7 +40,7 @@ def _problem(name: str, *, what: str, longest: int, example: str) -> str:
         return f"'{name[:longest]}…' has {len(name)} characters. Shorten it to {longest}."
     if _NAME.fullmatch(name) is None:
         fixed = _fix(name, longest)
-        hint = f" For example {fixed!r}." if fixed else ""
+        hint = f" For example '{fixed}'." if fixed else ""
         return (
             f"'{name}' is not a valid {what} name: use lowercase letters, digits and '-', "
             f"start with a letter and end with a letter or digit.{hint}"

@@ -85,7 +85,7 @@ def tolerations(text: str) -> list[dict[str, str]]:
 def _toleration(taint: str) -> dict[str, str]:
     match = _TAINT.fullmatch(taint)
     if match is None:
-        raise ValueError(f"{taint} is no taint")
+        raise ValueError(f"{taint} is not a taint")
     value = match["value"]
     rest = {"operator": "Equal", "value": value} if value else {"operator": "Exists"}
     return {"key": match["key"], "effect": match["effect"], **rest}

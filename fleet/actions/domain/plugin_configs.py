@@ -96,9 +96,9 @@ def _read(key: str, text: str) -> PluginConfig:
     try:
         raw = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError):
-        return PluginConfig(key, problem="it is no YAML")
+        return PluginConfig(key, problem="it is not YAML")
     if raw is not None and not isinstance(raw, Mapping):
-        return PluginConfig(key, problem="it is no configuration of the device plugin")
+        return PluginConfig(key, problem="it is not a configuration of the device plugin")
     shared = list(_sharings((raw or {}).get("sharing")))
     if len(shared) > 1:
         return PluginConfig(

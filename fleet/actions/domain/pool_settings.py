@@ -198,7 +198,7 @@ def _values(template: Mapping[str, Any], key: str) -> tuple[str, ...]:
 def _taint(text: str) -> dict[str, Any]:
     match = _TAINT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text} is no taint")
+        raise ValueError(f"{text} is not a taint")
     value = {"value": match["value"]} if match["value"] else {}
     return {"key": match["key"], "effect": match["effect"], **value}
 

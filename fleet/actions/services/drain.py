@@ -19,6 +19,7 @@ from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
 from fleet.kube.services import nodes
 from fleet.models import FleetAction
 from portal.accounts.policy import SYSTEM
+from portal.core.definitions.counts import counted
 
 # For each pass, so that its lease never ends before it does.
 _MOST_EVICTIONS: Final = 20
@@ -117,7 +118,7 @@ def _evict(action: FleetAction, pods: NodePods, progress: Progress) -> Outcome:
         evicted=progress.evicted + result.evicted,
         first=first + len(result.blocked),
     )
-    message = f"{pods.remaining} of {progress.pods} pods remain."
+    message = f"{pods.remaining} of {counted(progress.pods, 'pod')} left."
     if result.blocked:
         message += f" {len(result.blocked)} cannot be evicted now."
     wait = max(result.wait_seconds, _TERMINATING_SECONDS)
@@ -147,7 +148,7 @@ def _evict_one(action: FleetAction, pod: NodePod, made: _Pass) -> None:
 def _describe_unmanaged(action: FleetAction, pods: NodePods) -> str:
     """Without names: everyone may read it, and pods belong to teams."""
     count = len(pods.unmanaged)
-    counted = "1 pod has" if count == 1 else f"{count} pods have"
+    have = f"{counted(count, 'pod')} {'has' if count == 1 else 'have'}"
     if DrainSettings.from_json(action.parameters).evict_unmanaged:
-        return f"{counted} no controller: evicting deletes it for good."
-    return f"{counted} no controller that starts it again. Request the drain with “Evict pods without a controller”."
+        return f"{have} no controller: evicting deletes it for good."
+    return f"{have} no controller that starts it again. Request the drain with “Evict pods without a controller”."

@@ -86,13 +86,13 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
         return relabel.failed(
             action, f"Somebody set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
         )
-    wanted: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
+    desired: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
     offered = relabeling.gpu_resources_of(live)
-    if wanted != offered:
+    if desired != offered:
         return relabel.waits(
             action,
             f"Waiting for the device plugin: the node offers {relabeling.describe_resources(offered)}, not yet "
-            f"{relabeling.describe_resources(wanted)}.",
+            f"{relabeling.describe_resources(desired)}.",
         )
     return outcomes.done(f"The node offers {relabeling.describe_resources(offered)}.")
 

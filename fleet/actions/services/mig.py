@@ -87,15 +87,15 @@ def advance(action: FleetAction) -> Outcome:
 
 def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
     labels = relabeling.labels_of(live)
-    wanted = RelabelSettings.from_json(action.parameters).value
-    if labels.get(CONFIG_LABEL) != wanted:
+    desired = RelabelSettings.from_json(action.parameters).value
+    if labels.get(CONFIG_LABEL) != desired:
         return relabel.failed(
             action, f"Somebody set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
         )
     state = labels.get(STATE_LABEL, "")
     if state == mig_layouts.FAILED:
         return relabel.failed(
-            action, f"The MIG manager could not apply {wanted}: its log on the node says why."
+            action, f"The MIG manager could not apply {desired}: its log on the node says why."
         )
     if state != mig_layouts.SUCCESS:
         shown = f" It says {state}." if state else ""
@@ -105,13 +105,13 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
 
 def _judge_resources(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
     """The device plugin starts again after the MIG manager is done."""
-    wanted: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
+    desired: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
     offered = relabeling.gpu_resources_of(live)
-    if not wanted.items() <= offered.items():
+    if not desired.items() <= offered.items():
         return relabel.waits(
             action,
             "The MIG manager is done. Waiting for the device plugin: the node offers "
-            f"{relabeling.describe_resources(offered)}, not yet {relabeling.describe_resources(wanted)}.",
+            f"{relabeling.describe_resources(offered)}, not yet {relabeling.describe_resources(desired)}.",
         )
     return outcomes.done(f"The node offers {relabeling.describe_resources(offered)}.")
 

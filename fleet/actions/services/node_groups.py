@@ -60,16 +60,16 @@ def observe(action: FleetAction) -> Evidence:
         ) from error
     except ClusterError as error:
         raise Unavailable(f"AWS does not answer: {error}") from error
-    wanted = GroupSize.from_json(action.parameters)
-    if group.size == wanted:
+    desired = GroupSize.from_json(action.parameters)
+    if group.size == desired:
         raise Conflict(f"Node group {group.name} has this size already.", code="no_change")
     if group.status == UPDATING:
         raise Conflict(f"Node group {group.name} is being updated. Wait for its end.", code="busy")
     return Evidence(
-        changes=tuple(_changes(group.size, wanted)),
-        warnings=(*_warnings(group, wanted), *kept_hours.warnings(action)),
+        changes=tuple(_changes(group.size, desired)),
+        warnings=(*_warnings(group, desired), *kept_hours.warnings(action)),
         usd_per_hour_before=usd_per_hour(action, group, group.size.desired_size),
-        usd_per_hour_after=usd_per_hour(action, group, wanted.desired_size),
+        usd_per_hour_after=usd_per_hour(action, group, desired.desired_size),
         bound={"size": group.size.to_json()},
     )
 
@@ -79,13 +79,13 @@ def advance(action: FleetAction) -> Outcome:
         group = node_groups.describe(cluster_id=action.cluster_id, name=action.target)
     except ObjectNotFound:
         return outcomes.failed(f"Node group {action.target} was deleted.")
-    wanted = GroupSize.from_json(action.parameters)
+    desired = GroupSize.from_json(action.parameters)
     if group.status == UPDATING:
         return outcomes.goes_on(
             "AWS is updating the node group.",
             after_seconds=outcomes.RETRY_SECONDS,
         )
-    if group.size == wanted:
+    if group.size == desired:
         issues = f" AWS reports {'; '.join(group.issues)}" if group.issues else ""
         return outcomes.done(f"AWS has the size as requested.{issues}")
     if group.size.to_json() != Evidence.from_json(action.evidence).bound["size"]:
@@ -94,7 +94,7 @@ def advance(action: FleetAction) -> Outcome:
     node_groups.scale(
         cluster_id=action.cluster_id,
         name=action.target,
-        size=wanted,
+        size=desired,
         token=f"slipway-{action.pk}-{action.evidence_hash[:16]}",
     )
     return outcomes.goes_on("AWS was told the size.")
@@ -109,11 +109,11 @@ def _changes(old: GroupSize, new: GroupSize) -> list[FieldChange]:
     return [FieldChange(label, str(a), str(b)) for label, a, b in rows if a != b]
 
 
-def _warnings(group: NodeGroup, wanted: GroupSize) -> list[str]:
+def _warnings(group: NodeGroup, desired: GroupSize) -> list[str]:
     found = [f"AWS reports {issue}" for issue in group.issues]
     if group.status != ACTIVE:
         found.append(f"The node group is {group.status.lower()}.")
-    if wanted.desired_size < group.size.desired_size:
+    if desired.desired_size < group.size.desired_size:
         found.append(
             "AWS chooses which nodes end, and drains them by itself. Drain those that should end first."
         )

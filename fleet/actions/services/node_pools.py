@@ -22,6 +22,7 @@ from fleet.models import FleetAction
 from portal.accounts import fleet_policy
 from portal.accounts.policy import Actor
 from portal.core import clock
+from portal.core.definitions.counts import counted
 from portal.core.errors import Conflict, Invalid, NotFound, Unavailable
 
 _PERMISSIONS: Final = tuple(
@@ -229,7 +230,7 @@ def _warnings(
     running = ((before.get("status") or {}).get("resources") or {}).get(WHOLE, "0")
     if new.gpu_limit is not None and str(running).isdigit() and int(running) > new.gpu_limit:
         found.append(
-            f"It runs {running} GPUs: with a limit of {new.gpu_limit} no node is removed, and none starts."
+            f"It runs {counted(int(running), 'GPU')}: with a limit of {new.gpu_limit} no node is removed, and none starts."
         )
     if old.gpu_limit != new.gpu_limit:
         found += kept_hours.warnings(action)

@@ -73,8 +73,8 @@ def _drain_then_label(
     kept = drained.progress or Progress.from_json(action.progress)
     labeled = replace(kept, is_labeled=True)
     current = relabeling.labels_of(live)
-    wanted = {name: value for name, value in labels.items() if value is not None}
-    if wanted.items() <= current.items():
+    desired = {name: value for name, value in labels.items() if value is not None}
+    if desired.items() <= current.items():
         return outcomes.goes_on("The label is set.", labeled, after_seconds=0)
     body = {"metadata": {"labels": dict(labels)}}
     nodes.patch(

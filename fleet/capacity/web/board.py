@@ -20,6 +20,7 @@ from fleet.capacity.domain.overview import (
 from fleet.capacity.selectors.notices import NoticedNode
 from fleet.gpus.domain import neuron
 from fleet.gpus.domain.shares import GPU_PPM
+from portal.core.definitions.counts import counted
 from portal.ui import formats
 
 # Of each pool, and of all together: a pool with more has pages of its own.
@@ -84,7 +85,7 @@ class Pool:
     def map_label(self) -> str:
         free, full = self.map_levels.count(0), self.map_levels.count(_LEVELS - 1)
         some = len(self.map_levels) - free - full - self.noticed_nodes
-        label = f"{self.node_count} nodes: {free} free, {some} partly held, {full} held"
+        label = f"{counted(self.node_count, 'node')}: {free} free, {some} partly held, {full} held"
         return f"{label}, {self.noticed_nodes} with a notice" if self.noticed_nodes else label
 
     @property

@@ -35,7 +35,7 @@ def _of_version(kubernetes: str) -> Feature:
     """The API server drops tolerations where the feature gate is off, as it is by default before."""
     known = re.match(r"v?(\d+)\.(\d+)", kubernetes)
     if known is None:
-        return Feature(None, why=f"{kubernetes or 'its version'} is no version of Kubernetes")
+        return Feature(None, why=f"{kubernetes or 'its version'} is not a version of Kubernetes")
     if (int(known[1]), int(known[2])) < _TAINTS_SINCE:
         return Feature(is_there=False, why=f"Kubernetes {known[1]}.{known[2]} drops them")
     return Feature(is_there=True, version=_VERSION)

@@ -19,7 +19,7 @@ factory: Callable[[str, str, str], NodeGroups] = NodeGroups
 
 
 def list_groups(*, cluster_id: int) -> list[NodeGroup]:
-    """By name; nothing of a cluster that is no EKS cluster."""
+    """By name; nothing of a cluster that is not an EKS cluster."""
     cluster = Cluster.objects.get(pk=cluster_id)
     if cluster.kind != ClusterKind.EKS:
         return []
@@ -34,7 +34,7 @@ def list_groups(*, cluster_id: int) -> list[NodeGroup]:
 def describe(*, cluster_id: int, name: str) -> NodeGroup:
     cluster = Cluster.objects.get(pk=cluster_id)
     if cluster.kind != ClusterKind.EKS:
-        raise ObjectNotFound(f"{cluster} is no EKS cluster, so it has no managed node groups.")
+        raise ObjectNotFound(f"{cluster} is not an EKS cluster, so it has no managed node groups.")
     if not _NAME.fullmatch(name):
         raise ObjectNotFound(f"{name[:40]} cannot be the name of a node group.")
     return _gateway(cluster).describe(name)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from portal.core.definitions.counts import counted
+
 INFERENCES: Final = 1000
 TOKENS: Final = 1_000_000
 TOO_FEW: Final = "too few"
@@ -33,7 +35,7 @@ class UnitPrice:
 
     @property
     def counted(self) -> str:
-        return f"{self.count:,} {self.noun}{'' if self.count == 1 else 's'}"
+        return counted(self.count, self.noun)
 
     @property
     def note(self) -> str:

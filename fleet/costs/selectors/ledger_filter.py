@@ -54,8 +54,8 @@ class LedgerFilter:
         if self.cluster_name:
             rows = rows.filter(cluster_name=self.cluster_name)
         for name, value in self.labels.items():
-            wanted = f"{name}_label"
-            rows = rows.alias(**{wanted: label(name)}).filter(**{wanted: value})
+            column = f"{name}_label"
+            rows = rows.alias(**{column: label(name)}).filter(**{column: value})
         return rows
 
     def matches(self, entry: LedgerEntry, team_slugs: Collection[str] | None) -> bool:

@@ -233,9 +233,9 @@ def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]
         rows = rows.filter(team_slug__in=scope.team_slugs).exclude(IDLE)
     for name, values in (("model", scope.models), ("deployment", scope.deployments)):
         if values:
-            wanted = f"{name}_label"
-            rows = rows.alias(**{wanted: label(name)})
-            rows = rows.filter(**{f"{wanted}__in": values})
+            column = f"{name}_label"
+            rows = rows.alias(**{column: label(name)})
+            rows = rows.filter(**{f"{column}__in": values})
     return rows
 
 

@@ -14,7 +14,7 @@ CLAIMED_LABEL: Final = "slipway.dev/claimed-gpus"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClaimedDevice:
     """A device that a pod holds, in millionths of a GPU. `since` is set when the pod took it over from another."""
 
     pool: str
@@ -37,18 +37,18 @@ def read(labels: Mapping[str, str]) -> tuple[str, int]:
     return resource.replace("_", "/"), int(units)
 
 
-def held_by(rows: Iterable[Mapping[str, Any]]) -> list[Held]:
-    return [Held(**row) for row in rows]
+def devices_from_json(rows: Iterable[Mapping[str, Any]]) -> list[ClaimedDevice]:
+    return [ClaimedDevice(**row) for row in rows]
 
 
-def joined(before: Sequence[Held], known: Sequence[Held]) -> list[Held]:
+def joined(before: Sequence[ClaimedDevice], known: Sequence[ClaimedDevice]) -> list[ClaimedDevice]:
     """A pod keeps what it held: a claim is gone before the pod is."""
     keys = {(one.pool, one.device) for one in before}
     return [*before, *(one for one in known if (one.pool, one.device) not in keys)]
 
 
 def with_devices(
-    of_plugin: tuple[str, int], otherwise: tuple[str, int], held: Sequence[Held]
+    of_plugin: tuple[str, int], otherwise: tuple[str, int], held: Sequence[ClaimedDevice]
 ) -> tuple[str, int]:
     """Resource and units of a pod: what it requests of a device plugin and what it holds by claim. `otherwise`
     while no device is known.
@@ -62,12 +62,12 @@ def with_devices(
     return resource, units + counts[resource]
 
 
-def units_of_plugin(resource: str, units: int, held: Sequence[Held]) -> int:
+def units_of_plugin(resource: str, units: int, held: Sequence[ClaimedDevice]) -> int:
     """Those of `with_devices` that are no claimed devices."""
     return units - sum(one.resource == resource for one in held)
 
 
-def began_at(scheduled_at: datetime, held: Sequence[Held], plugin_units: int) -> datetime:
+def began_at(scheduled_at: datetime, held: Sequence[ClaimedDevice], plugin_units: int) -> datetime:
     """When a scheduled pod began to hold GPUs: later, where it took all of them over from another pod."""
     if plugin_units or not held or not all(one.since for one in held):
         return scheduled_at

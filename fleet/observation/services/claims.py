@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from fleet.gpus.domain import devices, shares
-from fleet.gpus.domain.claimed_gpus import Held
+from fleet.gpus.domain.claimed_gpus import ClaimedDevice
 from fleet.gpus.domain.devices import Device
 from fleet.models import Cluster, DeviceClaim, Node
 from fleet.observation.domain.dra import Allocated, ObservedClaim
@@ -58,7 +58,7 @@ def holders(cluster: Cluster) -> set[str]:
     return set(rows.values_list("pod_uid", flat=True))
 
 
-def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[Held]]:
+def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[ClaimedDevice]]:
     """By uid; pods of whose devices none is known are left out."""
     if not pod_uids:
         return {}
@@ -67,7 +67,7 @@ def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[
         return {}
     pools = {part["pool"] for row in rows for part in row.allocated}
     known = claimable.devices_in(cluster, pools)
-    held: dict[str, list[Held]] = defaultdict(list)
+    held: dict[str, list[ClaimedDevice]] = defaultdict(list)
     for row in rows:
         for part in (Allocated(**stored) for stored in row.allocated):
             if (part.pool, part.device) in known:
@@ -76,11 +76,11 @@ def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[
     return held
 
 
-def _held(part: Allocated, device: Device, node: Node, since: datetime | None) -> Held:
+def _held(part: Allocated, device: Device, node: Node, since: datetime | None) -> ClaimedDevice:
     ppm = shares.device_ppm(device, shares.of_node(node))
     if part.memory_mib is not None and device.memory_mib:
         ppm = min(ppm, ppm * part.memory_mib // device.memory_mib)
-    return Held(
+    return ClaimedDevice(
         pool=part.pool,
         device=part.device,
         resource=devices.resource_of(device),

@@ -48,7 +48,7 @@ def lease_of(pod: Pod, at: datetime) -> GpuLease:
     if pod.node is None or pod.scheduled_at is None:
         raise ValueError(f"pod {pod} is not scheduled, so it has no GPU")
     ended = pod.ended_at or pod.gone_at
-    gpus, held = shares.of_node(pod.node), claimed_gpus.held_by(pod.devices)
+    gpus, held = shares.of_node(pod.node), claimed_gpus.devices_from_json(pod.devices)
     of_plugin = claimed_gpus.units_of_plugin(pod.gpu_resource, pod.gpu_units, held)
     began_at = claimed_gpus.began_at(pod.scheduled_at, held, of_plugin)
     return GpuLease(

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from fleet.gpus.domain import claimed_gpus
-from fleet.gpus.domain.claimed_gpus import Held
+from fleet.gpus.domain.claimed_gpus import ClaimedDevice
 from fleet.models import Cluster, Node, Pod, Workload
 from fleet.observation.domain.parse import ObservedPod
 from fleet.observation.services import claims
@@ -73,12 +73,12 @@ def write(cluster: Cluster, observed: Sequence[ObservedPod], *, at: datetime) ->
     return {row.pk for row in [*new, *changed]}
 
 
-def hold(cluster: Cluster, pod_uids: Collection[str]) -> set[int]:
+def assign_claimed_devices(cluster: Cluster, pod_uids: Collection[str]) -> set[int]:
     """Give pods the devices of their claims; return the ids of those that hold more than before."""
     known = claims.held_by_pods(cluster, pod_uids)
     changed = []
     for row in Pod.objects.filter(cluster=cluster, uid__in=known):
-        before = claimed_gpus.held_by(row.devices)
+        before = claimed_gpus.devices_from_json(row.devices)
         held = claimed_gpus.joined(before, known[row.uid])
         if held != before:
             row.devices = [asdict(one) for one in held]
@@ -201,8 +201,8 @@ def _values(
     }
 
 
-def _gpus(pod: ObservedPod, row: Pod | None, known: Sequence[Held]) -> dict[str, object]:
-    before = claimed_gpus.held_by(row.devices) if row else []
+def _gpus(pod: ObservedPod, row: Pod | None, known: Sequence[ClaimedDevice]) -> dict[str, object]:
+    before = claimed_gpus.devices_from_json(row.devices) if row else []
     held = claimed_gpus.joined(before, known)
     resource, units = claimed_gpus.with_devices(
         (pod.gpu_resource, pod.plugin_units), (pod.gpu_resource, pod.gpu_units), held

@@ -116,7 +116,7 @@ def record_devices(*, cluster_id: int, changes: DeviceChanges, at: datetime) -> 
         holders = observation_claims.write(cluster, claims, gone, at=at)
         if names:
             holders |= observation_claims.holders(cluster)
-        changed = observation_pods.hold(cluster, holders)
+        changed = observation_pods.assign_claimed_devices(cluster, holders)
         gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
     subscribers.notify(cluster_id, observation_pods.labels_of(changed))
 
@@ -137,7 +137,9 @@ def replace_devices(
             observation_claims.write(cluster, observed_claims, (), at=at)
             observation_claims.delete_missing(cluster, claims.resource_version, observed_claims)
         # All of them: a node or a pod may have been observed after its slice or claim.
-        changed = observation_pods.hold(cluster, observation_claims.holders(cluster))
+        changed = observation_pods.assign_claimed_devices(
+            cluster, observation_claims.holders(cluster)
+        )
         gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
         if slices and claims:
             Cluster.objects.filter(pk=cluster_id).update(devices_read_at=at)

@@ -51,7 +51,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PoolState:
     """What the portal last did to a pool. `open_size` is what it had when it closed, and gets back.
     `closed_size` is the one of its last closing; `last_size` what it had in the last pass.
     """
@@ -65,69 +65,69 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`effect` is to be made now; `standing` to be stored before it."""
+    """`effect` is to be made now; `state` to be stored before it."""
 
-    standing: Standing
+    state: PoolState
     effect: Move | None = None
     event: Event | None = None
     is_waiting: bool = False
 
 
 def decide(
-    hours: OfficeHours, standing: Standing, live: Size, at: datetime, *, is_ending: bool = False
+    hours: OfficeHours, state: PoolState, live: Size, at: datetime, *, is_ending: bool = False
 ) -> Decision:
     """A manual change is kept until the next time that office hours begin or end."""
     should_open = is_ending or hours.is_open(at)
-    if standing.move is not None:
-        return _continue_move(standing, standing.move, live, at, should_open=should_open)
-    if should_open != standing.is_open:
-        return _start(hours, standing, live, at, opens=should_open)
-    if not should_open and standing.closed_size != hours.closed_size:
-        return _close_again(hours, standing, live, at)
+    if state.move is not None:
+        return _continue_move(state, state.move, live, at, should_open=should_open)
+    if should_open != state.is_open:
+        return _start(hours, state, live, at, opens=should_open)
+    if not should_open and state.closed_size != hours.closed_size:
+        return _close_again(hours, state, live, at)
     if is_ending:
-        return Decision(standing, event=Event.ENDED)
-    if standing.last_size not in (None, live):
-        return Decision(replace(standing, last_size=live), event=Event.CHANGED)
-    return Decision(replace(standing, last_size=live))
+        return Decision(state, event=Event.ENDED)
+    if state.last_size not in (None, live):
+        return Decision(replace(state, last_size=live), event=Event.CHANGED)
+    return Decision(replace(state, last_size=live))
 
 
 def _start(
-    hours: OfficeHours, standing: Standing, live: Size, at: datetime, *, opens: bool
+    hours: OfficeHours, state: PoolState, live: Size, at: datetime, *, opens: bool
 ) -> Decision:
     if opens:
-        after = standing.open_size if standing.open_size is not None else live
-        stored = standing
+        after = state.open_size if state.open_size is not None else live
+        stored = state
     else:
         after = sizes.closed(live, hours.closed_size)
-        stored = replace(standing, open_size=live, closed_size=hours.closed_size)
+        stored = replace(state, open_size=live, closed_size=hours.closed_size)
     move = Move(opens, live, after, at)
     return Decision(replace(stored, last_size=live, move=move), is_waiting=True)
 
 
 def _continue_move(
-    standing: Standing, move: Move, live: Size, at: datetime, *, should_open: bool
+    state: PoolState, move: Move, live: Size, at: datetime, *, should_open: bool
 ) -> Decision:
     """The live size decides: arrived, changed by someone, or as before the move. Then the move is made again if the
     hours still want it, waited for while it may still show, and given up after that.
     """
-    arrived = replace(standing, is_open=move.opens, last_size=live, move=None)
+    arrived = replace(state, is_open=move.opens, last_size=live, move=None)
     if live == move.after:
         return Decision(arrived, event=Event.OPENED if move.opens else Event.CLOSED)
     if live != move.before:
         return Decision(arrived, event=Event.CHANGED)
     if move.opens == should_open:
-        return Decision(standing, effect=move, is_waiting=True)
+        return Decision(state, effect=move, is_waiting=True)
     if at - move.started_at < _SHOWN_WITHIN:
-        return Decision(standing, is_waiting=True)
+        return Decision(state, is_waiting=True)
     # Office hours began or ended before it was made.
-    return Decision(replace(standing, is_open=not move.opens, move=None))
+    return Decision(replace(state, is_open=not move.opens, move=None))
 
 
-def _close_again(hours: OfficeHours, standing: Standing, live: Size, at: datetime) -> Decision:
+def _close_again(hours: OfficeHours, state: PoolState, live: Size, at: datetime) -> Decision:
     """The size outside office hours was changed while they are closed."""
-    own = standing.open_size if standing.open_size is not None else live
-    stored = replace(standing, closed_size=hours.closed_size, last_size=live)
-    before = sizes.closed(own, standing.closed_size or 0)
+    own = state.open_size if state.open_size is not None else live
+    stored = replace(state, closed_size=hours.closed_size, last_size=live)
+    before = sizes.closed(own, state.closed_size or 0)
     if live != before:
         return Decision(stored)
     after = sizes.closed(own, hours.closed_size)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Throttled
 from fleet.models import PoolOfficeHours
 from fleet.office_hours.domain import sizes
-from fleet.office_hours.domain.decisions import Decision, Event, Move, Standing, decide
+from fleet.office_hours.domain.decisions import Decision, Event, Move, PoolState, decide
 from fleet.office_hours.domain.hours import OfficeHours
 from fleet.office_hours.domain.sizes import PoolKind
 from fleet.office_hours.services import audit_actions, live_sizes
@@ -81,12 +81,12 @@ def _step(row: PoolOfficeHours, lease: Lease) -> datetime | None:
         if not row.is_ending:
             raise
         # There is nothing to give its size back to.
-        _record(row, lease, Decision(standing_of(row), event=Event.ENDED), at)
+        _record(row, lease, Decision(state_of(row), event=Event.ENDED), at)
         return None
     if live.is_busy:
         return at + _SOON
     hours = OfficeHours.from_json(row.hours)
-    decision = decide(hours, standing_of(row), live.size, at, is_ending=row.is_ending)
+    decision = decide(hours, state_of(row), live.size, at, is_ending=row.is_ending)
     if decision.effect is not None:
         if not leases.is_held(PoolOfficeHours, lease):
             raise leases.lost(row)
@@ -109,7 +109,7 @@ def _next_check(
 ) -> datetime:
     if decision.effect is not None:
         return at + _SOON
-    if decision.is_waiting and decision.standing.move != standing_of(row).move:
+    if decision.is_waiting and decision.state.move != state_of(row).move:
         # The intent was stored; its effect is next.
         return at
     if decision.is_waiting:
@@ -136,13 +136,13 @@ def _record(row: PoolOfficeHours, lease: Lease, decision: Decision, at: datetime
 
 
 def _columns(row: PoolOfficeHours, decision: Decision, at: datetime) -> dict[str, Any]:
-    standing = decision.standing
+    state = decision.state
     columns: dict[str, Any] = {
-        "is_open": standing.is_open,
-        "open_size": standing.open_size,
-        "closed_size": standing.closed_size,
-        "last_size": standing.last_size,
-        "move": standing.move.to_json() if standing.move else None,
+        "is_open": state.is_open,
+        "open_size": state.open_size,
+        "closed_size": state.closed_size,
+        "last_size": state.last_size,
+        "move": state.move.to_json() if state.move else None,
         "problem": "",
         "problem_at": None,
         "is_problem_told": False,
@@ -150,14 +150,14 @@ def _columns(row: PoolOfficeHours, decision: Decision, at: datetime) -> dict[str
     if decision.event in (Event.OPENED, Event.CLOSED):
         columns |= {"edge_at": at, "changed_from": None, "changed_at": None}
     elif decision.event is Event.CHANGED:
-        before = standing_of(row).move
+        before = state_of(row).move
         was = before.after if before else row.last_size
         columns |= {"changed_from": row.changed_from or was, "changed_at": at}
     return columns
 
 
 def _audit(row: PoolOfficeHours, decision: Decision) -> None:
-    event, standing = decision.event, decision.standing
+    event, state = decision.event, decision.state
     if event is None:
         return
     trail.record(
@@ -166,7 +166,7 @@ def _audit(row: PoolOfficeHours, decision: Decision) -> None:
         obj=row,
         label=f"{row} on {row.cluster.name}",
         before={"size": sizes.describe(row.move["before"] if row.move else row.last_size)},
-        after={"size": sizes.describe(standing.last_size)},
+        after={"size": sizes.describe(state.last_size)},
     )
 
 
@@ -192,8 +192,8 @@ def _note_problem(row: PoolOfficeHours, lease: Lease, message: str) -> None:
             )
 
 
-def standing_of(row: PoolOfficeHours) -> Standing:
-    return Standing(
+def state_of(row: PoolOfficeHours) -> PoolState:
+    return PoolState(
         is_open=row.is_open,
         open_size=row.open_size,
         closed_size=row.closed_size,

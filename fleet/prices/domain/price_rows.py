@@ -102,12 +102,12 @@ def parse(row: Mapping[str, str | None], *, today: date) -> PriceRow:
 def amount(text: str, column: str) -> Decimal:
     """A price in dollars, to the micro-dollar. Raises RowProblem."""
     if not _AMOUNT.fullmatch(text):
-        raise RowProblem(column, f"Use digits and a dot, for example 1.006, not {text[:40]!r}.")
+        raise RowProblem(column, f"Use digits and a dot, for example 1.006, not “{text[:40]}”.")
     value = Decimal(text)
     if not 0 < value <= HIGHEST_USD_PER_HOUR:
         raise RowProblem(
             column,
-            f"The price must be more than 0 and at most {HIGHEST_USD_PER_HOUR:,}, not {text[:40]!r}.",
+            f"The price must be more than 0 and at most {HIGHEST_USD_PER_HOUR:,}, not “{text[:40]}”.",
         )
     rounded = value.quantize(Decimal("0.000001"))
     if not rounded:
@@ -119,7 +119,7 @@ def _name(texts: Mapping[str, str], column: str) -> str:
     text, longest = texts[column], _LONGEST_NAMES[column]
     if not _NAME.fullmatch(text) or len(text) > longest:
         raise RowProblem(
-            column, f"Use letters, digits, '.', '_' and '-', at most {longest}, not {text[:40]!r}."
+            column, f"Use letters, digits, '.', '_' and '-', at most {longest}, not “{text[:40]}”."
         )
     return text
 
@@ -130,7 +130,7 @@ def _day(text: str, today: date) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise RowProblem("valid_from", f"Use a date like 2026-11-01, not {text[:40]!r}.") from None
+        raise RowProblem("valid_from", f"Use a date like 2026-11-01, not “{text[:40]}”.") from None
     if day > today + _LONGEST_AHEAD:
         raise RowProblem("valid_from", f"{day} is more than five years ahead.")
     if day < _FIRST_DAY:
@@ -161,4 +161,4 @@ def _integer(texts: Mapping[str, str], column: str, *, least: int) -> int:
         value = int(text)
         if least <= value <= _LARGEST_INTEGER:
             return value
-    raise RowProblem(column, f"Enter a whole number of at least {least}, not {text[:40]!r}.")
+    raise RowProblem(column, f"Enter a whole number of at least {least}, not “{text[:40]}”.")

@@ -67,7 +67,7 @@ def price_page(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 def load_prices(request: HttpRequest, user: User) -> HttpResponse:
     loaded = catalogue.load_catalogue(actor=user)
-    _tell_loaded(request, loaded)
+    _add_loaded_message(request, loaded)
     return redirect("admin-prices")
 
 
@@ -83,7 +83,7 @@ def import_prices(request: HttpRequest, user: User) -> HttpResponse:
         loaded = catalogue.load_bytes(actor=user, content=file.read(catalogue.MAX_BYTES + 1))
     except Invalid as error:
         return _render_list(request, problem=error.message, status=422)
-    _tell_loaded(request, loaded)
+    _add_loaded_message(request, loaded)
     return redirect("admin-prices")
 
 
@@ -210,7 +210,7 @@ def _unpriced(nodes: Iterable[Node]) -> list[UnpricedType]:
     return [UnpricedType(key, tuple(names)) for key, names in by_key.items()]
 
 
-def _tell_loaded(request: HttpRequest, loaded: catalogue.LoadResult) -> None:
+def _add_loaded_message(request: HttpRequest, loaded: catalogue.LoadResult) -> None:
     types, read = len(loaded.unpriced), loaded.prices
     unpriced = (
         f" {types} {'type has' if types == 1 else 'types have'} no known price." if types else ""

@@ -20,7 +20,7 @@ def read(text: str, *, models: Collection[str], at: datetime) -> Reading:
     try:
         reading = _read(text, models, at)
     except (ValueError, OverflowError) as error:
-        raise NotLanguageMetrics(f"a counter is no number: {error}") from error
+        raise NotLanguageMetrics(f"a counter is not a number: {error}") from error
     if not all(0 <= number <= _MOST for number in _numbers(reading)):
         raise NotLanguageMetrics("a counter is negative or larger than any server counts")
     return reading

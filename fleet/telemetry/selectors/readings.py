@@ -82,12 +82,12 @@ def of_workloads(
         "workload__labels__model__in": list(models) or None,
         "workload__labels__deployment__in": list(deployments) or None,
     }
-    wanted = {name: values for name, values in filters.items() if values is not None}
+    conditions = {name: values for name, values in filters.items() if values is not None}
     sources: list[tuple[QuerySet[Any], Any]] = []
     if days:
-        sources.append((WorkloadDay.objects.filter(_of_days(days), **wanted), F("tokens")))
+        sources.append((WorkloadDay.objects.filter(_of_days(days), **conditions), F("tokens")))
     if spans:
-        hours = WorkloadHour.objects.filter(_within(spans), **wanted)
+        hours = WorkloadHour.objects.filter(_within(spans), **conditions)
         sources.append((hours, F("prompt_tokens") + F("generation_tokens")))
     for rows, tokens in sources:
         texts = {f"label_{name}": KeyTextTransform(name, "workload__labels") for name in labels}

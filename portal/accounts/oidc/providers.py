@@ -53,7 +53,7 @@ def read(names: Sequence[str]) -> tuple[Provider, ...]:
 def _read_provider(name: str) -> Provider:
     if not _NAME.fullmatch(name):
         raise env.BadEnvironment(
-            f"{_VARIABLE}: {name[:40]!r} is not a name. Use lowercase letters, digits and '-'."
+            f"{_VARIABLE}: “{name[:40]}” is not a name. Use lowercase letters, digits and '-'."
         )
     prefix = f"{_VARIABLE}_{name.upper().replace('-', '_')}"
     scopes = env.names(f"{prefix}_SCOPES", "openid,profile,email")

@@ -130,14 +130,14 @@ def _pattern(value: str) -> str:
 def _parse_line(line: str) -> Rule:
     match = _LINE.fullmatch(line)
     if match is None or not match["value"].strip():
-        raise BadRule(f"{line!r} cannot be read. Write: groups=ml-vision-leads -> vision lead")
+        raise BadRule(f"“{line}” cannot be read. Write: groups=ml-vision-leads -> vision lead")
     claim, value, target = match["claim"], match["value"].strip(), match["target"].split()
     if max(value.count("{team}"), value.count("{role}")) > 1:
-        raise BadRule(f"{line!r} names a placeholder twice.")
+        raise BadRule(f"“{line}” names a placeholder twice.")
     if target == [PLATFORM_ADMIN]:
         return Rule(claim=claim, value=_without_placeholders(value, line))
     if len(target) != 2:
-        raise BadRule(f"{line!r} must end with a team and a role, or with {PLATFORM_ADMIN}.")
+        raise BadRule(f"“{line}” must end with a team and a role, or with {PLATFORM_ADMIN}.")
     team, role = target
     _check("team", team, value, line, is_valid=bool(re.fullmatch(_TEAM, team)))
     _check("role", role, value, line, is_valid=role in ROLES)
@@ -147,12 +147,12 @@ def _parse_line(line: str) -> Rule:
 def _check(kind: str, text: str, value: str, line: str, *, is_valid: bool) -> None:
     placeholder = f"{{{kind}}}"
     if (text == placeholder) != (placeholder in value):
-        raise BadRule(f"{line!r} must have {placeholder} on both sides or on neither.")
+        raise BadRule(f"“{line}” must have {placeholder} on both sides or on neither.")
     if text != placeholder and not is_valid:
-        raise BadRule(f"{line!r}: {text!r} is not a {kind}.")
+        raise BadRule(f"“{line}”: “{text}” is not a {kind}.")
 
 
 def _without_placeholders(value: str, line: str) -> str:
     if "{team}" in value or "{role}" in value:
-        raise BadRule(f"{line!r}: {PLATFORM_ADMIN} takes no placeholder.")
+        raise BadRule(f"“{line}”: {PLATFORM_ADMIN} takes no placeholder.")
     return value

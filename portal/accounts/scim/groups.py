@@ -20,13 +20,13 @@ FILTERS: Final = ("displayname", "externalid", "id")
 _COLUMNS: Final = {"displayname": "display_name__iexact", "externalid": "external_id", "id": "pk"}
 
 
-def list_groups(provider: Provider, wanted: Filter | None) -> QuerySet[ProvisionedGroup]:
+def list_groups(provider: Provider, condition: Filter | None) -> QuerySet[ProvisionedGroup]:
     rows = ProvisionedGroup.objects.filter(provider=provider.name)
-    if wanted is None:
+    if condition is None:
         return rows
-    if wanted.attribute == "id" and not is_uuid(wanted.value):
+    if condition.attribute == "id" and not is_uuid(condition.value):
         return rows.none()
-    return rows.filter(**{_COLUMNS[wanted.attribute]: wanted.value})
+    return rows.filter(**{_COLUMNS[condition.attribute]: condition.value})
 
 
 def get(provider: Provider, key: str) -> ProvisionedGroup:

@@ -35,14 +35,14 @@ _MAX_USERNAME: Final = 150
 _is_username = UnicodeUsernameValidator()
 
 
-def list_people(provider: Provider, wanted: Filter | None) -> QuerySet[ProvisionedPerson]:
+def list_people(provider: Provider, condition: Filter | None) -> QuerySet[ProvisionedPerson]:
     rows = ProvisionedPerson.objects.filter(provider=provider.name, deleted_at=None)
     rows = rows.select_related("user").prefetch_related("groups")
-    if wanted is None:
+    if condition is None:
         return rows
-    if wanted.attribute == "id" and not is_uuid(wanted.value):
+    if condition.attribute == "id" and not is_uuid(condition.value):
         return rows.none()
-    return rows.filter(**{_COLUMNS[wanted.attribute]: wanted.value})
+    return rows.filter(**{_COLUMNS[condition.attribute]: condition.value})
 
 
 def get(provider: Provider, key: str) -> ProvisionedPerson:

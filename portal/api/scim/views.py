@@ -68,8 +68,8 @@ class ScimView(View):
 
 class UsersView(ScimView):
     def on_get(self, call: Call) -> HttpResponse:
-        wanted = attributes.parse_filter(call.query.get("filter", ""), users.FILTERS)
-        rows = users.list_people(call.provider, wanted)
+        condition = attributes.parse_filter(call.query.get("filter", ""), users.FILTERS)
+        rows = users.list_people(call.provider, condition)
         return _list(call, rows, lambda row: resources.user(row, call.base))
 
     def on_post(self, call: Call) -> HttpResponse:
@@ -97,8 +97,8 @@ class UserView(ScimView):
 
 class GroupsView(ScimView):
     def on_get(self, call: Call) -> HttpResponse:
-        wanted = attributes.parse_filter(call.query.get("filter", ""), groups.FILTERS)
-        rows = groups.list_groups(call.provider, wanted)
+        condition = attributes.parse_filter(call.query.get("filter", ""), groups.FILTERS)
+        rows = groups.list_groups(call.provider, condition)
         return _list(call, rows, lambda row: _group(call, row))
 
     def on_post(self, call: Call) -> HttpResponse:

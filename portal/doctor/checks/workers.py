@@ -11,6 +11,7 @@ from celery import current_app
 from fleet.clusters.selectors import clusters
 from portal import celery_config
 from portal.core import clock, heartbeats
+from portal.core.definitions.counts import counted
 from portal.doctor.checks.broker import connect
 from portal.doctor.lines import Line, failed, ok
 from portal.doctor.registry import check
@@ -58,14 +59,15 @@ def watcher() -> Iterator[Line]:
 
 def _line(queue: str, workers: int, late: str, waiting: int) -> Line:
     name = f"Queue {queue}"
+    messages = f"{counted(waiting, 'message')} {'waits' if waiting == 1 else 'wait'}"
     if not workers:
         fix = f"Start `celery -A portal.celery worker --queues {queue}`."
-        return failed(name, f"no worker; {waiting} messages wait", fix)
-    present = f"{workers} worker{'' if workers == 1 else 's'}"
+        return failed(name, f"no worker; {messages}", fix)
+    present = counted(workers, "worker")
     if late:
         fix = "Add workers (or processes) of this queue, and read their logs for tasks that hang."
-        return failed(name, f"{late}; {present}, {waiting} messages wait", fix)
-    return ok(name, f"{present}, {waiting} messages wait")
+        return failed(name, f"{late}; {present}, {messages}", fix)
+    return ok(name, f"{present}, {messages}")
 
 
 def _workers() -> dict[str, int]:

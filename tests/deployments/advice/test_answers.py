@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from deployments.advice.services import answers, refresh
 from deployments.changes.services import decisions
 from deployments.models import AdviceItem
 from deployments.states import AdviceState
 from fleet.models import WorkloadHour
+from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.notifications.models import Notice
 from tests.deployments.advice import history
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
+
+SignIn = Callable[[User], Client]
 
 pytestmark = pytest.mark.django_db
 
@@ -135,3 +140,22 @@ def test_a_rejected_request_opens_the_advice_again(world: World) -> None:
 
     item.refresh_from_db()
     assert (item.state, item.change_id) == ("open", None)
+
+
+def test_the_page_changes_nothing_for_days_or_a_reason_that_are_none(
+    world: World, signed_in: SignIn
+) -> None:
+    deployment = world.serving()
+    history.age(world, deployment)
+    history.write(world, deployment, requests=lambda _: 0)
+    refresh.sweep()
+    item, client = AdviceItem.objects.get(), signed_in(world.member)
+
+    for days in ("x", "", "0", "91", "9" * 30):
+        client.post(f"/advice/{item.pk}/snooze", {"days": days})
+    client.post(f"/advice/{item.pk}/dismiss", {"reason": " "})
+    refused_state = AdviceItem.objects.get().state
+    client.post(f"/advice/{item.pk}/snooze", {"days": "30"})
+
+    assert (refused_state, AdviceItem.objects.get().state) == ("open", "snoozed")
+    assert AuditEvent.objects.filter(action="advice.snoozed").count() == 1

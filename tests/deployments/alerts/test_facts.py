@@ -97,7 +97,7 @@ def test_gpu_memory_and_idle_gpus(world: World) -> None:
     }
 
 
-def test_budget_and_answers_are_listed_but_told_by_their_own_events(world: World) -> None:
+def test_budget_and_answers_are_listed_but_notified_by_their_own_events(world: World) -> None:
     deployment = world.serving()
     BudgetAlert.objects.create(
         team=world.team,

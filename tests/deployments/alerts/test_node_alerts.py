@@ -42,7 +42,7 @@ def test_a_fault_that_dcgm_exporter_measured_is_a_gpu_fault(world: World) -> Non
     assert Alert.objects.get().ended_at is not None
 
 
-def test_a_reclaim_that_takes_replicas_is_told_once_and_ends_when_they_have_moved(
+def test_a_reclaim_that_takes_replicas_notifies_once_and_ends_when_they_have_moved(
     world: World,
 ) -> None:
     _serving(world, on=("node-0", "node-1"))

@@ -64,7 +64,7 @@ def test_what_is_not_known_neither_opens_nor_ends(world: World) -> None:
 
 
 @pytest.mark.parametrize("step", ["open", "end"])
-def test_a_worker_that_dies_before_it_told_leaves_that_to_the_next(
+def test_a_worker_that_dies_before_it_notified_leaves_that_to_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     world.serving()

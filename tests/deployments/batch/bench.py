@@ -32,7 +32,7 @@ class Server:
         try:
             return {"row": number, "outputs": [json.loads(line)["n"]]}
         except ValueError:
-            return {"row": number, "error": "the row is no JSON"}
+            return {"row": number, "error": "the row is not JSON"}
 
 
 @dataclass

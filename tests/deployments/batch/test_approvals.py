@@ -24,6 +24,14 @@ def test_quota_counts_other_jobs(bench: Bench) -> None:
     assert bench.request("other", workers=3).state == "planning"
 
 
+@pytest.mark.parametrize(("workers", "needed"), [(1, "1 GPU is needed"), (2, "2 GPUs are needed")])
+def test_quota_counts_the_gpus_of_a_job(bench: Bench, workers: int, needed: str) -> None:
+    bench.request(workers=8)
+
+    with pytest.raises(Invalid, match=f"^{needed} and 0 of 8 are left for vision"):
+        bench.request("other", workers=workers)
+
+
 def test_above_the_budget_another_lead_decides(bench: Bench) -> None:
     bench.put_rows(1)
     Team.objects.filter(slug="vision").update(monthly_budget_amount=Decimal(10))

@@ -73,16 +73,16 @@ def test_a_row_becomes_a_request_by_name_and_datatype() -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("200,x,[1]", "line 7, column age: '200' is no INT8"),
-        ("1.5,x,[1]", "line 7, column age: '1.5' is no INT8"),
-        ("1_0,x,[1]", "line 7, column age: '1_0' is no INT8"),
-        (",x,[1]", "line 7, column age: '' is no INT8"),
-        ('1,x,"[1, 2]"', "line 7, column pixels: '[1, 2]' is no JSON list of 4 values"),
-        ("1,x,4", "line 7, column pixels: '4' is no JSON list of 4 values"),
-        ('1,x,"[1,2,3,true]"', "line 7, column pixels: 'true' is no FP32"),
-        ('1,x,"[1,2,3,NaN]"', "line 7, column pixels: 'NaN' is no FP32"),
+        ("200,x,[1]", "line 7, column age: '200' is not INT8"),
+        ("1.5,x,[1]", "line 7, column age: '1.5' is not INT8"),
+        ("1_0,x,[1]", "line 7, column age: '1_0' is not INT8"),
+        (",x,[1]", "line 7, column age: '' is not INT8"),
+        ('1,x,"[1, 2]"', "line 7, column pixels: '[1, 2]' is not a JSON list of 4 values"),
+        ("1,x,4", "line 7, column pixels: '4' is not a JSON list of 4 values"),
+        ('1,x,"[1,2,3,true]"', "line 7, column pixels: 'true' is not FP32"),
+        ('1,x,"[1,2,3,NaN]"', "line 7, column pixels: 'NaN' is not FP32"),
         ("1,x", "line 7: it has 2 columns, and the header has 3"),
-        ('1,"x', "line 7: it is no CSV: unexpected end of data"),
+        ('1,"x', "line 7: it is not CSV: unexpected end of data"),
     ],
 )
 def test_a_bad_cell_names_its_line_and_column(row: str, problem: str) -> None:
@@ -92,18 +92,18 @@ def test_a_bad_cell_names_its_line_and_column(row: str, problem: str) -> None:
 
 
 def test_bytes_that_are_no_text_name_their_line() -> None:
-    with pytest.raises(BadRow, match="line 3: it is no UTF-8"):
+    with pytest.raises(BadRow, match="line 3: it is not UTF-8"):
         csv_rows.request_of(b"\xff", ONE, 3)
 
 
 @pytest.mark.parametrize(
     ("header", "problem"),
     [
-        ("age,name", "Line 1 of f.csv has no column 'pixels'. The inputs are: age, name, pixels."),
-        ("age,nam,pixels", "Line 1 of f.csv, column 'nam': m:1 has no such input."),
-        ("age,age,name,pixels", "Line 1 of f.csv: the column 'age' is there twice."),
-        ("age;name;pixels", "Line 1 of f.csv, column 'age;name;pixels': m:1 has no such input."),
-        ('"age', "Line 1 of f.csv is no header of CSV in UTF-8."),
+        ("age,name", "Line 1 of f.csv has no column “pixels”. The inputs are: age, name, pixels."),
+        ("age,nam,pixels", "Line 1 of f.csv, column “nam”: m:1 has no such input."),
+        ("age,age,name,pixels", "Line 1 of f.csv: the column “age” is there twice."),
+        ("age;name;pixels", "Line 1 of f.csv, column “age;name;pixels”: m:1 has no such input."),
+        ('"age', "Line 1 of f.csv is not a header of CSV in UTF-8."),
     ],
 )
 def test_a_header_that_does_not_fit_the_model_is_refused(header: str, problem: str) -> None:
@@ -116,7 +116,7 @@ def test_models_that_csv_cannot_call_are_refused() -> None:
     with pytest.raises(Rejected, match="must be JSON lines"):
         columns_of("x", Signature((), ()))
     half = Signature((Tensor("x", "FP16", (1,)),), ())
-    with pytest.raises(Rejected, match="column 'x': it is FP16, which JSON cannot hold"):
+    with pytest.raises(Rejected, match="column “x”: it is FP16, which JSON cannot hold"):
         columns_of("x", half)
 
 
@@ -226,10 +226,10 @@ def test_a_csv_file_is_scored_and_bad_cells_are_errors_of_their_rows(adder: Benc
     assert (job.state, job.failed_rows) == ("succeeded", 1)
     assert adder.rows() == [
         {"row": 1, "id": "a", "outputs": [1, 0.5]},
-        {"row": 2, "error": "line 4, column n: 'zwei' is no INT32"},
+        {"row": 2, "error": "line 4, column n: 'zwei' is not INT32"},
         {"row": 3, "id": 'c\n"d"', "outputs": [3, 2.5]},
     ]
-    assert job.first_error == "row 2: line 4, column n: 'zwei' is no INT32"
+    assert job.first_error == "row 2: line 4, column n: 'zwei' is not INT32"
 
 
 def test_csv_and_json_lines_are_read_from_one_prefix(adder: Bench) -> None:
@@ -254,14 +254,14 @@ def test_csv_and_json_lines_are_read_from_one_prefix(adder: Bench) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("n\n1\n", "Line 1 of batch/vision/in/rows.csv has no column 'x'."),
+        ("n\n1\n", "Line 1 of batch/vision/in/rows.csv has no column “x”."),
         (
             "n,x,z\n1,2,3\n",
-            "Line 1 of batch/vision/in/rows.csv, column 'z': detector:1 has no such input. Its inputs are: x, n.",
+            "Line 1 of batch/vision/in/rows.csv, column “z”: detector:1 has no such input. Its inputs are: x, n.",
         ),
         (
             "n,x\n1,2\n1,two\n1,three\n",
-            "First: batch/vision/in/rows.csv, line 3, column x: 'two' is no FP32.",
+            "First: batch/vision/in/rows.csv, line 3, column x: 'two' is not FP32.",
         ),
         ("\n1,2\n", "Line 1 of batch/vision/in/rows.csv is empty. It must name the columns."),
         ("n,x\n", "has no rows."),

@@ -77,7 +77,7 @@ def test_a_portal_that_was_away_while_it_waited_does_not_fail_it(kueue: Bench) -
     assert job.state == "running"
 
 
-def test_an_eviction_is_told(kueue: Bench) -> None:
+def test_an_eviction_is_shown(kueue: Bench) -> None:
     kueue.put_rows(100)
     job = kueue.running(queue=queues.QUEUE)
     (made,) = kueue.made("Job")

@@ -196,7 +196,7 @@ def test_a_message_may_hold_the_columns_of_one_row(queue_bench: QueueBench) -> N
     assert [entry["slipway.reason"].split(":")[0] for entry in queue_bench.entries(DEAD)] == [
         "field x",
         "the message has neither a request nor the input x",
-        "the request is no JSON",
+        "the request is not JSON",
         'the request has no "inputs" of the inference protocol',
     ]
 

@@ -37,7 +37,7 @@ OTHERS = "batch/nlp/"
         ("input", "https://example.org/rows.jsonl", "files have s3:// addresses"),
         ("name", "Upper", "lower-case"),
         ("name", "", "lower-case"),
-        ("cluster", "nowhere", "There is no cluster 'nowhere'"),
+        ("cluster", "nowhere", "There is no cluster “nowhere”"),
         ("instance_type", "p5.48xlarge", "The cluster has no p5.48xlarge"),
         ("gpu_resource", "nvidia.com/mig-1g.5gb", "Offered: g5.xlarge with nvidia.com/gpu"),
         ("workers", 9, "9 GPUs are needed and 8 of 8 are left"),

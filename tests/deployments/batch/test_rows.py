@@ -117,8 +117,18 @@ def test_rows_without_an_answer_are_counted_and_are_in_the_output(bench: Bench) 
     bench.tick(job)
 
     assert (job.state, job.total_rows, job.failed_rows) == ("succeeded", 3, 1)
-    assert job.first_error == "row 2: the row is no JSON"
-    assert bench.rows()[1] == {"row": 2, "error": "the row is no JSON"}
+    assert job.first_error == "row 2: the row is not JSON"
+    assert bench.rows()[1] == {"row": 2, "error": "the row is not JSON"}
+
+
+def test_one_error_more_than_allowed_fails_it(bench: Bench) -> None:
+    bench.put(b"{no\n")
+    job = bench.running(error_limit=0)
+    bench.work()
+    bench.tick(job)
+    bench.tick(job)
+
+    assert job.state_reason.startswith("1 row has no answer, more than 0. First: row 1: ")
 
 
 def test_more_errors_than_allowed_fail_it_and_it_can_be_resumed(bench: Bench) -> None:
@@ -130,7 +140,7 @@ def test_more_errors_than_allowed_fail_it_and_it_can_be_resumed(bench: Bench) ->
 
     assert job.state == "failed"
     assert job.state_reason == (
-        "2 rows have no answer, more than 1. First: row 1: the row is no JSON"
+        "2 rows have no answer, more than 1. First: row 1: the row is not JSON"
     )
     assert "failed" in Notice.objects.get().subject
 
@@ -144,7 +154,7 @@ def test_a_job_without_any_answer_has_failed_whatever_its_error_limit(bench: Ben
 
     assert (job.state, job.state_reason) == (
         "failed",
-        "No row has an answer. First: row 1: the row is no JSON",
+        "No row has an answer. First: row 1: the row is not JSON",
     )
     assert len(bench.rows()) == 2, "what is wrong with each is in the output"
 

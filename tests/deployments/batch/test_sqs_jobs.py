@@ -186,7 +186,7 @@ def test_a_body_may_hold_a_value_for_each_input(sqs_bench: SqsBench) -> None:
         "field x",
         "the message has neither a request nor the input x",
         'the request has no "inputs" of the inference protocol',
-        "the request is no JSON",
+        "the request is not JSON",
     ]
 
 

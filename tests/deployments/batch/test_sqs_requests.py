@@ -129,7 +129,7 @@ def test_page_and_rest_name_the_queue_of_dead_letters_and_no_group(
 
     shown = page(client.get("/batch/vision/scores"))
     assert (
-        "1 message is a dead letter in requests-dead. First: the request is no JSON" in shown.text
+        "1 message is a dead letter in requests-dead. First: the request is not JSON" in shown.text
     )
     assert "Consumer group" not in shown.text
     details = client.get(f"/api/v1/batch-jobs/{job.pk}").json()

@@ -73,7 +73,7 @@ def test_an_object_overwritten_after_the_approval_is_never_started(world: World)
     )
 
 
-def test_put_right_it_starts_and_that_is_told_once(world: World) -> None:
+def test_restored_files_start_and_notify_once(world: World) -> None:
     change = approve(world, requests.request_deploy(actor=world.member, draft=world.draft()))
     key = overwrite(world, world.version1)
     world.work()

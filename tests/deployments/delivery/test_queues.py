@@ -97,7 +97,7 @@ def test_waiting_for_days_is_no_failure_and_a_start_has_all_its_time_afterwards(
     assert ChangeRequest.objects.get().state == "failed"
 
 
-def test_an_eviction_is_told_until_its_pods_are_admitted_again(kueue: World) -> None:
+def test_an_eviction_is_shown_until_its_pods_are_admitted_again(kueue: World) -> None:
     deployment = requested(kueue)
     queues.admit(kueue, deployment, "detector-r1")
     kueue.reconcile_now(deployment)

@@ -58,7 +58,7 @@ def test_plain_triton_gets_deployment_service_and_budget(world: World) -> None:
     assert world.cluster.weights("vision", "detector") == {"detector-r1": 100}
 
 
-def test_an_unschedulable_pod_is_told_in_the_clusters_words(world: World) -> None:
+def test_an_unschedulable_pod_shows_the_message_of_the_cluster(world: World) -> None:
     change = requests.request_deploy(actor=world.member, draft=world.draft())
     world.approved(change)
     service = world.cluster.objects["InferenceService", "vision", "detector-r1"]
@@ -86,7 +86,7 @@ def test_a_first_deploy_that_is_not_ready_in_time_fails_its_request(world: World
     assert "not ready in time" in change.state_reason
 
 
-def test_an_object_that_the_cluster_refuses_is_told_and_not_metered(world: World) -> None:
+def test_an_object_that_the_cluster_refuses_is_reported_and_not_metered(world: World) -> None:
     change = requests.request_deploy(actor=world.member, draft=world.draft())
     refusal = ObjectInvalid("spec.predictor.model.runtime: no such runtime")
     # Refused when it is pushed, but not by the dry-run before the approval.
@@ -186,7 +186,7 @@ def test_what_was_deleted_behind_our_back_is_made_again(world: World) -> None:
     assert deployment.state == DeploymentState.DEGRADED
 
 
-def test_a_route_edited_by_hand_is_put_right(world: World) -> None:
+def test_a_route_edited_by_hand_is_reverted(world: World) -> None:
     deployment = world.serving()
     route = world.cluster.objects["HTTPRoute", "vision", "detector"]
     route["spec"]["rules"][0]["backendRefs"][0]["weight"] = 7

@@ -33,7 +33,7 @@ from tests.deployments.world import World
 OTHER = {"nodes": [node("splitter", step("detector", weight=90), step("classifier", weight=10))]}
 
 
-def test_what_others_edit_on_the_cluster_is_put_right_and_audited(world: World) -> None:
+def test_drift_on_the_cluster_is_reverted_and_audited(world: World) -> None:
     pipeline = serving(world)
     key = ("InferenceGraph", "vision", "both")
     world.cluster.objects[key]["spec"]["nodes"]["root"]["routerType"] = "Sequence"

@@ -79,7 +79,7 @@ ROOT = "nodes.0"
         (spec_of("ensemble", CAT, CAT), f"{ROOT}.steps.1.name", "Two steps of root"),
         (spec_of("ensemble", CAT, {}), f"{ROOT}.steps.1.deployment", "Name a deployment"),
         (spec_of("ensemble", CAT, {**DOG, "node": "x"}), f"{ROOT}.steps.1.deployment", "not both"),
-        (spec_of("ensemble", CAT, {"node": "x"}), f"{ROOT}.steps.1.node", "no node 'x'"),
+        (spec_of("ensemble", CAT, {"node": "x"}), f"{ROOT}.steps.1.node", "no node “x”"),
         (spec_of("ensemble", CAT, {"node": "root"}), f"{ROOT}.steps.1.node", "back to the root"),
         (spec_of("ensemble", CAT, {**DOG, "weight": 5}), f"{ROOT}.steps.1.weight", "Only a split"),
         (spec_of("ensemble", CAT, {**DOG, "condition": "a"}), f"{ROOT}.steps.1.condition", "Only"),

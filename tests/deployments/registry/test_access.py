@@ -89,7 +89,7 @@ DOORS: dict[str, tuple[str, str, dict[str, object] | None, list[int]]] = {
 WHO = ["anonymous", "stranger", "viewer", "member", "lead", "admin"]
 
 
-def test_each_door_opens_for_whom_it_should(people: People, verified: Upload) -> None:
+def test_each_operation_is_allowed_only_for_those_who_may(people: People, verified: Upload) -> None:
     version = verified(onnx_models.linear())
     clients = {who: Client() for who in WHO}
     for who in WHO[1:]:

@@ -182,7 +182,7 @@ def test_an_environment_stays_beside_the_versions() -> None:
             b"",
             "other.tar.gz of EXECUTION_ENV_PATH is missing",
         ),
-        ("$$TRITON_MODEL_DIRECTORY/env.tar.gz", b"PK\3\4", "env.tar.gz is no tar.gz archive"),
+        ("$$TRITON_MODEL_DIRECTORY/env.tar.gz", b"PK\3\4", "env.tar.gz is not a tar.gz archive"),
     ],
 )
 def test_an_environment_elsewhere_is_refused(path: str, content: bytes, message: str) -> None:

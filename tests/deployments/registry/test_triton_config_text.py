@@ -135,7 +135,7 @@ _TRAPS = [
     ),
     (
         'max_batch_size: 8\nparameters { key: "EXECUTION_ENV_PATH" value { string_value: "/x" } }',
-        "Line 2, column 1: EXECUTION_ENV_PATH is no parameter that only tunes the backend. Use one of "
+        "Line 2, column 1: EXECUTION_ENV_PATH is not a parameter that only tunes the backend. Use one of "
         "arena_extend_strategy, cudnn_conv_algo_search, cudnn_conv_use_max_workspace, "
         "do_copy_in_default_stream, enable_mem_arena, enable_mem_pattern, execution_mode, "
         "gpu_mem_limit, inter_op_thread_count, intra_op_thread_count, "

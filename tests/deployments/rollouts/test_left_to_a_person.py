@@ -73,7 +73,7 @@ def test_requests_that_nobody_counts_are_not_promoted_automatically(world: World
     assert (promoted.actor_name, Rollout.objects.get().step_index) == ("lead", 1)
 
 
-def test_a_plan_that_goes_on_by_itself_tells_nobody_to_decide(world: World) -> None:
+def test_an_automatic_plan_notifies_nobody_to_decide(world: World) -> None:
     deployment, _ = begin(world, steps=AUTO, guards=OF_SERVERS)
 
     assert _fill(world, deployment).step_index == 1

@@ -105,7 +105,7 @@ def test_what_each_key_says() -> None:
         "four: 4 replicas per GPU, time-slicing",
         "mps: 10 replicas per GPU, mps",
         "whole: GPUs are not shared",
-        "broken: it is no YAML",
+        "broken: it is not YAML",
     ]
     assert configs["four"].resources(2) == {"nvidia.com/gpu": 8}
     assert configs["renamed"].resources(2) == {"nvidia.com/gpu.shared": 8}
@@ -115,7 +115,7 @@ def test_what_each_key_says() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("- a", "it is no configuration of the device plugin"),
+        ("- a", "it is not a configuration of the device plugin"),
         (FOUR.replace("4", "1"), "its replicas are not 2 to 1000"),
         (FOUR.replace("4", "'4'"), "its replicas are not 2 to 1000"),
         (FOUR.replace("4", "true"), "its replicas are not 2 to 1000"),
@@ -229,7 +229,7 @@ def test_refusals_change_nothing(sharing: Node, lead: User, kube: FakeKube, hand
     refused(Forbidden, actor=make_user())
     refused(Invalid, deadline_minutes=1)
     assert "gpu-operator/sharing has no key none" in refused(Invalid, "none")
-    assert "it is no YAML" in refused(Invalid, "broken")
+    assert "it is not YAML" in refused(Invalid, "broken")
     live(kube)["metadata"]["labels"][CONFIG_LABEL] = "four"
     assert "has the configuration four already" in refused(Conflict)
     del live(kube)["metadata"]["labels"][CONFIG_LABEL]
@@ -262,7 +262,7 @@ def test_from_the_node_to_the_request(
 
     assert "gpu-operator/sharing" in shown.text
     assert "time-slicing, 4 replicas per GPU" in shown.text
-    assert "it is no YAML" in shown.text
+    assert "it is not YAML" in shown.text
     assert broken.status_code == 422
     assert "Set GPU sharing of node-1" in sent.text
     assert "mps: 10 replicas per GPU, mps" in sent.text

@@ -82,7 +82,7 @@ def test_a_budget_holds_the_drain_until_it_allows(
 
     assert waiting == (
         "applying",
-        "1 of 2 pods remain. 1 cannot be evicted now.",
+        "1 of 2 pods left. 1 cannot be evicted now.",
     )
     assert held == [
         {
@@ -104,7 +104,7 @@ def test_it_fails_at_its_deadline_and_says_what_held_it(
 
     state, reason = state_of(action)
     assert state == "failed"
-    assert reason.startswith("It was not done by its deadline. 1 of 2 pods remain.")
+    assert reason.startswith("It was not done by its deadline. 1 of 2 pods left.")
     assert not is_schedulable(kube)
     assert action.next_check_at is None
 
@@ -260,3 +260,15 @@ def test_only_legal_transitions(node: Node, lead: User, kube: FakeKube, hands: H
             refusals += 1
 
     assert (moved, refusals) == ([True] * 12, 88)
+
+
+def test_a_held_drain_of_one_pod_counts_one_pod(
+    node: Node, lead: User, admin: User, kube: FakeKube, hands: Hands
+) -> None:
+    kube.objects.pop(("Pod", "vision", "detector-r1-b"))
+    kube.held["vision", "detector-r1-a"] = budget_refuses("detector")
+    action = requests.request_drain(actor=lead, node_id=node.pk)
+    hands.approve(action, admin)
+    hands.sweep(8)
+
+    assert state_of(action) == ("applying", "1 of 1 pod left. 1 cannot be evicted now.")

@@ -210,6 +210,19 @@ def test_refusals_change_nothing(
     refused(kube, Unavailable, lambda: change_by(lead))
 
 
+@pytest.mark.parametrize(("gpus", "runs"), [("1", "1 GPU"), ("2", "2 GPUs")])
+def test_a_limit_below_what_runs_is_shown(
+    pool: dict[str, Any], cluster: Cluster, lead: User, gpus: str, runs: str
+) -> None:
+    pool["status"]["resources"]["nvidia.com/gpu"] = gpus
+
+    evidence = Evidence.from_json(change(lead, cluster, gpu_limit=0).evidence)
+
+    assert f"It runs {runs}: with a limit of 0 no node is removed, and none starts." in (
+        evidence.warnings
+    )
+
+
 def test_from_the_list_to_the_approver(
     pool: dict[str, Any], cluster: Cluster, lead: User, admin: User, kube: FakeKube, client: Client
 ) -> None:

@@ -229,7 +229,7 @@ def test_their_end_at_night_gives_the_size_back(
     assert (size_of(aws), PoolOfficeHours.objects.count()) == (OWN, 0)
 
 
-def test_a_cluster_that_is_away_is_told_once_and_tried_again(
+def test_an_unreachable_cluster_notifies_once_and_is_retried(
     eks_cluster: Cluster, lead: User, admin: User, aws: FakeGroups, hands: Clockwork
 ) -> None:
     set_hours(lead, admin, eks_cluster, hands)

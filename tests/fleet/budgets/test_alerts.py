@@ -119,7 +119,7 @@ def sent() -> list[str]:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("still_clock")
-def test_each_threshold_is_told_once_and_of_several_the_most_urgent(vision: Team) -> None:
+def test_each_threshold_notifies_once_and_of_several_the_most_urgent(vision: Team) -> None:
     charge(vision, "499.99")
     tasks.sweep_budgets()
     assert sent() == []
@@ -165,7 +165,7 @@ def test_larger_budget_and_next_month_begin_anew(vision: Team) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("still_clock")
-def test_current_rate_is_told_before_the_money_is_spent(vision: Team, node: Node) -> None:
+def test_current_rate_notifies_before_the_money_is_spent(vision: Team, node: Node) -> None:
     hold(node, share_ppm=4_000_000, since=NOW - timedelta(minutes=20))
 
     alerts.sweep()

@@ -19,7 +19,7 @@ V1 = {"resource.k8s.io": ["v1"]}
         ("v1.37.0-eks-1a2b3c4", V1, Feature(is_there=True, version="v1")),
         ("v2.0.0", V1, Feature(is_there=True, version="v1")),
         ("v1.35.9", V1, Feature(is_there=False, why="Kubernetes 1.35 drops them")),
-        ("", V1, Feature(None, why="its version is no version of Kubernetes")),
+        ("", V1, Feature(None, why="its version is not a version of Kubernetes")),
         ("v1.36.3", {}, Feature(False, why="The cluster does not serve resource.k8s.io/v1")),
     ],
 )

@@ -153,9 +153,9 @@ class TestPage:
     def unusual(self, client: Client, query: str = "") -> list[tuple[str, str, str, str]]:
         shown = page(client.get(f"/costs?group=deployment{query}"))
         return [
-            (row["Day"], row["Of"], row["Day's cost"], row["Usual"])
+            (row["Day"], row["Of"], row["Day's cost"], row["Median"])
             for row in shown.rows
-            if "Usual" in row
+            if "Median" in row
         ]
 
     def seal(self, until: str) -> None:
@@ -177,7 +177,7 @@ class TestPage:
     def test_of_teams_in_the_table_of_teams(self, admin: Client) -> None:
         shown = page(admin.get("/costs"))
 
-        assert [row["Of"] for row in shown.rows if "Usual" in row] == ["vision"]
+        assert [row["Of"] for row in shown.rows if "Median" in row] == ["vision"]
         assert "median of the 28 days before" in shown.text
 
     def test_other_teams_stay_hidden(self, member: Client) -> None:

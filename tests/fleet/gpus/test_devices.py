@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.gpus.domain import claimed_gpus, devices, shares
-from fleet.gpus.domain.claimed_gpus import Held
+from fleet.gpus.domain.claimed_gpus import ClaimedDevice
 from fleet.gpus.domain.devices import DeviceRequest, Devices
 from fleet.observation.domain import dra
 from tests.fleet.dra_nodes import PRODUCT, claim, gpu, mig, resource_slice
@@ -112,7 +112,7 @@ def test_a_gpu_that_plugin_and_driver_both_offer_is_one() -> None:
 
 
 def test_units_of_a_pod_are_those_of_plugin_and_claims_once() -> None:
-    held = [Held(POOL, "gpu-0", "nvidia.com/gpu", 1_000_000)]
+    held = [ClaimedDevice(POOL, "gpu-0", "nvidia.com/gpu", 1_000_000)]
 
     # Labelled, or turned into a claim by the scheduler: not requested of the plugin.
     assert claimed_gpus.with_devices(("", 0), ("nvidia.com/gpu", 1), held) == ("nvidia.com/gpu", 1)

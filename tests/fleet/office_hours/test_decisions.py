@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.office_hours.domain import sizes
-from fleet.office_hours.domain.decisions import Decision, Event, Move, Standing, decide
+from fleet.office_hours.domain.decisions import Decision, Event, Move, PoolState, decide
 from fleet.office_hours.domain.hours import OfficeHours, Window
 
 HOURS = OfficeHours((Window(480, 1200),) * 7)
@@ -21,15 +21,15 @@ NIGHT = {"min_size": 0, "max_size": 1, "desired_size": 0}
 OTHER = {"min_size": 0, "max_size": 6, "desired_size": 2}
 
 
-def standing_after(*passes: tuple[dict[str, Any], datetime], start: Standing) -> Decision:
+def state_after(*passes: tuple[dict[str, Any], datetime], start: PoolState) -> Decision:
     decision = Decision(start)
     for live, at in passes:
-        decision = decide(HOURS, decision.standing, live, at)
+        decision = decide(HOURS, decision.state, live, at)
     return decision
 
 
-def closed() -> Standing:
-    return standing_after((OWN, CLOSED_AT), (NIGHT, CLOSED_AT), start=Standing()).standing
+def closed() -> PoolState:
+    return state_after((OWN, CLOSED_AT), (NIGHT, CLOSED_AT), start=PoolState()).state
 
 
 @pytest.mark.parametrize(
@@ -53,60 +53,60 @@ def test_a_closed_pool_is_never_larger(
 
 
 def test_the_intent_is_stored_before_its_effect() -> None:
-    first = decide(HOURS, Standing(), OWN, CLOSED_AT)
-    second = decide(HOURS, first.standing, OWN, CLOSED_AT)
-    third = decide(HOURS, second.standing, NIGHT, CLOSED_AT)
+    first = decide(HOURS, PoolState(), OWN, CLOSED_AT)
+    second = decide(HOURS, first.state, OWN, CLOSED_AT)
+    third = decide(HOURS, second.state, NIGHT, CLOSED_AT)
 
-    assert (first.effect, first.standing.open_size) == (None, OWN)
+    assert (first.effect, first.state.open_size) == (None, OWN)
     assert second.effect is not None
     assert second.effect.after == NIGHT
-    assert (third.event, third.standing.is_open, third.effect) == (Event.CLOSED, False, None)
+    assert (third.event, third.state.is_open, third.effect) == (Event.CLOSED, False, None)
 
 
 def test_it_gets_back_what_it_had() -> None:
     first = decide(HOURS, closed(), NIGHT, OPEN_AT)
-    second = decide(HOURS, first.standing, NIGHT, OPEN_AT)
-    third = decide(HOURS, second.standing, OWN, OPEN_AT)
+    second = decide(HOURS, first.state, NIGHT, OPEN_AT)
+    third = decide(HOURS, second.state, OWN, OPEN_AT)
 
     assert second.effect is not None
     assert second.effect.after == OWN
-    assert (third.event, third.standing.is_open) == (Event.OPENED, True)
+    assert (third.event, third.state.is_open) == (Event.OPENED, True)
 
 
-@pytest.mark.parametrize("start", [Standing(last_size=OWN), closed()])
-def test_a_change_by_hand_is_noted_and_left_until_the_next_edge(start: Standing) -> None:
+@pytest.mark.parametrize("start", [PoolState(last_size=OWN), closed()])
+def test_a_change_by_hand_is_noted_and_left_until_the_next_edge(start: PoolState) -> None:
     at = OPEN_AT if start.is_open else CLOSED_AT
 
     noted = decide(HOURS, start, OTHER, at)
-    again = decide(HOURS, noted.standing, OTHER, at)
+    again = decide(HOURS, noted.state, OTHER, at)
 
     assert (noted.event, noted.effect) == (Event.CHANGED, None)
     assert (again.event, again.effect) == (None, None)
 
 
 def test_what_was_changed_in_office_hours_is_what_it_gets_back() -> None:
-    changed = decide(HOURS, Standing(last_size=OWN), OTHER, OPEN_AT)
-    closing = decide(HOURS, changed.standing, OTHER, CLOSED_AT)
+    changed = decide(HOURS, PoolState(last_size=OWN), OTHER, OPEN_AT)
+    closing = decide(HOURS, changed.state, OTHER, CLOSED_AT)
 
-    assert closing.standing.open_size == OTHER
+    assert closing.state.open_size == OTHER
 
 
 def test_a_person_who_scales_while_it_closes_wins() -> None:
-    closing = decide(HOURS, Standing(), OWN, CLOSED_AT)
+    closing = decide(HOURS, PoolState(), OWN, CLOSED_AT)
 
-    decision = decide(HOURS, closing.standing, OTHER, CLOSED_AT)
+    decision = decide(HOURS, closing.state, OTHER, CLOSED_AT)
 
     assert (decision.event, decision.effect) == (Event.CHANGED, None)
-    assert (decision.standing.is_open, decision.standing.move) == (False, None)
+    assert (decision.state.is_open, decision.state.move) == (False, None)
 
 
 def test_a_worker_that_comes_back_after_the_night_does_not_close_in_the_morning() -> None:
-    closing = decide(HOURS, Standing(), OWN, CLOSED_AT)
+    closing = decide(HOURS, PoolState(), OWN, CLOSED_AT)
     morning = CLOSED_AT + timedelta(hours=14)
 
-    decision = decide(HOURS, closing.standing, OWN, morning)
+    decision = decide(HOURS, closing.state, OWN, morning)
 
-    assert (decision.effect, decision.standing.is_open, decision.standing.move) == (
+    assert (decision.effect, decision.state.is_open, decision.state.move) == (
         None,
         True,
         None,
@@ -119,15 +119,15 @@ def test_another_size_of_the_night_is_given_while_it_is_closed() -> None:
     first = decide(two, closed(), NIGHT, CLOSED_AT)
     by_hand = decide(two, closed(), OTHER, CLOSED_AT)
 
-    assert first.standing.move is not None
-    assert first.standing.move.after == {"min_size": 1, "max_size": 2, "desired_size": 2}
-    assert by_hand.standing.move is None
+    assert first.state.move is not None
+    assert first.state.move.after == {"min_size": 1, "max_size": 2, "desired_size": 2}
+    assert by_hand.state.move is None
 
 
 def test_their_end_opens_first() -> None:
     passes = [decide(HOURS, closed(), NIGHT, CLOSED_AT, is_ending=True)]
     for live in (NIGHT, OWN, OWN):
-        passes.append(decide(HOURS, passes[-1].standing, live, CLOSED_AT, is_ending=True))
+        passes.append(decide(HOURS, passes[-1].state, live, CLOSED_AT, is_ending=True))
 
     assert [item.event for item in passes] == [None, None, Event.OPENED, Event.ENDED]
     assert passes[1].effect is not None
@@ -151,7 +151,7 @@ def test_without_hands_it_always_ends_as_the_clock_says(
     history: list[tuple[bool, bool]], own: dict[str, Any]
 ) -> None:
     """Each pass: whether it is open by the clock, and whether the worker dies after its effect."""
-    standing, live, at = Standing(), dict(own), OPEN_AT
+    state, live, at = PoolState(), dict(own), OPEN_AT
     for is_open, dies in [*history, *[(True, False)] * 4]:
         at = (
             (OPEN_AT if is_open else CLOSED_AT)
@@ -159,12 +159,12 @@ def test_without_hands_it_always_ends_as_the_clock_says(
             + timedelta(days=1)
         )
         for _ in range(3):
-            decision = decide(HOURS, standing, live, at)
+            decision = decide(HOURS, state, live, at)
             live = dict(decision.effect.after) if decision.effect else live
-            standing = standing if dies else decision.standing
+            state = state if dies else decision.state
 
     assert live == own
-    assert standing.is_open
+    assert state.is_open
 
 
 def test_a_move_is_kept_as_it_was() -> None:

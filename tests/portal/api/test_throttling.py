@@ -70,18 +70,18 @@ def test_another_spelling_of_the_header_is_the_same_token(prefix: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("platform", "expected"), [(3, 2), (1, 1)])
+@pytest.mark.parametrize(("platform", "expected"), [(3, "2 requests"), (1, "1 request")])
 def test_a_token_may_have_a_lower_limit_of_its_own(
-    platform: int, expected: int, settings: Any
+    platform: int, expected: str, settings: Any
 ) -> None:
     token = tokens.create(actor=make_user(), name="slow", days=1, requests_per_minute=2).plain
     settings.SLIPWAY_API_REQUESTS_PER_MINUTE = platform
 
     answers = [send(token) for _ in range(3)]
 
-    assert [answer.status_code for answer in answers].count(200) == expected
+    assert [answer.status_code for answer in answers].count(200) == int(expected[0])
     assert answers[-1].status_code == 429
-    assert f"more than {expected} requests" in answers[-1].json()["detail"]
+    assert f"more than {expected} in" in answers[-1].json()["detail"]
 
 
 def test_what_lacks_a_scope_is_counted_too() -> None:

@@ -66,7 +66,7 @@ def test_keys_that_are_published(doctor: Doctor, address: str) -> None:
     [
         ("/moved", "it redirects, and proxies follow no redirect"),
         ("/gone", "it answers 404"),
-        ("/page", "it answers no JSON"),
+        ("/page", "it does not answer with JSON"),
         ("/empty", "its answer has no keys"),
         ("/list", "its answer has no keys"),
     ],

@@ -113,7 +113,9 @@ def test_an_address_that_is_gone_is_not_tried_again(lead: User, team: Team, hook
     assert (channel.is_last_sent, channel.last_outcome) == (False, "rejected with status 410")
 
 
-def test_what_never_heals_is_given_up_at_the_deadline(lead: User, team: Team, hook: Hook) -> None:
+def test_a_delivery_that_keeps_failing_ends_at_its_deadline(
+    lead: User, team: Team, hook: Hook
+) -> None:
     _hook_of(lead, team, hook)
     hook.statuses = [500, 500]
 

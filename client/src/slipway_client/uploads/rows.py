@@ -61,9 +61,9 @@ class RowsUpload:
         self.progress.begin("send", file.size_bytes)
         self.progress.advance("send", file.size_bytes - missing.size_bytes)
 
-        def sign(wanted: Sequence[Part]) -> list[PartUrl]:
-            checksums = {str(part.number): part.checksum for part in wanted}
-            body = {"numbers": [part.number for part in wanted], "checksums": checksums}
+        def sign(unsigned: Sequence[Part]) -> list[PartUrl]:
+            checksums = {str(part.number): part.checksum for part in unsigned}
+            body = {"numbers": [part.number for part in unsigned], "checksums": checksums}
             return [decode(PartUrl, row) for row in self.connection.post(place, body)]
 
         store = PartStore(

@@ -11,7 +11,6 @@ from deployments.advice.domain.advice import (
     Risk,
     Saving,
     bounded,
-    count,
     per_month,
     percent,
     rate,
@@ -19,6 +18,7 @@ from deployments.advice.domain.advice import (
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
 from deployments.sizing.domain.demand import BUSY_PERCENT
 from fleet.gpus.domain.money import HOURS_PER_MONTH
+from portal.core.definitions.counts import counted
 
 CODE: Final = "fewer-replicas"
 TITLE: Final = "Fewer replicas"
@@ -44,12 +44,12 @@ def decide(facts: DeploymentFacts) -> Saving | None:
     saving = bounded(per_month(price * (now - needed)), cost=facts.month_amount)
     most = facts.spec.max_replicas if facts.spec.max_replicas > now else needed
     return Saving(
-        message=f"Run {count(needed, 'replica')} instead of {now}: the GPUs were "
+        message=f"Run {counted(needed, 'replica')} instead of {now}: the GPUs were "
         f"{percent(utilisation)} used in the last week.",
         evidence=(
             ("GPU utilisation, 7 days", percent(utilisation)),
             ("Busiest hour", f"GPU time of {peak:.2f} replicas"),
-            ("Needed at 70% utilisation", count(needed, "replica")),
+            ("Needed at 70% utilisation", counted(needed, "replica")),
         ),
         cost_amount=facts.month_amount,
         saving_amount=saving,

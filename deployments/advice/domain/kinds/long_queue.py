@@ -13,7 +13,6 @@ from deployments.advice.domain.advice import (
     Risk,
     Saving,
     bounded,
-    count,
     dollars,
     per_month,
     rate,
@@ -24,6 +23,7 @@ from deployments.sizing.domain.demand import BUSY_PERCENT
 from deployments.sizing.domain.memory import FileModel, Need, need_of_file
 from deployments.spec.domain.serving_spec import ONNX_ENGINES
 from fleet.gpus.domain.money import HOURS_PER_MONTH
+from portal.core.definitions.counts import counted
 
 BATCHES: Final = "larger-batches"
 INSTANCES: Final = "more-instances"
@@ -75,7 +75,7 @@ def decide_batches(facts: DeploymentFacts) -> Saving | None:
             ("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),
         why=f"{known.busy:.2f} busy replicas {_TIMES} {_time_of_item(then):.2f} ÷ {_time_of_item(now):.2f} "
-        f"of the time of an item ÷ {BUSY_PERCENT}% = {count(needed, 'replica')}",
+        f"of the time of an item ÷ {BUSY_PERCENT}% = {counted(needed, 'replica')}",
         risk_reason="How fast this model runs in batches was not measured: each item after the first is taken "
         "to need half of its time. The canary's guards compare both.",
     )
@@ -97,14 +97,14 @@ def decide_instances(facts: DeploymentFacts) -> Saving | None:
         facts,
         known,
         needed,
-        message=f"Run {count(instances, 'instance')} on each GPU instead of {each}",
+        message=f"Run {counted(instances, 'instance')} on each GPU instead of {each}",
         settings={"instances_per_gpu": instances},
         evidence=(
             ("Instances then", f"{needed * instances:,} instead of {now * each:,}"),
             ("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
             ("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),
-        why=f"{known.busy:.2f} busy replicas ÷ {BUSY_PERCENT}% = {count(needed, 'replica')}",
+        why=f"{known.busy:.2f} busy replicas ÷ {BUSY_PERCENT}% = {counted(needed, 'replica')}",
         risk_reason="Instances of one GPU slow each other down. The canary's guards compare both.",
     )
 
@@ -169,7 +169,7 @@ def _saving(
     most = facts.spec.max_replicas if facts.spec.max_replicas > now else needed
     share = queue.wait_us / (queue.wait_us + queue.compute_us)
     return Saving(
-        message=f"{message} and run {count(needed, 'replica')} instead of {now}: "
+        message=f"{message} and run {counted(needed, 'replica')} instead of {now}: "
         f"a request waits {queue.wait_us / 1000:,.1f} ms and is executed in {queue.compute_us / 1000:,.1f} ms.",
         evidence=(
             ("Waiting, 7 days", f"{share * 100:.0f}% of a request's time in Triton"),

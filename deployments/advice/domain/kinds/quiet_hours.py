@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from deployments.advice.domain.advice import Proposal, Risk, Saving, bounded, count, per_month, rate
+from deployments.advice.domain.advice import Proposal, Risk, Saving, bounded, per_month, rate
 from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour
 from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
 from deployments.spec.domain.scaling import FIXED, KEDA, KNATIVE, Scaling
 from fleet.gpus.domain.money import HOURS_PER_MONTH
+from portal.core.definitions.counts import counted
 
 OFFICE: Final = "office-hours"
 ZERO: Final = "scale-to-zero"
@@ -88,8 +89,8 @@ def decide_scale_to_zero(facts: DeploymentFacts) -> Saving | None:
     )
     risk = Risk.MEDIUM if facts.cold_start_seconds <= 60 else Risk.HIGH
     reason = (
-        f"A cold start takes {facts.cold_start_seconds} s (median of {count(facts.starts, 'start')}), "
-        f"{count(len(stretches), 'time')} a week."
+        f"A cold start takes {facts.cold_start_seconds} s (median of {counted(facts.starts, 'start')}), "
+        f"{counted(len(stretches), 'time')} a week."
     )
     seconds = facts.spec.scaling.cooldown_seconds
     metric = {"metric": "gateway-latency"} if kind == KEDA else {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.advice.domain.advice import Risk, Saving, count, per_month, rate
+from deployments.advice.domain.advice import Risk, Saving, per_month, rate
 from deployments.advice.domain.facts import WEEK_HOURS, NodeFacts
 from fleet.gpus.domain.money import HOURS_PER_MONTH
+from portal.core.definitions.counts import counted
 
 CODE: Final = "unused-node"
 TITLE: Final = "Unused node"
@@ -22,7 +23,7 @@ def decide(facts: NodeFacts) -> Saving | None:
         message="Remove the node or scale its group down: no pod held a GPU of it for 7 days.",
         evidence=(
             ("Instance type", f"{facts.instance_type}, {facts.capacity_type}"),
-            ("GPUs", count(facts.gpus, "GPU")),
+            ("GPUs", counted(facts.gpus, "GPU")),
             ("Hours without a pod", f"{facts.idle_hours} of {WEEK_HOURS}"),
         ),
         cost_amount=cost,

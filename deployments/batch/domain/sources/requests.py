@@ -21,7 +21,7 @@ def body_of(message: Message, columns: Any) -> bytes:
         try:
             request = json.loads(fields[REQUEST])
         except (ValueError, RecursionError) as error:
-            raise BadRow(f"the request is no JSON: {error}") from None
+            raise BadRow(f"the request is not JSON: {error}") from None
         if not isinstance(request, dict) or not isinstance(request.get("inputs"), list):
             raise BadRow('the request has no "inputs" of the inference protocol')
         return fields[REQUEST]
@@ -40,7 +40,7 @@ def request_of_fields(fields: dict[str, bytes], columns: Any) -> Json:
         try:
             data = values_of(fields[name].decode(), datatype, shape)
         except UnicodeDecodeError:
-            raise BadRow(f"field {name}: it is no UTF-8") from None
+            raise BadRow(f"field {name}: it is not UTF-8") from None
         except BadRow as error:
             raise BadRow(f"field {name}: {error}") from None
         tensor = {"name": name, "shape": filled(shape, data), "datatype": datatype, "data": data}

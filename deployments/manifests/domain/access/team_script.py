@@ -55,7 +55,7 @@ local function model_of(text)
   while true do
     at = text:find('[%[%]{}"]', at + 1)
     if not at then
-      return nil, "The body is no JSON object."
+      return nil, "The body is not a JSON object."
     end
     parts = parts + 1
     if parts > MOST_PARTS then
@@ -63,7 +63,7 @@ local function model_of(text)
     end
     local byte = text:byte(at)
     if depth == 0 and byte ~= 123 then
-      return nil, "The body is no JSON object."
+      return nil, "The body is not a JSON object."
     elseif byte == 123 or byte == 91 then
       depth = depth + 1
     elseif byte == 125 or byte == 93 then
@@ -74,7 +74,7 @@ local function model_of(text)
     else
       local last = end_of_string(text, at)
       if not last then
-        return nil, "The body is no JSON object."
+        return nil, "The body is not a JSON object."
       end
       if depth == 1 and last - at == 6 and text:sub(at, last) == '"model"' then
         local value = text:match("^%s*:%s*()", last + 1)
@@ -83,7 +83,7 @@ local function model_of(text)
           if text:byte(value) == 34 then
             last = end_of_string(text, value)
             if not last then
-              return nil, "The body is no JSON object."
+              return nil, "The body is not a JSON object."
             end
             model = text:sub(value + 1, last - 1):gsub("\\/", "/")
           end

@@ -106,7 +106,7 @@ class Message:
 
     def _message(self, item: Field) -> Message:
         if item.start < 0:
-            raise Malformed(f"field {item.number} is no message")
+            raise Malformed(f"field {item.number} is not a message")
         return Message(self.file, item.start, item.start + item.value, self.budget)
 
     def _varint(self) -> int:

@@ -206,7 +206,7 @@ def _parameter(path: Path, _theirs: Any, ours: Any) -> Problem:
         return Problem(f'The version sets {name} to "{value}".', "Remove it or use this value.")
     known = ", ".join(sorted(triton_values.PARAMETERS_OF.get(ours.backend, ())))
     return Problem(
-        f"{name} is no parameter that only tunes the backend.",
+        f"{name} is not a parameter that only tunes the backend.",
         f"Use one of {known}." if known else _REMOVE,
     )
 

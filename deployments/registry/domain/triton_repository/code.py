@@ -69,7 +69,7 @@ def check_environment(artifact: Artifact, path: str, stated: str) -> None:
         raise NotServable(f"{stated} of {_ENVIRONMENT} is missing. Add it: conda-pack -o {stated}.")
     if artifact.read(path, 0, len(_GZIP)) != _GZIP:
         raise NotServable(
-            f"{path} is no tar.gz archive. Pack the environment again: conda-pack -o {stated}."
+            f"{path} is not a tar.gz archive. Pack the environment again: conda-pack -o {stated}."
         )
 
 

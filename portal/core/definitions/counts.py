@@ -1,0 +1,7 @@
+"""Counts in messages: "1 GPU", "4 GPUs"."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
