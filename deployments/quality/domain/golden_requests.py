@@ -11,7 +11,7 @@ from typing import Any, Final
 from deployments.quality.domain import output_comparison
 from deployments.quality.domain.output_comparison import BadOutputs, Output, Tolerance
 from deployments.registry.domain.signatures import ANY, Signature, Tensor
-from portal.core.definitions import Rejected, unknown_names
+from portal.core.definitions import Rejected, check_names
 
 MOST_PER_MODEL: Final = 20
 MOST_BYTES: Final = 256 * 1024
@@ -36,7 +36,7 @@ def check_request(request: object, signature: Signature) -> dict[str, Any]:
     """The request without an id, each input fitting the signature. Raises Rejected."""
     if not isinstance(request, Mapping):
         raise _bad("request", "The request must be a JSON object with inputs, in Triton's format.")
-    _check_names("request", request, _REQUEST_FIELDS)
+    check_names("request", request, _REQUEST_FIELDS)
     _check_rows("request.inputs", request.get("inputs"), _TENSOR_FIELDS)
     inputs = _outputs_in("request", "inputs", request)
     _check_fit("request", inputs, _on_the_wire(signature, signature.inputs), is_whole=True)
@@ -56,7 +56,7 @@ def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]
     _check_rows(place, answer.get("outputs"), _OUTPUT_FIELDS)
     outputs = _outputs_in("expected", "outputs", answer)
     # After the outputs: the error of a server is no misspelt answer.
-    _check_names("expected", answer, _ANSWER_FIELDS)
+    check_names("expected", answer, _ANSWER_FIELDS)
     _check_fit("expected", outputs, _on_the_wire(signature, signature.outputs), is_whole=False)
     made = [output.to_json() for output in outputs]
     _check_storable("expected", made)
@@ -134,17 +134,7 @@ def _tensor_problem(tensor: Tensor, row: Mapping[str, Any] | None) -> str:
 def _check_rows(place: str, rows: object, known: Sequence[str]) -> None:
     for index, row in enumerate(rows if isinstance(rows, list) else []):
         if isinstance(row, Mapping):
-            _check_names(f"{place}[{index}]", row, known)
-
-
-def _check_names(place: str, value: Mapping[Any, Any], known: Sequence[str]) -> None:
-    unknown = {
-        f"{place}.{str(name)[: unknown_names.LONGEST]}": unknown_names.describe(str(name), known)
-        for name in value
-        if name not in known
-    }
-    if unknown:
-        raise Rejected(f"Check {place}: {' '.join(unknown.values())}", unknown)
+            check_names(f"{place}[{index}]", row, known)
 
 
 def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output, ...]:
