@@ -199,8 +199,7 @@ def _evaluate(
         preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
         *capacity_checks.check_all(spec, baseline, subject.cluster, nodes.spaces),
     ]
-    if is_name_valid and version_check.ok:
-        checks += _check_dry_run(subject)
+    checks += _check_dry_run(subject) if is_name_valid and version_check.ok else []
     return RevisionPreflight(
         checks=tuple(checks),
         cost=cost,
