@@ -23,7 +23,7 @@ class Serializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return super().to_internal_value(data)
-        unknown = _unknown_fields(data, self.fields)
+        unknown = unknown_fields(data, self.fields)
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -38,7 +38,7 @@ class Serializer(serializers.Serializer[Any]):
         return representation.represent(self, instance)
 
 
-def _unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, str]:
+def unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, str]:
     names = list(known)
     ignored = _OF_LISTS if isinstance(data, QueryDict) else frozenset()
     return {

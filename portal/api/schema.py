@@ -18,16 +18,18 @@ from portal.api.problems import CONTENT_TYPE
 
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _DESCRIPTION = "An API token of a person or a service account. Its scopes limit what it may do."
-_ANY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
-_OF_NAMED_THINGS = (HTTPStatus.NOT_FOUND,)
-_OF_INPUT = (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+# Every operation refuses what it does not know.
+_ANY = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+)
 _OF_BODIES = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
 _OF_CHANGES = (HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT)
-_OF_REPEATS = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # an untyped base
@@ -50,7 +52,7 @@ class ProblemSchema(AutoSchema):
         added: list[HTTPStatus] = []
         if is_repeatable:
             _add_header(operation, _IDEMPOTENCY_KEY)
-            added += _OF_REPEATS
+            added.append(HTTPStatus.CONFLICT)
         if is_conditional and self.method in ConditionalMixin.guarded:
             _add_header(operation, _IF_MATCH)
             added.append(HTTPStatus.PRECONDITION_FAILED)
@@ -129,14 +131,10 @@ def _add_header(operation: dict[str, Any], header: dict[str, Any]) -> None:
 def _problems_of(operation: dict[str, Any], method: str) -> list[HTTPStatus]:
     statuses = list(_ANY)
     places = {parameter["in"] for parameter in operation.get("parameters", [])}
-    if "path" in places:
-        statuses += _OF_NAMED_THINGS
-    if "query" in places or "requestBody" in operation:
-        statuses += _OF_INPUT
+    if places & {"path", "query"} or "requestBody" in operation:
+        statuses.append(HTTPStatus.NOT_FOUND)
     if "query" in places:
         statuses.append(HTTPStatus.BAD_REQUEST)
-    if "requestBody" in operation:
-        statuses += _OF_BODIES
     if method in _CHANGES:
-        statuses += _OF_CHANGES
+        statuses += (*_OF_BODIES, *_OF_CHANGES)
     return statuses

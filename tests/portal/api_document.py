@@ -14,6 +14,13 @@ def read() -> dict[str, Any]:
     return copy.deepcopy(_generated())
 
 
+def operation(name: str) -> dict[str, Any]:
+    """Of "get teams/{slug}" and so on."""
+    method, path = name.split()
+    documented: dict[str, Any] = _generated()["paths"][f"/api/v1/{path}"][method]
+    return documented
+
+
 @functools.cache
 def _generated() -> dict[str, Any]:
     document: dict[str, Any] = SchemaGenerator(api_version="v1").get_schema(

@@ -44,6 +44,10 @@ class AdviceSerializer(Serializer):
         return bool(item.proposal)
 
 
+class AdviceQuerySerializer(Serializer):
+    team = serializers.CharField(default="", allow_blank=True, help_text="The slug of a team.")
+
+
 class SnoozeSerializer(Serializer):
     days = serializers.IntegerField(min_value=1, max_value=LONGEST_SNOOZE_DAYS)
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500, default="")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.advice.api.serializers import AdviceSerializer, DismissSerializer, SnoozeSerializer
+from deployments.advice.api.serializers import (
+    AdviceQuerySerializer,
+    AdviceSerializer,
+    DismissSerializer,
+    SnoozeSerializer,
+)
 from deployments.advice.selectors import items
 from deployments.advice.services import answers
 from deployments.changes.api.drafts import created
 from deployments.changes.api.serializers import ChangeSerializer
 from portal.api.actions import action
 from portal.api.idempotency import IdempotentMixin
-from portal.api.requests import actor_of
+from portal.api.requests import actor_of, read_query
 from portal.api.responses import REFUSALS
 
 TAGS = ["advice"]
@@ -24,13 +29,13 @@ class AdviceView(APIView):
     @extend_schema(
         operation_id="list_advice",
         tags=TAGS,
-        parameters=[OpenApiParameter("team", str, description="The slug of a team.")],
+        parameters=[AdviceQuerySerializer],
         responses=AdviceSerializer(many=True),
         description="Ways to spend less, with evidence, saving and risk; the largest saving first, "
         f"at most {items.MOST}. Those about nodes are for platform admins.",
     )
     def get(self, request: Request) -> Response:
-        slug = request.query_params.get("team", "")
+        slug = read_query(AdviceQuerySerializer, request)["team"]
         rows = items.list_visible_to(actor_of(request), team_slug=slug)[: items.MOST]
         return Response(AdviceSerializer(rows, many=True).data)
 

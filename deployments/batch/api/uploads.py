@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from deployments.batch.services import uploads
 from deployments.models import BatchUpload
 from deployments.registry.api.upload_serializers import (
+    PartsQuerySerializer,
     PartsSerializer,
     PartUrlSerializer,
     SignPartsSerializer,
@@ -93,6 +94,7 @@ class PartsView(APIView):
     @extend_schema(
         operation_id="list_batch_upload_parts",
         tags=TAGS,
+        parameters=[PartsQuerySerializer],
         responses={200: PartsSerializer, **REFUSALS},
         description="The parts in the object store. Send the missing parts to resume.",
     )

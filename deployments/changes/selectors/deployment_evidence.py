@@ -42,6 +42,16 @@ def render(change: ChangeRequest) -> RenderedRevision | None:
     return rendered.render_revision(change.revision, scale=change.scale or None)
 
 
+def of_preflight(change: ChangeRequest, checked: RenderedRevision) -> RenderedRevision | None:
+    """What the checks rendered, where it is what `render` would; None elsewhere, as for a deployment that had
+    no row yet.
+    """
+    if change.revision is None:
+        return None
+    scale = change.scale or None
+    return checked if rendered.is_of(checked, change.revision, scale=scale) else None
+
+
 def facts(change: ChangeRequest) -> ChangeFacts:
     """A change that only removes has no cost, and matches by the GPUs of the stable revision."""
     deployment = deployment_of(change)

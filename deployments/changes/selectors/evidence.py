@@ -39,13 +39,15 @@ class ReviewedChange:
         }
 
 
-def review(change: ChangeRequest) -> ReviewedChange:
-    """The rules are part of it: an approval under one rule is none under another."""
+def review(change: ChangeRequest, rendered: Rendered | None = None) -> ReviewedChange:
+    """The rules are part of it: an approval under one rule is none under another. `rendered`: what the
+    request writes, where that is rendered already.
+    """
     subject = subject_of(change)
     required = approvals.required_now(subject.facts(change))
     golden = subject.golden(change)
     shown_before = subject.promotion(change)
-    rendered = subject.render(change)
+    rendered = subject.render(change) if rendered is None else rendered
     target = change.subject
     digest = digest_of(
         {

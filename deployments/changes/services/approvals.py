@@ -15,7 +15,7 @@ from deployments.approvals.domain.rules import Approver
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors import evidence
 from deployments.changes.selectors.evidence import ReviewedChange
-from deployments.changes.selectors.subjects import subject_of
+from deployments.changes.selectors.subjects import Rendered, subject_of
 from deployments.changes.services import transitions
 from deployments.models import Approval, ChangeRequest
 from deployments.states import ChangeState
@@ -85,11 +85,11 @@ def refresh(change: ChangeRequest) -> ReviewedChange:
     return reviewed
 
 
-def bind(change: ChangeRequest) -> dict[str, Any]:
+def bind(change: ChangeRequest, rendered: Rendered | None = None) -> dict[str, Any]:
     """Call before the first save, and when the request goes back to its approvers. Returns the
     columns that it set.
     """
-    reviewed = evidence.review(change)
+    reviewed = evidence.review(change, rendered)
     _set(change, reviewed)
     return reviewed.columns
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from deployments import audit_actions
+from deployments.changes.selectors.subjects import Rendered
 from deployments.changes.services import approvals, notifications, transitions
 from deployments.changes.services.transitions import SUBMITTED_SECONDS
 from deployments.models import ChangeRequest, Deployment, Pipeline
@@ -25,16 +26,17 @@ def submit(
     change: ChangeRequest,
     after: dict[str, Any],
     before: dict[str, Any] | None = None,
+    rendered: Rendered | None = None,
 ) -> ChangeRequest:
     """Save a new request for its approvers. Inside a transaction; `before` and `after` go to the
-    audit trail.
+    audit trail; `rendered` is what it writes, where that is rendered already.
     """
     at = clock.now()
     change.team, change.requester, change.state = change.subject.team, actor, ChangeState.SUBMITTED
     change.created_at = change.submitted_at = at
     change.trace = tracing.current()
     change.deadline_at = change.next_check_at = at + timedelta(seconds=SUBMITTED_SECONDS)
-    approvals.bind(change)
+    approvals.bind(change, rendered)
     change.save()
     transitions.record(
         actor,

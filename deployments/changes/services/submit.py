@@ -7,14 +7,13 @@ from typing import Any
 
 from django.db.models import Max
 
-from deployments.changes.selectors import changes
+from deployments.changes.selectors import changes, deployment_evidence
 from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import new_request, open_requests, plan_figures
 from deployments.manifests.selectors import baselines, rendering
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import plans
-from deployments.preflight.domain.checks import Preflight
 from deployments.preflight.services import (
     cost,
     environment_checks,
@@ -22,6 +21,7 @@ from deployments.preflight.services import (
     refusals,
     scaling_checks,
 )
+from deployments.preflight.services.preflight import RevisionPreflight
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind, ChangeState
@@ -50,7 +50,7 @@ class ChangeSpec:
     spec: ServingSpec | None = None
     stated_spec: ServingSpec | None = None
     plan: RolloutPlan | None = None
-    preflight: Preflight | None = None
+    preflight: RevisionPreflight | None = None
     revision: Revision | None = None
     scale: dict[str, Any] | None = None
     # The revision that a roll back copies.
@@ -84,7 +84,7 @@ def stable_of(deployment: Deployment) -> Revision:
     return deployment.stable_revision
 
 
-def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Preflight:
+def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> RevisionPreflight:
     """The checks that a form shows too. GPUs of the stable revision count once."""
     if requested.version is None or requested.spec is None:
         raise Invalid(f"{requested.kind} needs a version and a spec.")
@@ -153,7 +153,8 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
     )
     version = revision.version.label if revision else ""
     after = {"version": version, **({"scale": change.scale} if change.scale else {})}
-    new_request.submit(actor=actor, change=change, after=after)
+    rendered = deployment_evidence.of_preflight(change, checked.rendered) if checked else None
+    new_request.submit(actor=actor, change=change, after=after, rendered=rendered)
     label = f"{change.noun} of {version}" if version else change.noun
     subject_of(change).note(change, kind="requested", message=f"{label} requested", actor=actor)
     return change

@@ -39,6 +39,7 @@ class RenderedRevision:
     the objects that must be in the bucket; `manifests` are all objects but the Secret.
     """
 
+    context: ManifestContext
     version: ModelVersion
     spec: ServingSpec
     additional: Sequence[ModelVersion]
@@ -94,7 +95,7 @@ def render(
         *revision_manifests.shared(context, served),
         *revision_manifests.own(context, served),
     ]
-    return RenderedRevision(version, spec, additional, files, served, manifests)
+    return RenderedRevision(context, version, spec, additional, files, served, manifests)
 
 
 def render_revision(
@@ -107,6 +108,20 @@ def render_revision(
         version=revision.version,
         spec=rendering.spec_of(revision, scale=scale),
         is_baseline=revision.baseline_of_id is not None,
+    )
+
+
+def is_of(
+    rendered: RenderedRevision, revision: Revision, *, scale: Mapping[str, Any] | None = None
+) -> bool:
+    """Whether it is this revision with these replicas, for the deployment and its cluster as they are now."""
+    served = rendered.served
+    return (
+        (served.number, served.is_baseline)
+        == (revision.number, revision.baseline_of_id is not None)
+        and rendered.version.pk == revision.version_id
+        and rendered.spec == rendering.spec_of(revision, scale=scale)
+        and rendered.context == rendering.context_of(revision.deployment)
     )
 
 

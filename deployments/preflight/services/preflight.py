@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from deployments.manifests.domain import http_route
 from deployments.manifests.selectors import rendering
@@ -45,17 +45,33 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 
-__all__ = ["DeployDraft", "check", "check_deploy", "check_revision", "evaluate_revision"]
+__all__ = [
+    "DeployDraft",
+    "RevisionPreflight",
+    "check",
+    "check_deploy",
+    "check_revision",
+    "evaluate_revision",
+]
 
 
-def check(*, actor: Actor, draft: DeployDraft) -> Preflight:
+@dataclass(frozen=True, slots=True)
+class RevisionPreflight(Preflight):
+    """With the revision as it was rendered, for who would otherwise render it again."""
+
+    rendered: RenderedRevision
+
+
+def check(*, actor: Actor, draft: DeployDraft) -> RevisionPreflight:
     """For a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     return check_deploy(draft, version, clusters.get_cluster(draft.cluster_id))
 
 
-def check_deploy(draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo) -> Preflight:
+def check_deploy(
+    draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
+) -> RevisionPreflight:
     """`check` after the permission, with the version and the cluster of the draft."""
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
@@ -95,7 +111,7 @@ def check_revision(
     is_in_place: bool = False,
     overlap_seconds: int = 0,
     baseline: ServingSpec | None = None,
-) -> Preflight:
+) -> RevisionPreflight:
     """For a new revision of an existing deployment, or for its stable revision in place."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     return evaluate_revision(
@@ -120,7 +136,7 @@ def evaluate_revision(
     without_change_id: int | None = None,
     revision: RenderedRevision | None = None,
     baseline: ServingSpec | None = None,
-) -> Preflight:
+) -> RevisionPreflight:
     """`check_revision` without the permission to request a change. `overlap_seconds` is the time
     during which both revisions, and a baseline, run; `revision` is the same one where it is rendered already.
     """
@@ -152,7 +168,7 @@ def _evaluate(
     is_name_valid: bool,
     without_deployment_id: int | None = None,
     without_change_id: int | None = None,
-) -> Preflight:
+) -> RevisionPreflight:
     nodes, running = capacity.read(cluster_id=subject.cluster.id), quotas.list_running(subject.team)
     spec, baseline = subject.spec, subject.baseline
     shares = preflight_cost.find_gpu_shares(nodes.shares, spec)
@@ -183,15 +199,15 @@ def _evaluate(
         preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
         *capacity_checks.check_all(spec, baseline, subject.cluster, nodes.spaces),
     ]
-    if is_name_valid and version_check.ok:
-        checks += _check_dry_run(subject)
-    return Preflight(
+    checks += _check_dry_run(subject) if is_name_valid and version_check.ok else []
+    return RevisionPreflight(
         checks=tuple(checks),
         cost=cost,
         manifests=subject.rendered.to_yaml(),
         evidence_hash=subject.rendered.evidence_digest,
         url=f"{subject.cluster.gateway_url}{http_route.path_prefix(subject.context)}",
         gpu_name=preflight_cost.gpu_names(shares),
+        rendered=subject.rendered,
     )
 
 

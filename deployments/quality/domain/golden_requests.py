@@ -11,13 +11,17 @@ from typing import Any, Final
 from deployments.quality.domain import output_comparison
 from deployments.quality.domain.output_comparison import BadOutputs, Output, Tolerance
 from deployments.registry.domain.signatures import ANY, Signature, Tensor
-from portal.core.definitions import Rejected
+from portal.core.definitions import Rejected, check_names
 
 MOST_PER_MODEL: Final = 20
 MOST_BYTES: Final = 256 * 1024
 LONGEST_NAME: Final = 60
 _MOST_RELATIVE: Final = 1.0
-_REQUEST_FIELDS: Final = frozenset({"id", "inputs", "outputs", "parameters"})
+_REQUEST_FIELDS: Final = ("id", "inputs", "outputs", "parameters")
+_TENSOR_FIELDS: Final = ("name", "datatype", "shape", "data")
+# Answers are pasted as a server sent them; what is not compared is left out.
+_ANSWER_FIELDS: Final = ("id", "model_name", "model_version", "outputs", "parameters")
+_OUTPUT_FIELDS: Final = (*_TENSOR_FIELDS, "parameters")
 
 
 def check_name(name: str) -> str:
@@ -30,8 +34,10 @@ def check_name(name: str) -> str:
 
 def check_request(request: object, signature: Signature) -> dict[str, Any]:
     """The request without an id, each input fitting the signature. Raises Rejected."""
-    if not isinstance(request, Mapping) or not set(request) <= _REQUEST_FIELDS:
+    if not isinstance(request, Mapping):
         raise _bad("request", "The request must be a JSON object with inputs, in Triton's format.")
+    check_names("request", request, _REQUEST_FIELDS)
+    _check_rows("request.inputs", request.get("inputs"), _TENSOR_FIELDS)
     inputs = _outputs_in("request", "inputs", request)
     _check_fit("request", inputs, _on_the_wire(signature, signature.inputs), is_whole=True)
     kept = {name: request[name] for name in ("outputs", "parameters") if name in request}
@@ -42,11 +48,15 @@ def check_request(request: object, signature: Signature) -> dict[str, Any]:
 
 def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]:
     """The outputs of the right answer, flat. Raises Rejected."""
+    place = "expected.outputs"
     if isinstance(answer, list):
-        answer = {"outputs": answer}
+        answer, place = {"outputs": answer}, "expected"
     if not isinstance(answer, Mapping):
         raise _bad("expected", "The expected answer must be a JSON object with outputs.")
+    _check_rows(place, answer.get("outputs"), _OUTPUT_FIELDS)
     outputs = _outputs_in("expected", "outputs", answer)
+    # After the outputs: the error of a server is no misspelt answer.
+    check_names("expected", answer, _ANSWER_FIELDS)
     _check_fit("expected", outputs, _on_the_wire(signature, signature.outputs), is_whole=False)
     made = [output.to_json() for output in outputs]
     _check_storable("expected", made)
@@ -119,6 +129,12 @@ def _tensor_problem(tensor: Tensor, row: Mapping[str, Any] | None) -> str:
     if not _fits(tuple(sizes), tensor.dims):
         return f"has shape {sizes} at the server, {list(tensor.dims)} in the file"
     return ""
+
+
+def _check_rows(place: str, rows: object, known: Sequence[str]) -> None:
+    for index, row in enumerate(rows if isinstance(rows, list) else []):
+        if isinstance(row, Mapping):
+            check_names(f"{place}[{index}]", row, known)
 
 
 def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output, ...]:

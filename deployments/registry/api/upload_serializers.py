@@ -174,6 +174,12 @@ class StoredPartSerializer(Serializer):
     )
 
 
+class PartsQuerySerializer(Serializer):
+    path = serializers.CharField(
+        default="", allow_blank=True, help_text="may be left out for an upload of one file"
+    )
+
+
 class PartsSerializer(Serializer):
     part_size = serializers.IntegerField(source="plan.part_bytes")
     part_count = serializers.IntegerField(source="plan.count")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -16,6 +16,7 @@ from deployments.registry.api.serializers import ListedVersionSerializer, Versio
 from deployments.registry.api.upload_serializers import (
     ArtifactFileSerializer,
     CompleteFilesSerializer,
+    PartsQuerySerializer,
     PartsSerializer,
     PartUrlSerializer,
     PreviewUploadSerializer,
@@ -38,7 +39,7 @@ from portal.api import responses
 from portal.api.actions import action
 from portal.api.idempotency import IdempotentMixin
 from portal.api.pagination import CursorPage
-from portal.api.requests import actor_of, read_body
+from portal.api.requests import actor_of, read_body, read_query
 from portal.api.responses import PROBLEM
 
 TAGS = ["uploads"]
@@ -121,9 +122,7 @@ class PartsView(APIView):
     @extend_schema(
         operation_id="list_parts",
         tags=TAGS,
-        parameters=[
-            OpenApiParameter("path", str, description="may be left out for an upload of one file")
-        ],
+        parameters=[PartsQuerySerializer],
         responses={200: PartsSerializer, **REFUSALS},
         description="The parts of a file in the object store. Send the missing parts to resume.",
     )
@@ -131,7 +130,7 @@ class PartsView(APIView):
         state = uploads.stored_parts(
             actor=actor_of(request),
             version_id=version_id,
-            path=request.query_params.get("path", ""),
+            path=read_query(PartsQuerySerializer, request)["path"],
         )
         return Response(PartsSerializer(state).data)
 

@@ -12,7 +12,14 @@ from portal.core.definitions.fields import (
     setting,
     value_at,
 )
-from portal.core.definitions.refusals import Rejected, Rule, check, inside, rejection_of
+from portal.core.definitions.refusals import (
+    Rejected,
+    Rule,
+    check,
+    check_names,
+    inside,
+    rejection_of,
+)
 
 __all__ = [
     "Definition",
@@ -20,6 +27,7 @@ __all__ = [
     "Rejected",
     "Rule",
     "check",
+    "check_names",
     "deep_fields_of",
     "fields_of",
     "inside",

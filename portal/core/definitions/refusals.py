@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -40,6 +40,17 @@ def check(rules: Iterable[Rule]) -> None:
             broken.setdefault(path, fix)
     if broken:
         raise Rejected(f"Check {', '.join(sorted(broken))}.", broken)
+
+
+def check_names(place: str, value: Mapping[Any, Any], known: Sequence[str]) -> None:
+    """Raise Rejected for what is not known, each with the nearest known name."""
+    unknown = {
+        f"{place}.{str(name)[: unknown_names.LONGEST]}": unknown_names.describe(str(name), known)
+        for name in value
+        if name not in known
+    }
+    if unknown:
+        raise Rejected(f"Check {place}: {' '.join(unknown.values())}", unknown)
 
 
 @contextmanager

@@ -46,6 +46,49 @@ def test_a_request_that_the_model_would_refuse_is_not_saved(
     assert set(caught.value.fields) == {"request"}
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "fields"),
+    [
+        (
+            "request",
+            {"inputs": [X, {**TEXT, "zzunknown": 1}]},
+            {"request.inputs[1].zzunknown": 'There is no field "zzunknown". Remove it.'},
+        ),
+        (
+            "request",
+            {"inputs": [X, TEXT], "parameter": {}},
+            {"request.parameter": 'There is no field "parameter". Did you mean "parameters"?'},
+        ),
+        (
+            "expected",
+            [{**Y, "datatyp": "FP32"}],
+            {"expected[0].datatyp": 'There is no field "datatyp". Did you mean "datatype"?'},
+        ),
+        (
+            "expected",
+            {"outputs": [{**Y, "zzunknown": 1}]},
+            {"expected.outputs[0].zzunknown": 'There is no field "zzunknown". Remove it.'},
+        ),
+        (
+            "expected",
+            {"outputs": [Y], "model_nam": "m"},
+            {"expected.model_nam": 'There is no field "model_nam". Did you mean "model_name"?'},
+        ),
+    ],
+)
+def test_an_unknown_field_is_named_with_its_place(
+    part: str, value: Any, fields: dict[str, str]
+) -> None:
+    check = {
+        "request": golden_requests.check_request,
+        "expected": golden_requests.check_expected,
+    }[part]
+
+    with pytest.raises(Rejected) as caught:
+        check(value, SIGNATURE)
+    assert caught.value.fields == fields
+
+
 def test_the_expected_answer_may_be_whole_or_its_outputs_alone() -> None:
     whole = golden_requests.check_expected({"model_name": "m", "outputs": [Y]}, SIGNATURE)
 

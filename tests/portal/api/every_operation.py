@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from django.apps import apps
 from rest_framework.test import APIClient
 
 from portal.core import clock
@@ -255,6 +256,14 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
+def rows() -> dict[str, list[Any]]:
+    """All that is stored, to check that a refusal changed nothing. Exports are events, not changes."""
+    models = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
+    stored = {model.__name__: model._base_manager.order_by("pk") for model in models}
+    stored["AuditEvent"] = stored["AuditEvent"].exclude(action="ledger.exported")
+    return {name: list(kept.values()) for name, kept in stored.items()}
+
+
 def operations() -> Iterator[str]:
     """ "get teams/{slug}" and so on, as in the document."""
     document = api_document.read()
@@ -264,11 +273,11 @@ def operations() -> Iterator[str]:
                 yield f"{method} {path.removeprefix('/api/v1/')}"
 
 
-def send(client: APIClient, operation: str, names: dict[str, Any]) -> Any:
+def send(client: APIClient, operation: str, names: dict[str, Any], **added: Any) -> Any:
     method, path = operation.split()
     body = {
         key: names[value] if isinstance(value, str) and value in names else value
-        for key, value in BODIES.get(operation, {}).items()
+        for key, value in {**BODIES.get(operation, {}), **added}.items()
     }
     address = f"/api/v1/{path.format(**names)}{QUERIES.get(operation, '')}"
     return getattr(client, method)(address, None if method == "get" else body, format="json")

@@ -9,7 +9,6 @@ import re
 from typing import Any
 
 import pytest
-from django.apps import apps
 from rest_framework.test import APIClient
 
 from portal.api.problems import CONTENT_TYPE
@@ -23,20 +22,13 @@ from tests.portal.api.every_operation import (
     SHARED,
     UPLOADERS,
     operations,
+    rows,
     send,
     signed_in,
 )
 from tests.portal.api.full_world import FullWorld
 
 pytestmark = pytest.mark.django_db
-
-
-def rows() -> dict[str, list[Any]]:
-    """All that is stored, to check that a refusal changed nothing. Exports are events, not changes."""
-    models = [model for model in apps.get_models() if model._meta.app_label != "contenttypes"]
-    stored = {model.__name__: model._base_manager.order_by("pk") for model in models}
-    stored["AuditEvent"] = stored["AuditEvent"].exclude(action="ledger.exported")
-    return {name: list(kept.values()) for name, kept in stored.items()}
 
 
 def mentions(content: bytes) -> list[str]:
