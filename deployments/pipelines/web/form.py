@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from django import forms
-from django.forms import BoundField
 
-from deployments.pipelines.domain.pipeline_spec import (
-    LONGEST_CONDITION,
-    LONGEST_NAME,
-    ROOT,
-    NodeKind,
-    PipelineSpec,
-)
+from deployments.pipelines.domain.pipeline_spec import ROOT, NodeKind, PipelineSpec
+from deployments.pipelines.web.step_rows import StepForm, StepFormSet
 from portal.ui.service_form import CommentForm
-
-MOST_ROWS: Final = 6
-_FIELDS: Final = ("deployment", "label", "weight", "condition", "required")
-# The domain's name of a field, and the form's.
-_NAMES: Final = {
-    "deployment": "deployment",
-    "name": "label",
-    "weight": "weight",
-    "condition": "condition",
-    "is_required": "required",
-    "node": "deployment",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +49,6 @@ KINDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    number: int
-    deployment: BoundField
-    label: BoundField
-    weight: BoundField
-    condition: BoundField
-    required: BoundField
-
-    @property
-    def is_spare(self) -> bool:
-        fields = (self.deployment, self.label, self.weight, self.condition)
-        is_first = self.number <= 2
-        return not is_first and not any(field.value() or field.errors for field in fields)
-
-
 _LONGEST_LIST: Final = 50
 
 
@@ -107,71 +73,47 @@ class PipelineForm(CommentForm):
         self.suggested = deployments if len(deployments) > _LONGEST_LIST else ()
         if not is_new:
             del self.fields["name"]
-        choices = [("", "none"), *((name, name) for name in deployments)]
-        for number in range(1, MOST_ROWS + 1):
-            self.fields[f"deployment_{number}"] = forms.ChoiceField(
-                choices=choices, required=False, label=f"Step {number}, deployment"
-            )
-            self.fields[f"label_{number}"] = forms.CharField(
-                max_length=LONGEST_NAME, required=False
-            )
-            self.fields[f"weight_{number}"] = forms.IntegerField(required=False)
-            self.fields[f"condition_{number}"] = forms.CharField(
-                max_length=LONGEST_CONDITION, required=False
-            )
-            self.fields[f"required_{number}"] = forms.BooleanField(required=False)
+        data = self.data if self.is_bound else None
+        self.steps = StepFormSet(
+            data,
+            prefix="steps",
+            initial=self.initial.get("steps"),
+            form_kwargs={"deployments": deployments},
+        )
 
-    @property
-    def rows(self) -> Iterator[StepRow]:
-        for number in range(1, MOST_ROWS + 1):
-            yield StepRow(number, *(self[f"{name}_{number}"] for name in _FIELDS))
+    def is_valid(self) -> bool:
+        # Both, so that every row shows its errors.
+        return all([super().is_valid(), self.steps.is_valid()])
 
-    def _filled_rows(self) -> list[int]:
-        return [
-            number
-            for number in range(1, MOST_ROWS + 1)
-            if self.cleaned_data.get(f"deployment_{number}")
-        ]
+    def _filled(self) -> list[StepForm]:
+        return [row for row in self.steps if row.is_filled]
 
     def spec(self) -> dict[str, Any]:
         """As deployments.pipelines.domain.pipeline_spec reads it."""
-        data = self.cleaned_data
-        steps = [
-            {
-                "name": data[f"label_{number}"],
-                "deployment": data[f"deployment_{number}"],
-                "weight": data[f"weight_{number}"] if self.kind == NodeKind.SPLITTER else None,
-                "condition": data[f"condition_{number}"] if _has_condition(self.kind) else "",
-                "is_required": data[f"required_{number}"],
-            }
-            for number in self._filled_rows()
-        ]
+        steps = [row.to_json(self.kind) for row in self._filled()]
         return {"nodes": [{"name": ROOT, "kind": self.kind.value, "steps": steps}]}
 
     def show_problems(self, fields: Mapping[str, str]) -> None:
         """nodes.0.steps.1.weight belongs to the second filled row."""
-        filled = self._filled_rows()
+        filled = self._filled()
         for path, problem in fields.items():
             parts = path.split(".")
             if len(parts) == 5 and int(parts[3]) < len(filled):
-                name = f"{_NAMES.get(parts[4], 'deployment')}_{filled[int(parts[3])]}"
-                self.add_error(name, problem)
+                row = filled[int(parts[3])]
+                row.add_error(parts[4] if parts[4] in row.fields else "deployment", problem)
             elif path in self.fields:
                 self.add_error(path, problem)
 
 
-def _has_condition(kind: NodeKind) -> bool:
-    return kind in (NodeKind.SWITCH, NodeKind.SEQUENCE)
-
-
 def initial_of(spec: PipelineSpec) -> dict[str, Any]:
-    initial: dict[str, Any] = {}
-    for number, step in enumerate(spec.root.steps, start=1):
-        initial |= {
-            f"deployment_{number}": step.deployment,
-            f"label_{number}": step.name,
-            f"weight_{number}": step.weight,
-            f"condition_{number}": step.condition,
-            f"required_{number}": step.is_required,
+    steps = [
+        {
+            "deployment": step.deployment,
+            "name": step.name,
+            "weight": step.weight,
+            "condition": step.condition,
+            "is_required": step.is_required,
         }
-    return initial
+        for step in spec.root.steps
+    ]
+    return {"steps": steps}

@@ -28,13 +28,15 @@ from tests.portal.many_rows.copies import copies
 
 SignIn = Callable[[User], Client]
 NEW = "/pipelines/new"
+ROWS = {"steps-TOTAL_FORMS": "6", "steps-INITIAL_FORMS": "0"}
 FILLED = {
+    **ROWS,
     "name": "both",
-    "deployment_1": "detector",
-    "label_1": "",
-    "deployment_3": "classifier",
-    "label_3": "second",
-    "required_3": "on",
+    "steps-0-deployment": "detector",
+    "steps-0-name": "",
+    "steps-2-deployment": "classifier",
+    "steps-2-name": "second",
+    "steps-2-is_required": "on",
     "comment": "together",
 }
 ONE = "/pipelines/vision/both"
@@ -78,13 +80,39 @@ def test_an_error_shows_at_its_step_and_nothing_is_requested(
     world: World, signed_in: SignIn
 ) -> None:
     members(world)
-    wrong = {**FILLED, "weight_1": "90", "weight_3": "101", "submit": "yes"}
+    wrong = {**FILLED, "steps-0-weight": "90", "steps-2-weight": "101", "submit": "yes"}
     answer = signed_in(world.member).post(f"{NEW}?kind=splitter", wrong)
 
     assert answer.status_code == 422
-    row = answer.content.decode().split('name="weight_3"')[1].split("</td>")[0]
+    row = answer.content.decode().split('name="steps-2-weight"')[1].split("</td>")[0]
     assert "Give a weight from 1 to 100 percent." in row
     assert not Pipeline.objects.exists()
+
+
+def test_rows_that_were_not_sent_whole_request_nothing(world: World, signed_in: SignIn) -> None:
+    members(world)
+    typed = {name: value for name, value in FILLED.items() if name != "steps-TOTAL_FORMS"}
+
+    answer = signed_in(world.member).post(f"{NEW}?kind=ensemble", {**typed, "submit": "yes"})
+
+    assert answer.status_code == 422
+    assert "steps-TOTAL_FORMS" in answer.content.decode()
+    assert not ChangeRequest.objects.exists()
+
+
+def test_a_step_that_is_emptied_leaves_the_others(world: World, signed_in: SignIn) -> None:
+    serving(world)
+    member = signed_in(world.member)
+    typed = {"steps-TOTAL_FORMS": "6", "steps-INITIAL_FORMS": "2", "submit": "yes"}
+    typed |= {"steps-0-deployment": "", "steps-1-deployment": "classifier"}
+
+    refused = member.post(f"{ONE}/change?kind=ensemble", typed)
+    assert refused.status_code == 422
+    sent = member.post(f"{ONE}/change?kind=ensemble", typed | {"steps-4-deployment": "detector"})
+
+    assert sent.status_code == 302
+    (node,) = ChangeRequest.objects.latest("pk").pipeline_spec["nodes"]
+    assert [step["deployment"] for step in node["steps"]] == ["classifier", "detector"]
 
 
 def test_checks_show_while_typing_and_a_chain_is_explained(world: World, signed_in: SignIn) -> None:
@@ -147,7 +175,12 @@ def test_steps_are_changed_and_the_pipeline_retired_by_request(
     member = signed_in(world.member)
     page = member.get(f"{ONE}/change").content.decode()
     assert page.count("selected") >= 2
-    other = {"deployment_1": "classifier", "deployment_2": "detector", "submit": "yes"}
+    other = {
+        **ROWS,
+        "steps-0-deployment": "classifier",
+        "steps-1-deployment": "detector",
+        "submit": "yes",
+    }
     assert member.post(f"{ONE}/change?kind=sequence", other).status_code == 302
     change = ChangeRequest.objects.first()
     assert change is not None
@@ -241,12 +274,17 @@ def test_of_many_deployments_each_can_be_typed(world: World, signed_in: SignIn) 
 
     assert form.count('<option value="more-60">') == 1
     assert 'list="members"' in form
-    typed = {**FILLED, "deployment_1": "more-60", "deployment_3": "nowhere", "submit": "yes"}
+    typed = {
+        **FILLED,
+        "steps-0-deployment": "more-60",
+        "steps-2-deployment": "nowhere",
+        "submit": "yes",
+    }
     refused = client.post("/pipelines/new", typed)
     assert refused.status_code == 422
     assert "nowhere is not one of the available choices" in refused.content.decode()
     assert not Pipeline.objects.exists()
-    answer = client.post("/pipelines/new", {**typed, "deployment_3": "detector"})
+    answer = client.post("/pipelines/new", {**typed, "steps-2-deployment": "detector"})
     assert answer.status_code == 302
     (node,) = ChangeRequest.objects.get().pipeline_spec["nodes"]
     assert [step["deployment"] for step in node["steps"]] == ["more-60", "detector"]
