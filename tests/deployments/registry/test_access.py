@@ -58,7 +58,7 @@ DOORS: dict[str, tuple[str, str, dict[str, object] | None, list[int]]] = {
     "unalias": (
         "delete",
         f"{M}/vision/detector/aliases/staging",
-        None,
+        {},
         [401, 404, 403, 404, 404, 404],
     ),
     "page list": ("get", "/models", None, [302, 200, 200, 200, 200, 200]),

@@ -43,7 +43,10 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
         signed[0]["url"], content=body, headers=signed[0]["headers"]
     ).raise_for_status()
     assert client.get(f"{at}/parts").json()["missing"] == []
-    assert client.post(f"{at}/complete").json()["state"] == "verifying"
+    assert (
+        client.post(f"{at}/complete", content_type="application/json").json()["state"]
+        == "verifying"
+    )
     verification.advance(version["id"])
 
     ready = client.get(at).json()

@@ -170,7 +170,7 @@ def test_the_api_says_when_to_ask_again(people: People, sent: ModelVersion, gate
     client = Client()
     client.force_login(people.member)
 
-    answer = client.post(f"/api/v1/versions/{sent.pk}/complete")
+    answer = client.post(f"/api/v1/versions/{sent.pk}/complete", content_type="application/json")
 
     assert (answer.status_code, answer.json()["code"]) == (503, "assembling")
     assert answer.headers["Retry-After"] == "5"

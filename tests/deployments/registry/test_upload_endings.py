@@ -128,7 +128,12 @@ def test_stop_is_one_action_of_the_page_and_of_the_api(
     assert 'action="/models/vision/detector/1/stop"' in page
 
     assert client.post("/models/vision/detector/1/stop").status_code == 302
-    assert client.post(f"/api/v1/versions/{second.pk}/stop").json()["state"] == "failed"
+    assert (
+        client.post(f"/api/v1/versions/{second.pk}/stop", content_type="application/json").json()[
+            "state"
+        ]
+        == "failed"
+    )
 
     first.refresh_from_db()
     assert first.state == VersionState.FAILED
@@ -175,7 +180,12 @@ def test_a_discarded_open_upload_is_aborted_at_the_store(
     )
     client.force_login(people.member)
 
-    assert client.post(f"/api/v1/versions/{version.pk}/discard").status_code == 204
+    assert (
+        client.post(
+            f"/api/v1/versions/{version.pk}/discard", content_type="application/json"
+        ).status_code
+        == 204
+    )
 
     assert client.get(f"/api/v1/versions/{version.pk}").status_code == 404
     verification.advance(version.pk)

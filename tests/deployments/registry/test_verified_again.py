@@ -92,13 +92,18 @@ def test_stopping_it_by_rest_keeps_the_version(
     declare_smaller(people, version)
     client.force_login(people.member)
 
-    answer = client.post(f"/api/v1/versions/{version.pk}/stop")
+    answer = client.post(f"/api/v1/versions/{version.pk}/stop", content_type="application/json")
 
     assert (answer.status_code, answer.json()["state"]) == (200, "ready")
     assert_as_before(
         version, before, f"member stopped the verification with a new declaration. {_AS_BEFORE}"
     )
-    assert client.post(f"/api/v1/versions/{version.pk}/stop").status_code == 409
+    assert (
+        client.post(
+            f"/api/v1/versions/{version.pk}/stop", content_type="application/json"
+        ).status_code
+        == 409
+    )
 
 
 def test_the_second_death_of_the_reader_keeps_the_version(

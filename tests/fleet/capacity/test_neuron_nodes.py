@@ -159,8 +159,6 @@ def test_the_limit_of_a_pool_on_devices_is_not_that_on_gpus() -> None:
         ]
     )
     assert NodePool.from_json(pool.to_json()) == pool
-    old = {key: value for key, value in pool.to_json().items() if "neuron" not in key}
-    assert NodePool.from_json(old).left(DEVICE) is None
 
     def start(gpus: int, resource: str) -> str:
         return node_pools.check_start(
