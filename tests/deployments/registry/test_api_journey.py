@@ -70,7 +70,7 @@ def test_upload_verify_alias_archive(people: People, s3_store: S3Store, client: 
     assert client.delete("/api/v1/models/vision/detector/aliases/staging").status_code == 204
     archived = client.post(f"{at}/archive", {}, content_type="application/json")
     assert archived.json()["state"] == "archived"
-    assert client.post(f"{at}/restore").json()["state"] == "ready"
+    assert client.post(f"{at}/restore", content_type="application/json").json()["state"] == "ready"
     again = client.post(
         "/api/v1/models/vision/detector/versions",
         {"files": [{"path": "detector.onnx", "size_bytes": len(body), "sha256": sha256}]},
