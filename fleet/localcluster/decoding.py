@@ -13,7 +13,9 @@ from fleet.localcluster.managed_fields import as_field, key_element
 from fleet.localcluster.schemas.schema import Schema
 from fleet.localcluster.schemas.values import (
     FORM_FAULTS,
+    Part,
     find_form_faults,
+    find_parts,
     find_type_faults,
     has_type,
     json_type,
@@ -39,7 +41,7 @@ def require_applicable(kind: Kind, obj: JsonObject, schema: Schema) -> None:
         listed = faults[0] if len(faults) == 1 else "errors:\n  " + "\n  ".join(faults)
         raise ApiError(500, "", f"failed to create typed patch object ({reference}): {listed}")
     if kind.group in NATIVE_GROUPS:
-        for _, form in find_form_faults(obj, schema, ""):
+        for form in find_form_faults(find_parts(obj, schema, "")):
             version = _reference(kind, None)
             raise ApiError(
                 500,
@@ -51,19 +53,20 @@ def require_applicable(kind: Kind, obj: JsonObject, schema: Schema) -> None:
 
 def require_decodable(kind: Kind, obj: JsonObject, schema: Schema) -> None:
     """For an object that is sent whole. Raises BadRequest, or Invalid for a custom kind."""
-    type_faults = list(find_type_faults(obj, schema, ""))
+    parts = find_parts(obj, schema, "")
+    type_faults = find_type_faults(parts)
     if kind.group not in NATIVE_GROUPS:
         if type_faults:
             raise _invalid_types(kind, obj, type_faults)
         return
-    for path, value, expected in type_faults:
+    for value, expected, path in type_faults:
         sent, (name, *_) = json_type(value), sorted(expected.types)
         go_type = _GO_TYPES.get(name, name)
         raise undecodable(
             kind,
             f"json: cannot unmarshal {sent} into Go struct field {path} of type {go_type}",
         )
-    for _, form in find_form_faults(obj, schema, ""):
+    for form in find_form_faults(parts):
         raise undecodable(kind, FORM_FAULTS[form])
 
 
@@ -73,14 +76,14 @@ def undecodable(kind: Kind, message: str) -> BadRequest:
     )
 
 
-def _invalid_types(kind: Kind, obj: JsonObject, faults: list[tuple[str, Any, Schema]]) -> Invalid:
+def _invalid_types(kind: Kind, obj: JsonObject, faults: list[Part]) -> Invalid:
     causes = [
         Cause(
             "FieldValueTypeInvalid",
             f"must be {' or '.join(sorted(schema.types))}, not {json_type(value)}",
             path or "object",
         )
-        for path, value, schema in faults
+        for value, schema, path in faults
     ]
     return invalid(kind, obj["metadata"].get("name", ""), causes)
 
@@ -113,7 +116,7 @@ def _typed_faults(
         yield f"{as_field(path)}: expected {expected}, got {json_type(value)}"
     elif isinstance(value, dict):
         for name, child in value.items():
-            inner = schema.property(name) or schema.map_value()
+            inner = schema.part_named(name)
             here = (*path, f"f:{name}")
             if inner is not None:
                 yield from _typed_faults(child, inner, here, (*names, name), topology)

@@ -1,9 +1,8 @@
 """Validation of objects, with one cause per invalid field."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.localcluster.decoding import invalid, undecodable
 from fleet.localcluster.errors import ApiError, Cause, Forbidden, JsonObject
@@ -21,9 +20,11 @@ from fleet.localcluster.schemas.lookup import schema_of
 from fleet.localcluster.schemas.schema import ANYTHING, Schema
 from fleet.localcluster.schemas.values import (
     FORM_FAULTS,
+    Part,
     find_form_faults,
     find_limit_faults,
     find_missing,
+    find_parts,
     find_rule_faults,
     prune,
     with_defaults,
@@ -66,7 +67,7 @@ def require_valid(kind: Kind, obj: JsonObject) -> None:
     if kind.group in NATIVE_GROUPS:
         faults += FIND_FAULTS[kind](obj) if kind in FIND_FAULTS else ()
         # Kubernetes completes absent fields before it checks them, so its rules come first.
-        faults = faults or _missing_faults(obj, schema)
+        faults = faults or _missing_faults(_without_status(find_parts(obj, schema, "")))
     else:
         admitted = kserve.written_back(obj) if kind is INFERENCE_SERVICE else obj
         faults += _custom_faults(admitted, schema)
@@ -75,25 +76,26 @@ def require_valid(kind: Kind, obj: JsonObject) -> None:
 
 
 def _custom_faults(obj: JsonObject, schema: Schema) -> list[Cause]:
-    completed = with_defaults(obj, schema)
-    faults = _missing_faults(completed, schema)
-    for field in schema.fields:
-        part = schema.property(field)
-        if field != "status" and part is not None:
-            faults += find_limit_faults(completed.get(field), part, field)
+    parts = find_parts(with_defaults(obj, schema), schema, "")
+    judged = _without_status(parts)
     # As on a real server: rules may rely on the rest of the schema.
-    return faults or list(find_rule_faults(completed, schema, ""))
+    return [*_missing_faults(judged), *find_limit_faults(judged)] or list(find_rule_faults(parts))
 
 
-def _missing_faults(obj: Any, schema: Schema) -> list[Cause]:
-    paths = find_missing(obj, schema, "")
-    return [Cause("FieldValueRequired", "Required value", path) for path in paths]
+def _missing_faults(parts: Iterable[Part]) -> list[Cause]:
+    missing = find_missing(parts)
+    return [Cause("FieldValueRequired", "Required value", path) for path in missing]
+
+
+def _without_status(parts: Iterable[Part]) -> list[Part]:
+    """A status may be incomplete."""
+    return [part for part in parts if part[2] != "status" and not part[2].startswith("status.")]
 
 
 def _require_admitted(obj: JsonObject) -> None:
     """What KServe's webhooks refuse: of values that they cannot read 400, else 403."""
     spec = inference_service_spec()
-    for _, form in find_form_faults(obj.get("spec"), spec, "spec"):
+    for form in find_form_faults(find_parts(obj.get("spec"), spec, "spec")):
         prefix = f'admission webhook "{_WEBHOOK}.defaulter" denied the request: '
         raise ApiError(400, "", prefix + FORM_FAULTS[form])
     for refusal in kserve.find_refusals(obj):

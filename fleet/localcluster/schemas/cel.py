@@ -2,10 +2,13 @@
 
 import functools
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
+
+from fleet.localcluster.schemas.schema import Rule
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +31,14 @@ def _compile(expression: str) -> Any:
         return None
 
 
-def is_met(expression: str, value: Any) -> bool:
+@functools.cache
+def _compile_all(rules: Sequence[Rule]) -> Any:
+    """One expression, because most of the time of a rule goes into handing the value over."""
+    known = [rule.expression for rule in rules if _compile(rule.expression) is not None]
+    return _compile(" && ".join(f"({expression})" for expression in known)) if known else None
+
+
+def are_met(rules: Sequence[Rule], value: Any) -> bool:
     """A rule that ends with an error is not met."""
-    compiled = _compile(expression)
+    compiled = _compile_all(rules)
     return compiled is None or compiled.eval(data={"self": value}).value() is True

@@ -1,5 +1,6 @@
 """What one value may be."""
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ class Rule:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+# Compared by identity: each is made once and kept, and holds others that refer back to it.
+@dataclass(frozen=True, slots=True, eq=False)
 class Schema:
     """Empty `types` allows anything; `is_open` allows unknown fields.
 
@@ -45,14 +47,13 @@ class Schema:
     default: Any = ABSENT
     rules: tuple[Rule, ...] = ()
 
-    def property(self, name: str) -> "Schema | None":
-        return _resolve(self.fields.get(name))
-
-    def map_value(self) -> "Schema | None":
-        return _resolve(self.values)
+    def part_named(self, name: str) -> "Schema | None":
+        """Of a field, or of a value of a map."""
+        part = self.fields.get(name, self.values)
+        return part() if callable(part) else part
 
     def item(self) -> "Schema | None":
-        return _resolve(self.items)
+        return self.items() if callable(self.items) else self.items
 
 
 Part = Schema | Callable[[], Schema]
@@ -101,5 +102,16 @@ def opened(**fields: Part) -> Schema:
     return Schema(frozenset({"object"}), fields=fields)
 
 
-def _resolve(part: Part | None) -> Schema | None:
-    return part() if callable(part) else part
+@functools.cache
+def is_limited(schema: Schema) -> bool:
+    """False where any value of its types will do."""
+    bounds = (schema.minimum, schema.maximum, schema.max_size, schema.pattern)
+    is_bounded = any(bound is not None for bound in bounds) or schema.min_size > 0
+    return bool(is_bounded or schema.enum or schema.form or schema.list_keys or schema.is_set)
+
+
+@functools.cache
+def defaults_of(schema: Schema) -> Mapping[str, Schema]:
+    """The fields that have a default."""
+    parts = ((name, schema.part_named(name)) for name in schema.fields)
+    return {name: part for name, part in parts if part and part.default is not ABSENT}

@@ -1,14 +1,21 @@
 """A value against its schema: unknown fields, types, limits, and rules."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fleet.localcluster.errors import Cause, JsonObject
 from fleet.localcluster.rules.formats import is_base64, is_quantity
 from fleet.localcluster.schemas import cel
-from fleet.localcluster.schemas.schema import ABSENT, BASE64, QUANTITY, Schema
+from fleet.localcluster.schemas.schema import (
+    ANYTHING,
+    BASE64,
+    QUANTITY,
+    Schema,
+    defaults_of,
+    is_limited,
+)
 
-_JSON_TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
+_JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 _FORMS: dict[str, Callable[[Any], bool]] = {QUANTITY: is_quantity, BASE64: is_base64}
 FORM_FAULTS = {
     QUANTITY: "quantities must match the regular expression "
@@ -17,29 +24,35 @@ FORM_FAULTS = {
 }
 
 
+# A value, its schema, and its path.
+Part = tuple[Any, Schema, str]
+
+
 def json_type(value: Any) -> str:
-    # bool before int: in Python True is an int.
-    for python_type, name in _JSON_TYPES:
-        if isinstance(value, python_type):
-            return name
-    return "array" if isinstance(value, list) else "object"
+    return _JSON_TYPES.get(type(value), "object")
 
 
 def has_type(value: Any, schema: Schema) -> bool:
     return value is None or not schema.types or json_type(value) in schema.types
 
 
-def find_parts(value: Any, schema: Schema, path: str) -> Iterator[tuple[Any, Schema, str]]:
-    """The parts of a value whose schemas are known, with their paths."""
+def find_parts(value: Any, schema: Schema, path: str) -> list[Part]:
+    """The value and all that it holds, as far as schemas are known: each before what it holds itself."""
+    parts: list[Part] = []
+    _add_parts(parts, value, schema, path)
+    return parts
+
+
+def _add_parts(parts: list[Part], value: Any, schema: Schema, path: str) -> None:
+    parts.append((value, schema, path))
     if isinstance(value, dict):
         dot = f"{path}." if path else ""
         for name, child in value.items():
-            inner = schema.property(name) or schema.map_value()
-            if inner is not None:
-                yield child, inner, f"{dot}{name}"
+            if (inner := schema.part_named(name)) is not None:
+                _add_parts(parts, child, inner, f"{dot}{name}")
     elif isinstance(value, list) and (item := schema.item()) is not None:
         for index, child in enumerate(value):
-            yield child, item, f"{path}[{index}]"
+            _add_parts(parts, child, item, f"{path}[{index}]")
 
 
 def prune(value: Any, schema: Schema, path: str, unknown: list[str]) -> Any:
@@ -58,7 +71,7 @@ def _prune_object(value: JsonObject, schema: Schema, path: str, unknown: list[st
     kept: JsonObject = {}
     for name, child in value.items():
         place = f"{path}.{name}" if path else name
-        inner = schema.property(name) or schema.map_value()
+        inner = schema.part_named(name)
         if inner is not None:
             kept[name] = prune(child, inner, place, unknown)
         elif schema.is_open:
@@ -68,32 +81,29 @@ def _prune_object(value: JsonObject, schema: Schema, path: str, unknown: list[st
     return kept
 
 
-def find_type_faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, Any, Schema]]:
-    """The places whose types are wrong: path, value and schema."""
-    if not has_type(value, schema):
-        yield path, value, schema
-        return
-    for part in find_parts(value, schema, path):
-        yield from find_type_faults(*part)
+def find_type_faults(parts: Iterable[Part]) -> list[Part]:
+    """The parts whose types are wrong. Of what they hold no schema is known."""
+    return [part for part in parts if not has_type(part[0], part[1])]
 
 
-def find_form_faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """Texts that cannot be read as what they stand for: path and form. Types must be right."""
-    if schema.form and value is not None and not _FORMS[schema.form](value):
-        yield path, schema.form
-    for part in find_parts(value, schema, path):
-        yield from find_form_faults(*part)
+def find_form_faults(parts: Iterable[Part]) -> list[str]:
+    """The forms as which texts cannot be read. Types must be right."""
+    return [
+        schema.form
+        for value, schema, _ in parts
+        if schema.form and value is not None and not _FORMS[schema.form](value)
+    ]
 
 
-def find_missing(value: Any, schema: Schema, path: str) -> Iterator[str]:
-    """Required fields that are absent. A status may be incomplete."""
-    if path == "status":
-        return
-    if isinstance(value, dict):
-        dot = f"{path}." if path else ""
-        yield from (f"{dot}{name}" for name in schema.required if value.get(name) is None)
-    for part in find_parts(value, schema, path):
-        yield from find_missing(*part)
+def find_missing(parts: Iterable[Part]) -> list[str]:
+    """The paths of required fields that are absent."""
+    return [
+        f"{path}.{name}" if path else name
+        for value, schema, path in parts
+        if schema.required and isinstance(value, dict)
+        for name in schema.required
+        if value.get(name) is None
+    ]
 
 
 def with_defaults(value: Any, schema: Schema) -> Any:
@@ -103,26 +113,23 @@ def with_defaults(value: Any, schema: Schema) -> Any:
     if not isinstance(value, dict):
         return value
     completed = {
-        name: with_defaults(child, schema.property(name) or schema.map_value() or Schema())
+        name: with_defaults(child, schema.part_named(name) or ANYTHING)
         for name, child in value.items()
     }
-    for name in schema.fields:
-        inner = schema.property(name)
-        if name not in completed and inner is not None and inner.default is not ABSENT:
+    for name, inner in defaults_of(schema).items():
+        if name not in completed:
             completed[name] = with_defaults(inner.default, inner)
     return completed
 
 
-def find_limit_faults(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
+def find_limit_faults(parts: Iterable[Part]) -> Iterator[Cause]:
     """Enums, bounds, sizes, patterns and unique items. Types must be right."""
-    if value is None:
-        return
-    yield from _scalar_faults(value, schema, path)
-    yield from _size_faults(value, schema, path)
-    if isinstance(value, list):
-        yield from _uniqueness_faults(value, schema, path)
-    for part in find_parts(value, schema, path):
-        yield from find_limit_faults(*part)
+    for value, schema, path in parts:
+        if value is not None and is_limited(schema):
+            yield from _scalar_faults(value, schema, path)
+            yield from _size_faults(value, schema, path)
+            if isinstance(value, list):
+                yield from _uniqueness_faults(value, schema, path)
 
 
 def _scalar_faults(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
@@ -166,12 +173,11 @@ def _uniqueness_faults(items: list[Any], schema: Schema, path: str) -> Iterator[
         seen.append(key)
 
 
-def find_rule_faults(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
+def find_rule_faults(parts: Iterable[Part]) -> Iterator[Cause]:
     """Rules in CEL, on a value that is complete and right otherwise."""
-    if value is None:
-        return
-    for rule in schema.rules:
-        if not cel.is_met(rule.expression, value):
-            yield Cause("FieldValueInvalid", f"Invalid value: {rule.message}", path + rule.place)
-    for part in find_parts(value, schema, path):
-        yield from find_rule_faults(*part)
+    for value, schema, path in parts:
+        if value is not None and schema.rules and not cel.are_met(schema.rules, value):
+            for rule in schema.rules:
+                if not cel.are_met((rule,), value):
+                    message = f"Invalid value: {rule.message}"
+                    yield Cause("FieldValueInvalid", message, path + rule.place)
