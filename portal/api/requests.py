@@ -71,9 +71,14 @@ class DocumentedOnly(BasePermission):
             return True
         if documented.is_bodyless:
             read_body(NoBody, request)
-        if method == "GET" and (unknown := unknown_fields(request.query_params, documented.query)):
-            raise serializers.ValidationError(unknown)
+        refuse_other_parameters(request, documented.query)
         return True
+
+
+def refuse_other_parameters(request: Request, known: Iterable[str]) -> None:
+    """Raises DRF's ValidationError, which names them."""
+    if unknown := unknown_fields(request.query_params, known):
+        raise serializers.ValidationError(unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +97,23 @@ def _documented(view_class: type[APIView], method: str) -> _Documented | None:
     if schema_class is None:
         return None
     schema: Any = schema_class()
-    schema.view, schema.method = view_class(), method
+    # No answer here depends on the path.
+    schema.view, schema.method, schema.path = view_class(), method, ""
     schema.view.request, schema.view.args, schema.view.kwargs = None, (), {}
     if schema.is_excluded():
         return None
     may_have_body = method in ("POST", "PUT", "PATCH")
     has_body = may_have_body and schema.get_request_serializer() is not None
     return _Documented(
-        query=tuple(_query_names(schema.get_override_parameters())),
+        query=tuple(_query_names(schema)),
         is_bodyless=method != "GET" and not has_body,
     )
 
 
-def _query_names(parameters: Iterable[Any]) -> Iterable[str]:
-    for parameter in parameters:
+def _query_names(schema: Any) -> Iterable[str]:
+    for parameter in schema.get_override_parameters():
         if not isinstance(parameter, OpenApiParameter):
             yield from parameter().fields
         elif parameter.location == OpenApiParameter.QUERY:
             yield parameter.name
+    yield from (parameter["name"] for parameter in schema._get_pagination_parameters())
