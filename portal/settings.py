@@ -272,7 +272,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
         "portal.api.authentication.TokenScope",
-        "portal.api.requests.DocumentedOnly",
+        "portal.api.openapi.documented_only.DocumentedOnly",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "portal.api.responses.Negotiation",

@@ -13,7 +13,7 @@ from portal.api import representation
 from portal.api.pagination import CursorPage
 from portal.core.definitions import unknown_names
 
-# Query parameters of lists, in addition to their filter. `DocumentedOnly` refuses them where there are no pages.
+# Query parameters of lists, in addition to their filter. portal.api.openapi.documented_only refuses them where there are no pages.
 _OF_LISTS = (CursorPage.cursor_query_param, str(CursorPage.page_size_query_param))
 
 

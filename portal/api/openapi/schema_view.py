@@ -16,7 +16,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.requests import refuse_other_parameters
+from portal.api.openapi.documented_only import refuse_other_parameters
 
 _rendering = threading.Lock()
 
