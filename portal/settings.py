@@ -272,13 +272,13 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
         "portal.api.authentication.TokenScope",
-        "portal.api.requests.DocumentedOnly",
+        "portal.api.openapi.documented_only.DocumentedOnly",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "portal.api.responses.Negotiation",
     "DEFAULT_PARSER_CLASSES": ["portal.api.parsing.BoundedJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "portal.api.pagination.CursorPage",
-    "DEFAULT_SCHEMA_CLASS": "portal.api.schema.ProblemSchema",
+    "DEFAULT_SCHEMA_CLASS": "portal.api.openapi.schema.ProblemSchema",
     "EXCEPTION_HANDLER": "portal.api.problems.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "URL_FORMAT_OVERRIDE": None,  # `format` is that of a model; answers are JSON only

@@ -9,7 +9,7 @@ from deployments import api_urls as deployments_urls
 from fleet import api_urls as fleet_urls
 from portal.api import health, views
 from portal.api import urls as account_urls
-from portal.api.schema_view import SchemaView
+from portal.api.openapi.schema_view import SchemaView
 from portal.core.url_groups import by_first_segment
 from portal.ui import sign_in_code, sign_in_session, single_sign_on
 from portal.ui.sign_in import SignIn

@@ -35,7 +35,7 @@ class AdviceItem(models.Model):
         default=AdviceState.OPEN.value,
     )
     message = models.TextField()
-    # [[label, value], …]
+    # deployments.advice.domain.evidence.EvidenceLine, a list.
     evidence = models.JSONField(default=list)
     formula = models.TextField()
     # low, medium or high, and why

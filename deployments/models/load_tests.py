@@ -40,12 +40,14 @@ class LoadTestRun(models.Model):
     namespace = models.CharField(max_length=63)
     # Of the Job.
     name = models.CharField(max_length=63)
+    # As in LoadTestPlace.
     pod = models.JSONField(default=dict)
     until = models.DateTimeField(null=True)
-    # What the examination found before, with its checks.
+    # deployments.registry.domain.load_tests.examined_version.ExaminedVersion
     columns = models.JSONField(default=dict)
     # Why it is not over.
     detail = models.TextField(blank=True, default="")
+    # deployments.registry.domain.load_tests.results.LoadTest
     result = models.JSONField(null=True)
     began_at = models.DateTimeField()
     # Written before the Job is.

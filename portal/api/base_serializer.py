@@ -13,8 +13,8 @@ from portal.api import representation
 from portal.api.pagination import CursorPage
 from portal.core.definitions import unknown_names
 
-# Query parameters of every list, in addition to its filter.
-_OF_LISTS = frozenset({CursorPage.cursor_query_param, str(CursorPage.page_size_query_param)})
+# Query parameters of lists, in addition to their filter. portal.api.openapi.documented_only refuses them where there are no pages.
+_OF_LISTS = (CursorPage.cursor_query_param, str(CursorPage.page_size_query_param))
 
 
 # A docstring here would become the description of every component in the OpenAPI document.
@@ -23,7 +23,8 @@ class Serializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return super().to_internal_value(data)
-        unknown = unknown_fields(data, self.fields)
+        known = [*self.fields, *_OF_LISTS] if isinstance(data, QueryDict) else list(self.fields)
+        unknown = unknown_fields(data, known)
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -40,11 +41,10 @@ class Serializer(serializers.Serializer[Any]):
 
 def unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, str]:
     names = list(known)
-    ignored = _OF_LISTS if isinstance(data, QueryDict) else frozenset()
     return {
         str(name)[: unknown_names.LONGEST]: unknown_names.describe(str(name), names)
         for name in data
-        if name not in names and name not in ignored
+        if name not in names
     }
 
 

@@ -10,7 +10,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-# Its body is added by portal.api.schema.
+# Its body is added by portal.api.openapi.schema.
 PROBLEM = OpenApiResponse(None, "A problem, with a stable code")
 REFUSALS = {403: PROBLEM, 404: PROBLEM, 409: PROBLEM, 422: PROBLEM}
 

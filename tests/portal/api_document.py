@@ -21,6 +21,12 @@ def operation(name: str) -> dict[str, Any]:
     return documented
 
 
+def query_names(name: str) -> set[str]:
+    """The query parameters of "get teams/{slug}" and so on."""
+    parameters = operation(name).get("parameters", [])
+    return {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
+
+
 @functools.cache
 def _generated() -> dict[str, Any]:
     document: dict[str, Any] = SchemaGenerator(api_version="v1").get_schema(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from deployments.advice.domain.advice import MONTHS_PER_YEAR
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.services.answers import LONGEST_SNOOZE_DAYS
 from deployments.models import AdviceItem
 from deployments.states import AdviceState
@@ -35,7 +36,7 @@ class AdviceSerializer(Serializer):
     computed_at = serializers.DateTimeField()
 
     def get_evidence(self, item: AdviceItem) -> list[dict[str, str]]:
-        return [{"name": name, "value": value} for name, value in item.evidence]
+        return [EvidenceLine.from_json(row).to_json() for row in item.evidence]
 
     def get_saving_year_amount(self, item: AdviceItem) -> str:
         return str(item.saving_amount * MONTHS_PER_YEAR)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
 
+from deployments.advice.domain.evidence import EvidenceLine
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 
 # Less than this a month is not worth a change.
@@ -43,7 +44,7 @@ class Saving:
     """`saving_amount` and `cost_amount` are dollars of a month; `formula` says how the first follows."""
 
     message: str
-    evidence: Sequence[tuple[str, str]]
+    evidence: Sequence[EvidenceLine]
     cost_amount: Decimal
     saving_amount: Decimal
     formula: str

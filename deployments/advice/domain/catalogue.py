@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from deployments.advice.domain.advice import Saving
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, NodeFacts
 from deployments.advice.domain.kinds import (
     fewer_replicas,
@@ -98,5 +99,5 @@ def _marked(saving: Saving, made_up_hours: int) -> Saving:
     """Says so where the figures are those of the demo's sample history."""
     if not made_up_hours:
         return saving
-    sample = ("Sample history", f"{made_up_hours} of {WEEK_HOURS} hours are generated")
+    sample = EvidenceLine("Sample history", f"{made_up_hours} of {WEEK_HOURS} hours are generated")
     return replace(saving, evidence=(*saving.evidence, sample))

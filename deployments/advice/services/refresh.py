@@ -100,7 +100,7 @@ def _write(subject: _Subject, kind: str, saving: Saving, at: datetime) -> list[i
 def _values(saving: Saving, at: datetime) -> dict[str, Any]:
     return {
         "message": saving.message,
-        "evidence": [list(pair) for pair in saving.evidence],
+        "evidence": [line.to_json() for line in saving.evidence],
         "formula": saving.formula,
         "risk": saving.risk.value,
         "risk_reason": saving.risk_reason,

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from deployments.advice.domain import catalogue
 from deployments.advice.domain.advice import MONTHS_PER_YEAR
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.selectors import items
 from deployments.advice.services import answers
 from deployments.models import AdviceItem
@@ -56,6 +57,10 @@ class AdviceRow:
     @property
     def year_amount(self) -> Decimal:
         return self.item.saving_amount * MONTHS_PER_YEAR
+
+    @property
+    def evidence(self) -> list[EvidenceLine]:
+        return [EvidenceLine.from_json(row) for row in self.item.evidence]
 
     @property
     def can_request(self) -> bool:

@@ -43,8 +43,8 @@ def render(change: ChangeRequest) -> RenderedRevision | None:
 
 
 def of_preflight(change: ChangeRequest, checked: RenderedRevision) -> RenderedRevision | None:
-    """What the checks rendered, where it is what `render` would; None elsewhere, as for a deployment that had
-    no row yet.
+    """What the checks rendered, where it is what `render` would; None elsewhere, as for a new deployment
+    without a key before its row (SQLite).
     """
     if change.revision is None:
         return None

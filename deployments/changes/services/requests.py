@@ -11,7 +11,6 @@ from deployments.changes.services import approvals, drafts, new_request
 from deployments.changes.services import submit as change_submit
 from deployments.changes.services.drafts import ChangeDraft
 from deployments.changes.services.submit import ChangeSpec
-from deployments.manifests.services import defaults
 from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.services import preflight, refusals
@@ -23,6 +22,7 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
+from portal.core.statements import one_statement
 
 Given = ParamSpec("Given")
 
@@ -36,14 +36,19 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     with rejections.as_invalid():
         kubernetes_names.require_legal(draft.name, namespace=version.model.team.slug)
     cluster = clusters.get_cluster(draft.cluster_id)
-    checked = preflight.check_deploy(draft, version, cluster)
+    # It is in the manifests: taken now, these are rendered once for the checks and the evidence.
+    key = one_statement.take_id(Deployment)
+    checked = preflight.check_deploy(draft, version, cluster, key=key)
     refusals.require_ok(checked)
-    spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     requested = ChangeSpec(
-        ChangeKind.DEPLOY, approvals.clean(comment), version=version, spec=spec, preflight=checked
+        ChangeKind.DEPLOY,
+        approvals.clean(comment),
+        version=version,
+        spec=checked.rendered.spec,
+        preflight=checked,
     )
     with new_request.new_name(f"{version.model.team.slug}/{draft.name}"):
-        deployment = _make_deployment(actor, draft, version)
+        deployment = _make_deployment(actor, draft, version, key)
         return change_submit.submit(actor, deployment, requested)
 
 
@@ -73,9 +78,12 @@ request_start = _requesting(drafts.start)
 request_stop = _requesting(drafts.stop)
 
 
-def _make_deployment(actor: User, draft: DeployDraft, version: ModelVersion) -> Deployment:
+def _make_deployment(
+    actor: User, draft: DeployDraft, version: ModelVersion, key: int | None
+) -> Deployment:
     team = version.model.team
     return Deployment.objects.create(
+        pk=key,
         team=team,
         cluster_id=draft.cluster_id,
         name=draft.name,

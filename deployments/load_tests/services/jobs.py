@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from deployments.manifests.domain.metadata import Manifest, ManifestContext, Ser
 from deployments.manifests.selectors import rendering
 from deployments.models import LoadTestRun, ModelVersion
 from deployments.registry.domain import signatures
+from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.spec.domain.engines import TRITON
 from deployments.spec.domain.pod_settings import OPEN
@@ -43,7 +43,7 @@ class Jobs:
         place = places.place_of(version.model.team_id)
         return "" if place is None else place.cluster.name
 
-    def begin(self, version: ModelVersion, columns: Mapping[str, Any]) -> None:
+    def begin(self, version: ModelVersion, examined: ExaminedVersion) -> None:
         place, at = places.place_of(version.model.team_id), clock.now()
         if place is None:
             # Chosen no longer since a moment ago: the next pass examines it again.
@@ -56,7 +56,7 @@ class Jobs:
             name=job.name_of(version.pk, secrets.token_hex(3)),
             pod=place.pod,
             until=version.deadline_at,
-            columns=dict(columns),
+            columns=examined.to_json(),
             began_at=at,
             deadline_at=at + limit,
         )
@@ -167,7 +167,7 @@ def _apply(run: LoadTestRun) -> None:
 def _examined(run: LoadTestRun) -> ModelVersion:
     """As it will be when it is ready. Not to be saved."""
     version = run.version
-    for name, value in run.columns.items():
+    for name, value in ExaminedVersion.from_json(run.columns).to_json().items():
         setattr(version, name, value)
     return version
 

@@ -70,11 +70,13 @@ def check(*, actor: Actor, draft: DeployDraft) -> RevisionPreflight:
 
 
 def check_deploy(
-    draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
+    draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo, *, key: int | None = None
 ) -> RevisionPreflight:
-    """`check` after the permission, with the version and the cluster of the draft."""
+    """`check` after the permission, with the version and the cluster of the draft. `key` is the one that the
+    deployment will have, where it has been taken.
+    """
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
-    subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
+    subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=key or 0, number=1)
     subject = replace(subject, environment=draft.environment)
     problem = kubernetes_names.problem_with(draft.name, namespace=subject.context.namespace)
     if problem:
@@ -283,7 +285,7 @@ def _check_dry_run(subject: Subject) -> list[Check]:
     backend = http_route.backend_for(served.number, subject.spec, 100, model=served.model_name)
     route = http_route.http_route(subject.context, [backend])
     # An existing deployment has a live route already, so only its workload is applied.
-    extra = [route] if subject.context.deployment_id == 0 else []
+    extra = [] if subject.replaces else [route]
     return dry_run.check(
         cluster_id=subject.cluster.id,
         namespace=subject.context.namespace,

@@ -27,6 +27,7 @@ class Subject:
     stable: ModelVersion | None = None
     stable_additional: Sequence[ModelVersion] = ()
     environment: str = Environment.PRODUCTION
+    # None for a new deployment.
     replaces: ReplacedDeployment | None = None
     # Of the rollout that the revision is the candidate of.
     baseline: ServingSpec | None = None

@@ -14,6 +14,7 @@ from django.db.models import Max
 
 from deployments.models import Import, LoadTestRun, ModelVersion
 from deployments.registry.domain import object_keys
+from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.not_servable import quoted
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import ArtifactError
@@ -165,7 +166,8 @@ def _verify(version: ModelVersion, lease: Lease) -> None:
 
 def _await_load_test(version: ModelVersion, run: LoadTestRun, lease: Lease) -> None:
     """The row of the run goes with the end of the verification, so that its result counts once."""
-    checklist = Checklist(version.pk, lease, run.columns["checks"])
+    examined = ExaminedVersion.from_json(run.columns)
+    checklist = Checklist(version.pk, lease, examined.checks)
     result = cluster_load_test.advance(run, checklist)
     if result is None:
         next_check_at: datetime | None = cluster_load_test.next_check_at(run)
@@ -174,7 +176,7 @@ def _await_load_test(version: ModelVersion, run: LoadTestRun, lease: Lease) -> N
             run.delete()
             next_check_at = _conclude(
                 version,
-                lambda: version_examination.after_load_test(run.columns, result, checklist),
+                lambda: version_examination.after_load_test(examined, result, checklist),
                 checklist,
             )
     leases.release(ModelVersion, checklist.lease, next_check_at=next_check_at)
@@ -222,7 +224,7 @@ class _FailOnUnexpected:
 def _decide(version: ModelVersion, result: ExaminationResult, checklist: Checklist) -> None:
     facts = result.columns | {"checks": checklist.to_json()}
     if result.is_waiting:
-        cluster_load_test.begin(version, facts)
+        cluster_load_test.begin(version, ExaminedVersion(**facts))
     elif result.quarantine_reason:
         transitions.to_quarantined(
             version=version,

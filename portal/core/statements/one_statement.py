@@ -41,6 +41,18 @@ class NextId(Func):
         return "NULL", []
 
 
+def take_id(model: type[Model]) -> int | None:
+    """`NextId` before any statement, for what has to be known before its row is written. None on SQLite; a key that
+    gets no row leaves a gap, as a failed insert does.
+    """
+    if not is_supported():
+        return None
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        names = [f'"{model._meta.db_table}"', str(model._meta.pk.column)]
+        cursor.execute("SELECT nextval(pg_get_serial_sequence(%s, %s))", names)
+        return int(cursor.fetchone()[0])
+
+
 def insert_of(row: Model) -> Part:
     """The row as `save(force_insert=True)` writes it. Its key is filled by the database if it is None."""
     connection, has_key = connections[DEFAULT_DB_ALIAS], row.pk is not None

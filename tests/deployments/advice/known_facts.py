@@ -22,6 +22,10 @@ HOUR_MS = 3_600_000
 PRICE = Decimal("1.006")
 
 
+def evidence_of(saving: Saving) -> dict[str, str]:
+    return {line.name: line.value for line in saving.evidence}
+
+
 def need(mib: int) -> Need:
     return need_of_file(
         FileModel(weights_mib=mib, activations_mib=0, spread_mib=0, sizes="", runtime_mib=0),

@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.services import answers, refresh
 from deployments.models import AdviceItem, ChangeRequest, Deployment
 from deployments.states import AdviceState, ChangeState
@@ -207,7 +208,7 @@ def test_one_page_names_five_kinds_and_a_click_requests_a_canary_on_spot(
         answers.request(actor=world.lead, item_id=_item("fewer-replicas").pk)
 
 
-def test_the_api_lists_answers_and_requests(world: World) -> None:
+def test_the_api_lists_answers_and_requests(world: World, signed_in: SignIn) -> None:
     deployment = _serving(world, "detector")
     history.write(world, deployment, requests=lambda _: 0)
     refresh.sweep()
@@ -219,7 +220,15 @@ def test_the_api_lists_answers_and_requests(world: World) -> None:
     [listed] = client.get("/api/v1/advice?team=vision").json()
     assert (listed["kind"], listed["saving_amount"]) == ("idle", "734.38")
     assert listed["saving_year_amount"] == "8812.56"
-    assert listed["evidence"][0] == {"name": "Requests, 7 days", "value": "0"}
+    assert listed["evidence"] == item.evidence
+    assert item.evidence == [
+        {"name": "Requests, 7 days", "value": "0"},
+        {"name": "Hours observed", "value": "168 of 168"},
+        {"name": "Last 7 days cost", "value": "$169.01"},
+    ]
+    lines = [EvidenceLine.from_json(row) for row in item.evidence]
+    shown = page(signed_in(world.member).get("/advice"))
+    assert [shown.term(line.name) for line in lines] == [line.value for line in lines]
     assert stranger.get("/api/v1/advice").json() == []
     none = client.post(f"/api/v1/advice/{item.pk}/snooze", {"days": 0}, format="json")
     assert none.status_code == 422

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.services import refresh
 from deployments.models import AdviceItem, ChangeRequest, Deployment
 from deployments.states import AdviceState, ChangeState
@@ -60,8 +61,8 @@ def test_its_advice_names_seven_kinds_and_says_that_their_hours_are_made_up(
     assert AdviceItem.objects.get(kind="multi-model").message == (
         "Serve filetype-int8:1 from samples/tags and then stop samples/titles: the models of 2 deployments fit one Triton."
     )
-    marks = {tuple(item.evidence[-1]) for item in AdviceItem.objects.all()}
-    assert marks == {("Sample history", "168 of 168 hours are generated")}
+    marks = {EvidenceLine.from_json(item.evidence[-1]) for item in AdviceItem.objects.all()}
+    assert marks == {EvidenceLine("Sample history", "168 of 168 hours are generated")}
     shown = page(signed_in(demo.world.member).get("/advice")).text
     assert "168 of 168 hours are generated" in shown
     assert "demo-spot-1" not in shown, "of nodes platform admins decide"
@@ -190,7 +191,10 @@ def test_an_hour_that_ends_while_the_samples_come_up_leaves_no_gap(world: World)
     assert late.spent(late.start, node_name="demo-a10g-3") == A10G
     refresh.sweep()
     item = AdviceItem.objects.get(kind="idle")
-    assert item.evidence[-1] == ["Sample history", "166 of 168 hours are generated"]
+    assert item.evidence[-1] == {
+        "name": "Sample history",
+        "value": "166 of 168 hours are generated",
+    }
     # The week has one hour of 59 minutes.
     assert item.saving_amount == _month((A10G * 168 - A10G / 60) / 168)
 

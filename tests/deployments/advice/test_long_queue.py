@@ -11,7 +11,7 @@ import pytest
 from deployments.advice.domain.facts import DeploymentFacts
 from deployments.sizing.domain.memory import FileModel
 from deployments.spec.domain.serving_spec import Batching, ServingSpec
-from tests.deployments.advice.known_facts import PRICE, facts_of, hours_of, kinds_of
+from tests.deployments.advice.known_facts import PRICE, evidence_of, facts_of, hours_of, kinds_of
 
 FILE = FileModel(weights_mib=6000, activations_mib=1000, spread_mib=0, sizes="", runtime_mib=1000)
 OFF = Batching(is_dynamic=False)
@@ -62,7 +62,7 @@ def test_waiting_requests_as_one_batch_need_fewer_replicas() -> None:
         "2.40 busy replicas \N{MULTIPLICATION SIGN} 0.62 ÷ 1.00 of the time of an item ÷ 70% = 3 replicas; "
         "(4 \N{MINUS SIGN} 3) \N{MULTIPLICATION SIGN} $1.0060/h \N{MULTIPLICATION SIGN} 730 h = $734.38"
     )
-    assert dict(saving.evidence) == {
+    assert evidence_of(saving) == {
         "Waiting, 7 days": "75% of a request's time in Triton",
         "Compute per request": "20.0 ms",
         "Mean batch size now": "1.0",
@@ -121,7 +121,7 @@ def test_full_batches_may_become_larger() -> None:
     saving = kinds_of(facts)["larger-batches"]
 
     assert saving.message.startswith("Allow larger batches and run 3 replicas instead of 4")
-    assert dict(saving.evidence)["Batch size then"] == "6 of at most 8"
+    assert evidence_of(saving)["Batch size then"] == "6 of at most 8"
     assert saving.proposal is not None
     assert saving.proposal.settings["batching"]["max_batch_size"] == 0
     # Batches that are not full do not grow by a higher limit.
@@ -133,7 +133,7 @@ def test_a_batch_stays_within_the_size_that_was_chosen() -> None:
     chosen = Batching(is_dynamic=False, max_batch_size=3)
     saving = kinds_of(_queued(busy=0.5, batching=chosen))["larger-batches"]
 
-    assert dict(saving.evidence)["Batch size then"] == "3 of at most 3"
+    assert evidence_of(saving)["Batch size then"] == "3 of at most 3"
     assert saving.proposal is not None
     assert saving.proposal.settings["batching"]["max_batch_size"] == 3
 
@@ -147,8 +147,8 @@ def test_as_many_instances_on_fewer_gpus() -> None:
         "Run 2 instances on each GPU instead of 1 and run 2 replicas instead of 4: a request waits 60.0 ms"
     )
     assert saving.saving_amount == Decimal("1468.76")
-    assert dict(saving.evidence)["GPU memory needed"] == "15,000 of 24,576 MiB"
-    assert dict(saving.evidence)["Instances then"] == "4 instead of 4"
+    assert evidence_of(saving)["GPU memory needed"] == "15,000 of 24,576 MiB"
+    assert evidence_of(saving)["Instances then"] == "4 instead of 4"
     assert saving.proposal is not None
     assert saving.proposal.settings == {
         "instances_per_gpu": 2,

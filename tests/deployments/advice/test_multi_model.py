@@ -13,7 +13,7 @@ from deployments.advice.domain.advice import Saving
 from deployments.advice.domain.facts import DeploymentFacts, SpotPrice
 from deployments.sizing.domain.ranking import ShareKind
 from deployments.spec.domain.serving_spec import ServingSpec
-from tests.deployments.advice.known_facts import facts_of, hours_of, offer
+from tests.deployments.advice.known_facts import evidence_of, facts_of, hours_of, offer
 
 COST = Decimal("734.38")
 
@@ -51,7 +51,7 @@ def test_the_model_with_fewer_requests_moves_to_the_other_one() -> None:
     assert saving.formula == (
         "cost of vision/ocr in the last 168 h ÷ 168 \N{MULTIPLICATION SIGN} 730 h, from when it is stopped"
     )
-    evidence = dict(saving.evidence)
+    evidence = evidence_of(saving)
     assert evidence["Models together"] == "intent:3, ocr:3"
     assert evidence["GPU memory needed"] == "16,000 of 24,576 MiB"
     assert evidence["Busiest hour together"] == "20%"

@@ -14,6 +14,7 @@ from deployments.load_tests.services import places
 from deployments.load_tests.services.jobs import Jobs
 from deployments.models import LoadTestRun, ModelVersion
 from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.services import upload_endings, verification
 from deployments.registry.services.examination import cluster_load_test
 from deployments.states import VersionState
@@ -119,8 +120,9 @@ def test_the_version_waits_and_the_job_asks_for_what_the_team_chose(bench: Bench
     assert (pod["restartPolicy"], pod["automountServiceAccountToken"]) == ("Never", False)
     download, check = pod["initContainers"]
     run = LoadTestRun.objects.get()
-    assert download["args"][0].endswith(f"/{run.columns['repository_prefix']}")
-    assert run.columns["laid_out"][0]["sha256"] in str(check["env"])
+    examined = ExaminedVersion.from_json(run.columns)
+    assert download["args"][0].endswith(f"/{examined.repository_prefix}")
+    assert examined.laid_out[0]["sha256"] in str(check["env"])
     workload = Workload.objects.get()
     assert (workload.name, workload.team.slug) == (run.name, "vision")
     assert "secret" not in json.dumps(bench.job).lower().replace("secretref", "")
@@ -317,4 +319,4 @@ def test_without_a_choice_nothing_waits(bench: Bench, people: People, verified: 
 
 def _examined() -> ModelVersion:
     run = LoadTestRun.objects.get()
-    return ModelVersion(signature=run.columns["signature"])
+    return ModelVersion(signature=ExaminedVersion.from_json(run.columns).signature)

@@ -273,13 +273,16 @@ def operations() -> Iterator[str]:
                 yield f"{method} {path.removeprefix('/api/v1/')}"
 
 
-def send(client: APIClient, operation: str, names: dict[str, Any], **added: Any) -> Any:
+def send(
+    client: APIClient, operation: str, names: dict[str, Any], query: str = "", **added: Any
+) -> Any:
+    """`added` are fields of the body."""
     method, path = operation.split()
     body = {
         key: names[value] if isinstance(value, str) and value in names else value
         for key, value in {**BODIES.get(operation, {}), **added}.items()
     }
-    address = f"/api/v1/{path.format(**names)}{QUERIES.get(operation, '')}"
+    address = f"/api/v1/{path.format(**names)}{query or QUERIES.get(operation, '')}"
     return getattr(client, method)(address, None if method == "get" else body, format="json")
 
 

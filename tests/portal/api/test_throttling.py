@@ -13,7 +13,7 @@ from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from portal.accounts import tokens
-from portal.api import schema_view
+from portal.api.openapi import schema_view
 from portal.api.problems import CONTENT_TYPE
 from portal.core import clock
 from tests.accounts import make_user

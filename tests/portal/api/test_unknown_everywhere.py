@@ -19,16 +19,14 @@ BODYLESS = [
 ]
 
 
-def refusals_of(answers: dict[str, Any]) -> dict[str, Any]:
+def refusals_of(answers: dict[str, Any], name: str = "zzunknown") -> dict[str, Any]:
     return {
-        name: [
-            error["detail"]
-            for error in answer.json().get("errors", [])
-            if error["field"] == "zzunknown"
+        one: [
+            error["detail"] for error in answer.json().get("errors", []) if error["field"] == name
         ]
         if answer.status_code == 422
         else (answer.status_code, answer.content)
-        for name, answer in answers.items()
+        for one, answer in answers.items()
     }
 
 
@@ -46,32 +44,69 @@ def test_an_unknown_field_is_refused_by_name_and_changes_nothing(full_world: Ful
     assert full_world.world.cluster.calls == calls
 
 
-def test_an_unknown_query_parameter_lists_nothing(full_world: FullWorld) -> None:
-    client = signed_in(full_world.world.admin)
-    reads = [operation for operation in operations() if operation.startswith("get ")]
-    answers = {}
-    for operation in reads:
-        path = operation.removeprefix("get ").format(**full_world.names)
-        answers[operation] = client.get(f"/api/v1/{path}?zzunknown=1")
+@pytest.mark.parametrize("name", ["zzunknown", "format", "limit", "cursor"])
+def test_a_query_parameter_that_an_operation_does_not_have_is_refused_and_changes_nothing(
+    full_world: FullWorld, name: str
+) -> None:
+    client, before = signed_in(full_world.world.admin), rows()
+    calls = list(full_world.world.cluster.calls)
+    without = [one for one in operations() if name not in api_document.query_names(one)]
 
-    assert len(reads) > 80
-    message = 'There is no field "zzunknown". Remove it.'
-    assert {one: said for one, said in refusals_of(answers).items() if said != [message]} == {}
+    answers = {one: send(client, one, full_world.names, query=f"?{name}=1") for one in without}
+
+    assert len(without) > 150
+    said = f'There is no field "{name}".'
+    assert {
+        one: refusals
+        for one, refusals in refusals_of(answers, name).items()
+        if len(refusals) != 1 or not str(refusals[0]).startswith(said)
+    } == {}
+    assert rows() == before
+    assert full_world.world.cluster.calls == calls
+
+
+@pytest.mark.parametrize("name", ["limit", "cursor"])
+def test_lists_with_pages_have_the_parameters_of_pages(full_world: FullWorld, name: str) -> None:
+    client = signed_in(full_world.world.admin)
+    paged = [one for one in operations() if {"limit", "cursor"} <= api_document.query_names(one)]
+
+    answers = {one: send(client, one, full_world.names, query=f"?{name}=1") for one in paged}
+
+    assert len(paged) > 20
+    refused = refusals_of(answers, name)
+    message = f'There is no field "{name}"'
+    assert [one for one, said in refused.items() if message in str(said)] == []
+
+
+def test_the_document_itself_has_no_format_in_its_query(full_world: FullWorld) -> None:
+    client = signed_in(full_world.world.member)
+
+    answer = client.get("/api/v1/schema?format=json")
+
+    assert (answer.status_code, answer["Content-Type"]) == (422, "application/problem+json")
+    assert [error["detail"] for error in answer.json()["errors"]] == [
+        'There is no field "format". Remove it.'
+    ]
 
 
 @pytest.mark.parametrize(
-    ("address", "message"),
+    ("operation", "query", "message"),
     [
-        ("advice?temm=vision", 'There is no field "temm". Did you mean "team"?'),
-        ("versions/{version_id}/parts?paht=m", 'There is no field "paht". Did you mean "path"?'),
+        ("get advice", "temm=vision", 'There is no field "temm". Did you mean "team"?'),
+        (
+            "get versions/{version_id}/parts",
+            "paht=m",
+            'There is no field "paht". Did you mean "path"?',
+        ),
+        ("get models", "limti=1", 'There is no field "limti". Did you mean "limit"?'),
     ],
 )
 def test_a_misspelt_parameter_is_named_with_the_nearest(
-    full_world: FullWorld, address: str, message: str
+    full_world: FullWorld, operation: str, query: str, message: str
 ) -> None:
     client = signed_in(full_world.world.member)
 
-    answer = client.get(f"/api/v1/{address.format(**full_world.names)}")
+    answer = send(client, operation, full_world.names, query=f"?{query}")
 
     assert answer.status_code == 422
     assert [error["detail"] for error in answer.json()["errors"]] == [message]

@@ -15,6 +15,7 @@ from deployments.advice.domain.advice import (
     percent,
     rate,
 )
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
 from deployments.sizing.domain.demand import BUSY_PERCENT
 from fleet.gpus.domain.money import HOURS_PER_MONTH
@@ -47,9 +48,9 @@ def decide(facts: DeploymentFacts) -> Saving | None:
         message=f"Run {counted(needed, 'replica')} instead of {now}: the GPUs were "
         f"{percent(utilisation)} used in the last week.",
         evidence=(
-            ("GPU utilisation, 7 days", percent(utilisation)),
-            ("Busiest hour", f"GPU time of {peak:.2f} replicas"),
-            ("Needed at 70% utilisation", counted(needed, "replica")),
+            EvidenceLine("GPU utilisation, 7 days", percent(utilisation)),
+            EvidenceLine("Busiest hour", f"GPU time of {peak:.2f} replicas"),
+            EvidenceLine("Needed at 70% utilisation", counted(needed, "replica")),
         ),
         cost_amount=facts.month_amount,
         saving_amount=saving,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.advice.domain.advice import Proposal, Risk, Saving
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts
 from fleet.gpus.domain.money import HOURS_PER_MONTH
 
@@ -21,9 +22,9 @@ def decide(facts: DeploymentFacts) -> Saving | None:
     return Saving(
         message="Stop it: no request in the last 7 days.",
         evidence=(
-            ("Requests, 7 days", "0"),
-            ("Hours observed", f"{len(week)} of {len(week)}"),
-            ("Last 7 days cost", f"${sum(hour.cost_amount for hour in week):,.2f}"),
+            EvidenceLine("Requests, 7 days", "0"),
+            EvidenceLine("Hours observed", f"{len(week)} of {len(week)}"),
+            EvidenceLine("Last 7 days cost", f"${sum(hour.cost_amount for hour in week):,.2f}"),
         ),
         cost_amount=cost,
         saving_amount=cost,

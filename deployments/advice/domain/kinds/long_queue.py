@@ -17,6 +17,7 @@ from deployments.advice.domain.advice import (
     per_month,
     rate,
 )
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts, busiest
 from deployments.advice.domain.queueing import Queue
 from deployments.sizing.domain.demand import BUSY_PERCENT
@@ -70,9 +71,9 @@ def decide_batches(facts: DeploymentFacts) -> Saving | None:
         message=verb,
         settings={"batching": changed.model_dump(mode="json")},
         evidence=(
-            ("Batch size then", f"{then} of at most {largest}"),
-            ("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
-            ("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
+            EvidenceLine("Batch size then", f"{then} of at most {largest}"),
+            EvidenceLine("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
+            EvidenceLine("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),
         why=f"{known.busy:.2f} busy replicas {_TIMES} {_time_of_item(then):.2f} ÷ {_time_of_item(now):.2f} "
         f"of the time of an item ÷ {BUSY_PERCENT}% = {counted(needed, 'replica')}",
@@ -100,9 +101,9 @@ def decide_instances(facts: DeploymentFacts) -> Saving | None:
         message=f"Run {counted(instances, 'instance')} on each GPU instead of {each}",
         settings={"instances_per_gpu": instances},
         evidence=(
-            ("Instances then", f"{needed * instances:,} instead of {now * each:,}"),
-            ("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
-            ("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
+            EvidenceLine("Instances then", f"{needed * instances:,} instead of {now * each:,}"),
+            EvidenceLine("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
+            EvidenceLine("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),
         why=f"{known.busy:.2f} busy replicas ÷ {BUSY_PERCENT}% = {counted(needed, 'replica')}",
         risk_reason="Instances of one GPU slow each other down. The canary's guards compare both.",
@@ -160,7 +161,7 @@ def _saving(
     *,
     message: str,
     settings: dict[str, Any],
-    evidence: tuple[tuple[str, str], ...],
+    evidence: tuple[EvidenceLine, ...],
     why: str,
     risk_reason: str,
 ) -> Saving:
@@ -172,9 +173,9 @@ def _saving(
         message=f"{message} and run {counted(needed, 'replica')} instead of {now}: "
         f"a request waits {queue.wait_us / 1000:,.1f} ms and is executed in {queue.compute_us / 1000:,.1f} ms.",
         evidence=(
-            ("Waiting, 7 days", f"{share * 100:.0f}% of a request's time in Triton"),
-            ("Compute per request", f"{queue.compute_us / 1000:,.1f} ms"),
-            ("Mean batch size now", f"{queue.batch_items:.1f}"),
+            EvidenceLine("Waiting, 7 days", f"{share * 100:.0f}% of a request's time in Triton"),
+            EvidenceLine("Compute per request", f"{queue.compute_us / 1000:,.1f} ms"),
+            EvidenceLine("Mean batch size now", f"{queue.batch_items:.1f}"),
             *evidence,
         ),
         cost_amount=facts.month_amount,

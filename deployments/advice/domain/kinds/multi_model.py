@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from deployments.advice.domain.advice import Proposal, Risk, Saving, percent
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import HOUR_MS, DeploymentFacts, mean_utilisation
 from deployments.advice.domain.kinds import idle, spot
 from deployments.advice.domain.kinds.fewer_replicas import UNUSED_BELOW
@@ -191,11 +192,13 @@ def _saving(
         message=f"Serve {_label(facts)} from {to.name} and then stop {facts.name}: the models of "
         f"{len(members)} deployments fit one Triton.",
         evidence=(
-            ("Models together", ", ".join(_label(one.facts) for one in members)),
-            ("GPU memory needed", f"{need.mib_on(1):,} of {to.memory_mib:,} MiB"),
-            ("Memory is", need.basis),
-            ("GPU utilisation, 7 days", percent(mean_utilisation(facts.last_week()) or 0.0)),
-            ("Busiest hour together", percent(busy)),
+            EvidenceLine("Models together", ", ".join(_label(one.facts) for one in members)),
+            EvidenceLine("GPU memory needed", f"{need.mib_on(1):,} of {to.memory_mib:,} MiB"),
+            EvidenceLine("Memory is", need.basis),
+            EvidenceLine(
+                "GPU utilisation, 7 days", percent(mean_utilisation(facts.last_week()) or 0.0)
+            ),
+            EvidenceLine("Busiest hour together", percent(busy)),
         ),
         cost_amount=cost,
         saving_amount=cost,

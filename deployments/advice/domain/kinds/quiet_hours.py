@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from deployments.advice.domain.advice import Proposal, Risk, Saving, bounded, per_month, rate
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour
 from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
 from deployments.spec.domain.scaling import FIXED, KEDA, KNATIVE, Scaling
@@ -141,9 +142,11 @@ def _saving(
     return Saving(
         message=message,
         evidence=(
-            ("Hours a week without it", f"{quiet} of {WEEK_HOURS}"),
-            ("Requests, 7 days", f"{sum(hour.requests for hour in facts.last_week()):,}"),
-            ("Cold start", _describe_start(facts)),
+            EvidenceLine("Hours a week without it", f"{quiet} of {WEEK_HOURS}"),
+            EvidenceLine(
+                "Requests, 7 days", f"{sum(hour.requests for hour in facts.last_week()):,}"
+            ),
+            EvidenceLine("Cold start", _describe_start(facts)),
         ),
         cost_amount=facts.month_amount,
         saving_amount=bounded(per_month(price * replicas, hours), cost=facts.month_amount),

@@ -21,6 +21,7 @@ from deployments.advice.domain.advice import (
     percent,
     rate,
 )
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
 from deployments.advice.domain.kinds.fewer_replicas import UNUSED_BELOW
 from deployments.sizing.domain.demand import BUSY_PERCENT
@@ -79,11 +80,11 @@ def _decide(
         message=f"Run on {offer.title} ({offer.instance_type}): the model needs "
         f"{choice.needed_mib:,} MiB and has {facts.memory_mib:,} MiB now.",
         evidence=(
-            ("GPU utilisation, 7 days", percent(utilisation)),
-            ("Memory needed", f"{choice.needed_mib:,} MiB"),
-            ("Memory of the new share", f"{offer.memory_mib:,} MiB"),
-            ("Now", f"{rate(price)} a replica"),
-            ("Then", f"{rate(each)} a replica"),
+            EvidenceLine("GPU utilisation, 7 days", percent(utilisation)),
+            EvidenceLine("Memory needed", f"{choice.needed_mib:,} MiB"),
+            EvidenceLine("Memory of the new share", f"{offer.memory_mib:,} MiB"),
+            EvidenceLine("Now", f"{rate(price)} a replica"),
+            EvidenceLine("Then", f"{rate(each)} a replica"),
         ),
         cost_amount=facts.month_amount,
         saving_amount=saving,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.advice.domain.advice import Proposal, Risk, Saving, bounded, per_month, rate
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts
 from fleet.gpus.domain import capacity_types
 from fleet.gpus.domain.money import HOURS_PER_MONTH
@@ -28,9 +29,9 @@ def decide(facts: DeploymentFacts) -> Saving | None:
     return Saving(
         message=f"Run on spot nodes: they cost {lower}% less.",
         evidence=(
-            ("On-demand", f"{rate(price)} a replica"),
-            ("Spot", f"{rate(each)} a replica ({spot.source})"),
-            ("Replicas", str(replicas)),
+            EvidenceLine("On-demand", f"{rate(price)} a replica"),
+            EvidenceLine("Spot", f"{rate(each)} a replica ({spot.source})"),
+            EvidenceLine("Replicas", str(replicas)),
         ),
         cost_amount=facts.month_amount,
         saving_amount=bounded(per_month((price - each) * replicas), cost=facts.month_amount),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.advice.domain.advice import Risk, Saving, per_month, rate
+from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import WEEK_HOURS, NodeFacts
 from fleet.gpus.domain.money import HOURS_PER_MONTH
 from portal.core.definitions.counts import counted
@@ -22,9 +23,9 @@ def decide(facts: NodeFacts) -> Saving | None:
     return Saving(
         message="Remove the node or scale its group down: no pod held a GPU of it for 7 days.",
         evidence=(
-            ("Instance type", f"{facts.instance_type}, {facts.capacity_type}"),
-            ("GPUs", counted(facts.gpus, "GPU")),
-            ("Hours without a pod", f"{facts.idle_hours} of {WEEK_HOURS}"),
+            EvidenceLine("Instance type", f"{facts.instance_type}, {facts.capacity_type}"),
+            EvidenceLine("GPUs", counted(facts.gpus, "GPU")),
+            EvidenceLine("Hours without a pod", f"{facts.idle_hours} of {WEEK_HOURS}"),
         ),
         cost_amount=cost,
         saving_amount=cost,

@@ -5,12 +5,12 @@ The version's lease drives it: each pass takes the next step and requeues, so th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from deployments.models import LoadTestRun, ModelVersion
 from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.services.examination.checklist import Checklist
 from portal.core import clock
@@ -27,7 +27,7 @@ class Runner(Protocol):
     def place_of(self, version: ModelVersion) -> str:
         """The name of the cluster that the team chose; empty without one."""
 
-    def begin(self, version: ModelVersion, columns: Mapping[str, Any]) -> None:
+    def begin(self, version: ModelVersion, examined: ExaminedVersion) -> None:
         """Store the run. The cluster is not called."""
 
     def advance(self, run: LoadTestRun) -> LoadTest | str:
@@ -52,8 +52,8 @@ def describe(cluster: str, step: str = "") -> str:
     return f"runs on cluster {cluster}" + (f": {step}" if step else "")
 
 
-def begin(version: ModelVersion, columns: Mapping[str, Any]) -> None:
-    _runners[0].begin(version, columns)
+def begin(version: ModelVersion, examined: ExaminedVersion) -> None:
+    _runners[0].begin(version, examined)
 
 
 def run_of(version: ModelVersion) -> LoadTestRun | None:

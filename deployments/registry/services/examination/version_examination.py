@@ -6,7 +6,6 @@ crash at any point: keys are deterministic, and a correct copy is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.formats.catalogue import Detected
 from deployments.registry.domain.formats.format import Inspection
 from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.domain.not_servable import NeedsDeclaration
 from deployments.registry.gateways import object_store
@@ -88,13 +88,12 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
 
 
 def after_load_test(
-    columns: Mapping[str, Any], result: LoadTest, checklist: Checklist
+    examined: ExaminedVersion, result: LoadTest, checklist: Checklist
 ) -> ExaminationResult:
-    """`columns` are those of the examination that waited for the result. Raises FileRefused."""
-    signature = signatures.from_json(columns["signature"])
+    """`examined` waited for the result. Raises FileRefused."""
+    signature = signatures.from_json(examined.signature)
     loaded = load_test.conclude(result, signature, checklist)
-    measured = {results.KEY: loaded.to_json()} if loaded else {}
-    return ExaminationResult({**columns, "signature": columns["signature"] | measured})
+    return ExaminationResult(examined.with_load_test(loaded).to_json())
 
 
 def _open(version: ModelVersion, checklist: Checklist) -> tuple[list[ArtifactFile], StoredArtifact]:

@@ -12,8 +12,11 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView
-from rest_framework.renderers import BaseRenderer
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.openapi.documented_only import refuse_other_parameters
 
 _rendering = threading.Lock()
 
@@ -21,6 +24,7 @@ _rendering = threading.Lock()
 class SchemaView(SpectacularAPIView):
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponseBase:
+        refuse_other_parameters(request, ())
         renderer = request.accepted_renderer
         is_json = "json" in renderer.media_type
         with _rendering:
@@ -33,6 +37,11 @@ class SchemaView(SpectacularAPIView):
         patch_vary_headers(response, ["Accept"])
         plain: HttpRequest = request._request
         return get_conditional_response(plain, etag=etag, response=response) or response
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """A problem is JSON also where the document would have been YAML."""
+        self.request.accepted_renderer = JSONRenderer()
+        return super().handle_exception(exc)
 
 
 @lru_cache(maxsize=2)
