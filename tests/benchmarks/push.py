@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COUNT = 500
 THREADS = 8
 # The least ratio of the product's rate to that of the others.
-OF_BARE = 0.85
+OF_BARE = 0.7
 OF_KUBECTL = 1.5
 
 Files = list[list[dict[str, Any]]]
