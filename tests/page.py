@@ -46,6 +46,11 @@ class Part:
         return " ".join("".join(self._texts()).split())
 
     @property
+    def verbatim(self) -> str:
+        """With its spaces and line ends, as code is read."""
+        return "".join(self._texts())
+
+    @property
     def is_whole_page(self) -> bool:
         """And not a fragment for HTMX."""
         return any(self.all("html"))
@@ -61,10 +66,19 @@ class Part:
         """The element with this id."""
         return next(part for part in self._parts() if part.attributes.get("id") == name)
 
+    def group(self, summary: str) -> Part:
+        """What opens at a summary that begins so."""
+        return next(
+            group
+            for group in self.all("details")
+            if next(group.all("summary")).text.startswith(summary)
+        )
+
     @property
     def name(self) -> str:
         """What a screen reader calls it."""
-        return self.attributes.get("aria-label") or self.text
+        spoken = " ".join("".join(self._texts(is_spoken=True)).split())
+        return self.attributes.get("aria-label") or spoken
 
     def link(self, name: str) -> str:
         """Where the first link of this name leads."""
@@ -88,6 +102,63 @@ class Part:
             for body in self.all("tbody")
             for row in body.all("tr")
         ]
+
+    @property
+    def buttons(self) -> dict[str, Part]:
+        """By their names."""
+        return {part.name: part for part in self.all("button")}
+
+    def fields(self, name: str) -> list[Part]:
+        """What is typed or chosen under this name, without hidden inputs."""
+        return [
+            part
+            for part in self.all("input", "select", "textarea")
+            if part.attributes.get("name") == name and part.attributes.get("type") != "hidden"
+        ]
+
+    def field(self, name: str, value: str = "") -> Part:
+        """The first of this name; with a value, that radio button or checkbox."""
+        return next(
+            part for part in self.fields(name) if not value or part.attributes["value"] == value
+        )
+
+    def hidden(self, name: str) -> str:
+        """What a form sends under this name without showing it."""
+        return next(
+            part.attributes["value"]
+            for part in self.all("input")
+            if part.attributes.get("name") == name and part.attributes.get("type") == "hidden"
+        )
+
+    @property
+    def value(self) -> str:
+        """What a field holds; of a select, its chosen option."""
+        if self.tag == "textarea":
+            return self.verbatim.removeprefix("\n")
+        if self.tag == "select":
+            return next((part.value for part in self.all("option") if part.is_chosen), "")
+        return self.attributes.get("value", "")
+
+    @property
+    def options(self) -> list[str]:
+        """The values that a select or a list of suggestions offers."""
+        return [part.value for part in self.all("option")]
+
+    @property
+    def is_chosen(self) -> bool:
+        return not self.attributes.keys().isdisjoint({"checked", "selected"})
+
+    @property
+    def is_open(self) -> bool:
+        return "open" in self.attributes
+
+    @property
+    def is_disabled(self) -> bool:
+        return "disabled" in self.attributes
+
+    def problem(self, field_name: str) -> str:
+        """What a form says beside the field that it refuses."""
+        return self.part(f"id_{field_name}_error").text
 
     def row(self, text: str) -> dict[str, str]:
         """The first row in which a cell has this text."""
@@ -120,15 +191,17 @@ class Part:
                 yield child
                 yield from child._parts()
 
-    def _texts(self) -> Iterator[str]:
+    def _texts(self, *, is_spoken: bool = False) -> Iterator[str]:
         for child in self.children:
             if isinstance(child, str):
                 yield child
+            elif is_spoken and child.attributes.get("aria-hidden") == "true":
+                continue
             elif child.tag not in _UNSEEN:
                 # Text of neighbouring blocks does not run together.
                 space = "" if child.tag in ("a", "b", "span", "small", "ins", "del", "em") else " "
                 yield space
-                yield from child._texts()
+                yield from child._texts(is_spoken=is_spoken)
                 yield space
 
 

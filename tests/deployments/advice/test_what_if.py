@@ -126,7 +126,7 @@ def test_the_page_starts_with_a_deployment_and_refuses_nonsense(
 
     assert "$1,468.76" in page(started).text
     assert "57.8%" in page(case).text
-    assert 'value="100"' in case.content.decode()
+    assert page(case).field("now-share").value == "100"
     assert "$367.19" in page(half).text
     assert (started.status_code, half.status_code) == (200, 200)
     assert (refused.status_code, huge.status_code, foreign.status_code) == (422, 422, 404)

@@ -201,7 +201,7 @@ def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
     Cluster.objects.update(capabilities=offering("kserve-triton", "triton"))
     unable = client.post("/deployments/new", {**typed, "at": "serving"})
 
-    assert '<option value="keys" selected' in serving.content.decode()
+    assert page(serving).field("network_access").value == "keys"
     assert "Callers with a key" in page(review).text
     assert "Everyone who reaches the gateway" in page(opened).text
     assert "Off: Callers with a key: Could not check Keys at the gateway." in page(unable).text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from django.test import Client
 
@@ -11,6 +9,7 @@ from deployments.changes.services import requests
 from deployments.models import ModelVersion, Revision
 from tests.deployments.signed_in import signed_in
 from tests.deployments.world import World
+from tests.page import page
 
 __all__ = ["signed_in"]
 STEPS = [{"weight": 100, "soak_seconds": 60, "min_requests": 0}]
@@ -21,7 +20,7 @@ def state_accuracy(version: ModelVersion, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "tone"), [(0.94, 0.91, "bad-text"), (0.9, 0.95, "good")]
+    ("before", "after", "tone"), [(0.94, 0.91, "worse"), (0.9, 0.95, "better")]
 )
 def test_approver_reads_labels_and_a_lower_accuracy_is_marked_bad(
     world: World, client: Client, before: float, after: float, tone: str
@@ -37,13 +36,15 @@ def test_approver_reads_labels_and_a_lower_accuracy_is_marked_bad(
     )
     client.force_login(world.lead)
 
-    page = client.get(f"/approvals/{change.pk}").content.decode()
+    shown = page(client.get(f"/approvals/{change.pk}"))
 
-    assert f'<span class="strong {tone}">{after}</span>' in page
-    assert f'<span class="dim">{before}</span>' in page
-    assert "Batching: Dynamic batching" in page
-    text = re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
-    for value in ("&#x27;is_dynamic&#x27;", "True", "False", "None", "{&#x27;"):
+    row = shown.row("Accuracy")
+    assert (row["Now"], row["Requested"]) == (str(before), f"{after} ({tone})")
+    assert "Batching: Dynamic batching" in shown.text
+    text = shown.text
+    for manifest in shown.all("pre"):
+        text = text.replace(manifest.text, "")
+    for value in ("'is_dynamic'", "True", "False", "None", "{'"):
         assert value not in text
 
 
@@ -60,11 +61,11 @@ def test_roll_back_is_called_by_the_revision_that_comes_back(world: World, clien
         actor=world.member, deployment_id=deployment.pk, revision_number=1
     )
     client.force_login(world.lead)
-    page = client.get(f"/approvals/{change.pk}").content.decode()
+    text = page(client.get(f"/approvals/{change.pk}")).text
 
-    assert "Starts r1 again and moves all traffic to it" in confirm.content.decode()
+    assert "Starts r1 again and moves all traffic to it" in page(confirm).text
     assert (change.restored_number, change.revision and change.revision.number) == (1, 3)
-    assert f"Roll {deployment.name} back to r1" in page
-    assert "Starts r1 again" in page
-    assert "r0" not in page
-    assert "back to r3" not in page
+    assert f"Roll {deployment.name} back to r1" in text
+    assert "Starts r1 again" in text
+    assert "r0" not in text
+    assert "back to r3" not in text

@@ -18,13 +18,14 @@ from fleet.models import Cluster
 from portal.accounts.models import User
 from tests.deployments.canaries import STEPS
 from tests.deployments.world import World
+from tests.page import Part, page
 
 SignIn = Callable[[User], Client]
 KEPT = "As shown when it was decided"
 
 
-def page_of(client: Client, change: ChangeRequest) -> str:
-    return " ".join(client.get(f"/approvals/{change.pk}").content.decode().split())
+def page_of(client: Client, change: ChangeRequest) -> Part:
+    return page(client.get(f"/approvals/{change.pk}"))
 
 
 def fresh(change: ChangeRequest) -> ChangeRequest:
@@ -56,10 +57,10 @@ def test_an_open_request_is_shown_as_it_is_now(world: World, signed_in: SignIn) 
     client = signed_in(world.lead)
 
     describe(world, accuracy=0.5)
-    page = page_of(client, change)
+    shown = page_of(client, change)
 
-    assert "<dd>0.5</dd>" in page
-    assert KEPT not in page
+    assert shown.term("Accuracy") == "0.5"
+    assert KEPT not in shown.text
     assert change.decided == {}
 
 
@@ -70,7 +71,7 @@ def test_what_was_shown_stays_and_the_page_says_what_differs_today(
     rename(world.lead, "Lena")
     client = signed_in(world.viewer)
     change = approve(world, requested_change(world))
-    before = page_of(client, change)
+    before = page_of(client, change).text
     assert KEPT in before
     assert "Changed since" not in before
 
@@ -80,14 +81,13 @@ def test_what_was_shown_stays_and_the_page_says_what_differs_today(
     Cluster.objects.update(name="another")
     after = page_of(client, change)
 
-    assert "<dd>0.92</dd>" in after
-    assert "<dd>0.5</dd>" not in after
-    assert "requested by Mina" in after
-    assert "Lena approved" in after
-    assert "vision on eks-test" in after
+    assert after.term("Accuracy") == "0.92"
+    assert "requested by Mina" in after.text
+    assert "Lena approved" in after.text
+    assert "vision on eks-test" in after.text
     assert (
         "Changed since: the version metadata, the name of the requester, the name of the cluster."
-    ) in after
+    ) in after.text
 
 
 def test_the_diff_is_against_what_served_then(world: World) -> None:
@@ -111,10 +111,10 @@ def test_approvals_that_have_expired_since_still_stand_on_the_page(
     client = signed_in(world.viewer)
 
     world.clock.move(30 * 24 * 3600)
-    page = page_of(client, change)
+    text = page_of(client, change).text
 
-    assert "1 of 1 approval given" in page
-    assert "0 of 1 approval" not in page
+    assert "1 of 1 approval given" in text
+    assert "0 of 1 approval" not in text
 
 
 def test_an_emergency_stays_marked(world: World, signed_in: SignIn) -> None:
@@ -128,7 +128,7 @@ def test_an_emergency_stays_marked(world: World, signed_in: SignIn) -> None:
 
     world.clock.move(30 * 24 * 3600)
 
-    assert "Emergency override" in page_of(signed_in(world.viewer), change)
+    assert "Emergency override" in page_of(signed_in(world.viewer), change).text
 
 
 def test_the_checks_are_those_that_the_approver_saw(world: World, monkeypatch: Any) -> None:
@@ -164,7 +164,7 @@ def test_a_rejection_and_a_withdrawal_are_kept_too(world: World, signed_in: Sign
     describe(world, accuracy=0.5)
 
     for change in (first, second):
-        assert "<dd>0.92</dd>" in page_of(client, change)
+        assert page_of(client, change).term("Accuracy") == "0.92"
     assert [approval["user"] for approval in fresh(first).decided["approvals"]] == ["lead"]
 
 
@@ -177,16 +177,16 @@ def test_sent_back_to_its_approvers_it_is_open_again(world: World, signed_in: Si
 
     change = fresh(change)
     assert (change.state, change.decided) == ("submitted", {})
-    assert "<dd>0.5</dd>" in page_of(signed_in(world.lead), change)
+    assert page_of(signed_in(world.lead), change).term("Accuracy") == "0.5"
 
 
 def test_what_was_decided_before_it_was_kept_says_so(world: World, signed_in: SignIn) -> None:
     change = approve(world, requested_change(world))
     ChangeRequest.objects.filter(pk=change.pk).update(decided={})
 
-    page = page_of(signed_in(world.viewer), change)
+    text = page_of(signed_in(world.viewer), change).text
 
-    assert "What the approver saw was not stored." in page
+    assert "What the approver saw was not stored." in text
 
 
 def test_the_api_and_the_list_agree(world: World, signed_in: SignIn) -> None:

@@ -17,6 +17,7 @@ from deployments.sizing.domain.onnx import VramEstimate
 from deployments.states import ChangeState
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
+from tests import page as pages
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
@@ -129,9 +130,9 @@ def test_the_side_card_follows_each_change(world: World, client: Client) -> None
 
     side = client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side").content.decode()
 
-    assert side.lstrip().startswith("<aside")
-    assert "$2.01" in side
-    assert "street is available." in side
+    assert not pages.page(side).is_whole_page
+    assert "$2.01" in pages.page(side).part("side").text
+    assert "street is available." in pages.page(side).part("side").text
     assert not Deployment.objects.exists()
 
 

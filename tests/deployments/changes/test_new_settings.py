@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -17,6 +15,7 @@ from fleet.models import Cluster, Node, Pod, Workload
 from portal.accounts.models import User
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
+from tests.page import Part, page
 
 URL = "/deployments/new"
 PARTS = {"weights": 700, "activations": 2000, "runtime": 450}
@@ -32,8 +31,8 @@ def can(*names: str) -> None:
     Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
 
 
-def shown(client: Client, world: World, step: str, **typed: str) -> str:
-    """The step as the browser gets it, entities as people read them."""
+def shown(client: Client, world: World, step: str, **typed: str) -> Part:
+    """The step as the browser gets it."""
     data = {
         "version": str(world.version1.pk),
         "cluster": str(world.cluster_id),
@@ -43,26 +42,19 @@ def shown(client: Client, world: World, step: str, **typed: str) -> str:
         "at": step,
         **typed,
     }
-    return html.unescape(client.post(URL, data).content.decode())
-
-
-def control(page: str, field: str, value: str = "") -> str:
-    """The tag of the input or option."""
-    tags = re.findall(r"<(?:input|option|select)[^>]*>", page)
-    named = [tag for tag in tags if f'name="{field}"' in tag and 'type="hidden"' not in tag]
-    return next(tag for tag in named if not value or f'value="{value}"' in tag)
+    return page(client.post(URL, data))
 
 
 def test_what_the_cluster_lacks_is_off_and_says_why(world: World, client: Client) -> None:
     can("kserve")
 
-    page = shown(client, world, "scaling")
+    form = shown(client, world, "scaling")
 
-    assert "disabled" in control(page, "scaling_kind", "keda")
-    assert "off: KEDA is not installed" in page
-    assert "disabled" in control(page, "network_strict_mtls")
-    assert "Off: Istio is not installed" in page
-    assert "disabled" not in control(page, "placement_spread_zones")
+    assert form.field("scaling_kind", "keda").is_disabled
+    assert "off: KEDA is not installed" in form.text
+    assert form.field("network_strict_mtls").is_disabled
+    assert "Off: Istio is not installed" in form.text
+    assert not form.field("placement_spread_zones").is_disabled
 
 
 def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
@@ -70,7 +62,7 @@ def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
 ) -> None:
     can(*FEATURE_DESCRIPTIONS)
 
-    page = shown(client, world, "scaling", scaling_kind="keda")
+    form = shown(client, world, "scaling", scaling_kind="keda")
 
     for field, value in (
         ("scaling_kind", "keda"),
@@ -78,7 +70,7 @@ def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
         ("scaling_can_scale_to_zero", ""),
         ("scaling_target", ""),
     ):
-        assert "disabled" not in control(page, field, value)
+        assert not form.field(field, value).is_disabled
 
 
 def test_an_earlier_choice_that_became_unavailable_is_refused_not_dropped(
@@ -86,16 +78,16 @@ def test_an_earlier_choice_that_became_unavailable_is_refused_not_dropped(
 ) -> None:
     can("kserve")
 
-    page = shown(client, world, "review", scaling_kind="keda", max_replicas="2", go="submit")
+    form = shown(client, world, "review", scaling_kind="keda", max_replicas="2", go="submit")
 
-    assert "scaling.kind: KEDA is not installed" in page
+    assert "scaling.kind: KEDA is not installed" in form.text
     assert not ChangeRequest.objects.exists()
 
 
 def test_a_switch_set_to_off_stays_off(world: World, client: Client) -> None:
-    page = shown(client, world, "review", placement_spread_zones="off", go="submit")
+    form = shown(client, world, "review", placement_spread_zones="off", go="submit")
 
-    assert page == ""
+    assert form.text == ""
     change = ChangeRequest.objects.get()
     assert change.revision is not None
     assert change.revision.spec["placement"]["spread_zones"] is False
@@ -105,7 +97,7 @@ def test_a_switch_set_to_off_stays_off(world: World, client: Client) -> None:
 def test_a_wrong_setting_shows_at_its_field_and_opens_its_group(
     world: World, client: Client
 ) -> None:
-    page = shown(
+    form = shown(
         client,
         world,
         "scaling",
@@ -114,9 +106,9 @@ def test_a_wrong_setting_shows_at_its_field_and_opens_its_group(
         instances_per_gpu="99",
     )
 
-    assert '"soon" is not a whole number' in page
-    batching = page.split("<b>Batching</b>")[0].rsplit("<details", 1)[1]
-    assert batching.startswith(" open")
+    batching = form.group("Batching")
+    assert '"soon" is not a whole number' in batching.text
+    assert batching.is_open
 
 
 def test_the_side_follows_with_the_groups_that_depend_on_each_other(
@@ -131,13 +123,15 @@ def test_the_side_follows_with_the_groups_that_depend_on_each_other(
         "scaling_office_hours": "on",
     }
 
-    answer = client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side").content.decode()
+    answer = page(client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side"))
 
-    assert answer.lstrip().startswith("<aside")
-    swapped = answer.split('id="autoscaling" hx-swap-oob="true"')[1]
-    assert 'name="scaling_office_hours_timezone"' in swapped
-    assert "Requests waiting in the server" in swapped
-    assert "Requests in flight" not in swapped
+    assert not answer.is_whole_page
+    assert answer.part("side").text
+    swapped = answer.part("autoscaling")
+    assert swapped.attributes["hx-swap-oob"] == "true"
+    assert swapped.field("scaling_office_hours_timezone")
+    assert "Requests waiting in the server" in swapped.text
+    assert "Requests in flight" not in swapped.text
 
 
 def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
@@ -145,19 +139,19 @@ def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
 ) -> None:
     ModelVersion.objects.update(signature={"vram_parts_mib": PARTS}, vram_estimate_mib=3152)
 
-    page = shown(client, world, "serving", requests_per_second="50")
+    text = shown(client, world, "serving", requests_per_second="50").text
 
-    assert "recommended: cheapest with free capacity" in page
-    assert "estimated from the file; not measured on a GPU yet." in page
-    assert "Latency of this model is not measured yet" in page
-    assert "$734.38" in page
+    assert "recommended: cheapest with free capacity" in text
+    assert "estimated from the file; not measured on a GPU yet." in text
+    assert "Latency of this model is not measured yet" in text
+    assert "$734.38" in text
 
 
 def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> None:
     can(*FEATURE_DESCRIPTIONS)
     Node.objects.update(allocatable={"nvidia.com/gpu": "4"}, gpu_count=4)
 
-    page = shown(
+    form = shown(
         client,
         world,
         "serving",
@@ -169,9 +163,9 @@ def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> 
     )
 
     # 128 KiB a token by the rule makes the same cache as Llama's architecture.
-    assert "KV cache" in page
-    assert "rejected: has 24,576 MiB (90% usable), needs 33,504 MiB" in page
-    assert "checked" in control(page, "share", "g5.xlarge|nvidia.com/gpu|2")
+    assert "KV cache" in form.text
+    assert "rejected: has 24,576 MiB (90% usable), needs 33,504 MiB" in form.text
+    assert form.field("share", "g5.xlarge|nvidia.com/gpu|2").is_chosen
 
 
 def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
@@ -184,7 +178,7 @@ def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
         "max_replicas": "2",
         "scaling_can_scale_to_zero": "on",
     }
-    before = shown(client, world, "scaling", **typed)
+    before = shown(client, world, "scaling", **typed).text
     world.serving()
     workload = Workload.objects.get(name="detector-r1")
     for number, seconds in enumerate((40, 90, 42)):
@@ -198,7 +192,7 @@ def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
             ready_at=world.clock.at + timedelta(seconds=seconds),
         )
 
-    after = shown(client, world, "scaling", **typed)
+    after = shown(client, world, "scaling", **typed).text
 
     assert "Not known yet: this model has not been started." in before
     assert "about 42 s" in after
@@ -215,27 +209,25 @@ def test_metrics_of_language_models_are_offered_for_them_alone(
 ) -> None:
     can(*FEATURE_DESCRIPTIONS)
 
-    page = shown(client, world, "scaling", engine=engine, scaling_kind="keda", max_replicas="2")
+    form = shown(client, world, "scaling", engine=engine, scaling_kind="keda", max_replicas="2")
 
-    assert ("KV cache in use" in page) is is_offered
-    assert ("Time to first token (p95)" in page) is is_offered
-    assert "GPU utilisation" in page
+    assert ("KV cache in use" in form.text) is is_offered
+    assert ("Time to first token (p95)" in form.text) is is_offered
+    assert "GPU utilisation" in form.text
 
 
-def sent(page: str, prefix: str) -> dict[str, str]:
+def sent(form: Part, prefix: str) -> dict[str, str]:
     """The switches as a browser sends them: the hidden value, then the checkbox if it is checked and
     not disabled.
     """
     values: dict[str, str] = {}
-    for tag in re.findall(r"<input[^>]*>", page):
-        name, kind = re.search(r'name="([^"]*)"', tag), re.search(r'type="([^"]*)"', tag)
-        value = re.search(r'value="([^"]*)"', tag)
-        if not (name and kind and value and name[1].startswith(prefix)):
-            continue
-        if kind[1] == "hidden" or (
-            kind[1] == "checkbox" and "checked" in tag and "disabled" not in tag
-        ):
-            values[name[1]] = value[1]
+    for part in form.all("input"):
+        name, kind = part.attributes.get("name", ""), part.attributes.get("type")
+        is_sent = kind == "hidden" or (
+            kind == "checkbox" and part.is_chosen and not part.is_disabled
+        )
+        if name.startswith(prefix) and is_sent:
+            values[name] = part.value
     return values
 
 
@@ -245,11 +237,11 @@ def test_a_switch_that_the_engine_does_not_use_keeps_its_default_for_the_next_en
     can("kserve")
     before = shown(client, world, "serving", engine="triton")
     switches = sent(before, "llm_")
-    assert "disabled" in control(before, "llm_prefix_caching")
+    assert before.field("llm_prefix_caching").is_disabled
 
     after = shown(client, world, "serving", engine="kserve-sglang", **switches)
 
     assert switches["llm_prefix_caching"] == "on"
     assert switches["llm_enforce_eager"] == "off"
-    assert "checked" in control(after, "llm_prefix_caching")
-    assert "checked" not in control(after, "llm_enforce_eager")
+    assert after.field("llm_prefix_caching").is_chosen
+    assert not after.field("llm_enforce_eager").is_chosen

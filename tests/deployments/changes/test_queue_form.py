@@ -12,7 +12,7 @@ from portal.accounts.models import User
 from tests import page as pages
 from tests.deployments import queues
 from tests.deployments.changes.test_new_deployment import go_on
-from tests.deployments.changes.test_wizard_guards import review, serving_step, text_of
+from tests.deployments.changes.test_wizard_guards import review, serving_step
 from tests.deployments.world import World
 
 
@@ -24,11 +24,11 @@ def client(world: World, signed_in: Callable[[User], Client]) -> Client:
 def test_the_form_lists_the_queues_of_the_team_only(world: World, client: Client) -> None:
     queues.install(world)
 
-    page = go_on(client, serving_step(world, client), "scaling", name="street")
+    page = pages.page(go_on(client, serving_step(world, client), "scaling", name="street"))
 
-    assert "There: serving." in text_of(page)
-    assert '<option value="serving">' in text_of(page)
-    assert '<option value="other">' not in text_of(page)
+    assert "There: serving." in page.text
+    assert "serving" in page.options
+    assert "other" not in page.options
 
 
 def test_a_request_with_a_queue_is_reviewed_and_stored(world: World, client: Client) -> None:

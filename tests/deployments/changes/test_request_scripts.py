@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +21,7 @@ from deployments.models import ChangeRequest, ModelVersion
 from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.ui.definition_fields import is_switch
+from tests import page as pages
 from tests.deployments.world import World
 
 URL = "/deployments/new"
@@ -86,9 +85,7 @@ def test_the_copied_scripts_make_the_same_request_as_the_form(
 
 
 def script(text: str, number: int) -> str:
-    match = re.search(rf'<pre[^>]*id="snippet-{number}"[^>]*>(.*?)</pre>', text, re.DOTALL)
-    assert match, text
-    return html.unescape(match.group(1))
+    return pages.page(text).part(f"snippet-{number}").verbatim
 
 
 def run(command: list[str], env: dict[str, str]) -> None:

@@ -38,12 +38,12 @@ def test_from_the_server_to_the_version(member: Client, registry: Registry, star
     assert "trees" not in page(models).text
     versions = member.get("/import/mlflow/lab?model=Boxes%202")
     assert "champion" in page(versions).text
-    link = "/import?server=lab&amp;model=boxes-2&amp;address=models%3A%2FBoxes%202%2F1"
-    assert link in versions.content.decode()
+    link = "/import?server=lab&model=boxes-2&address=models%3A%2FBoxes%202%2F1"
+    assert link in page(versions).links.values()
 
-    form = member.get(link.replace("&amp;", "&")).content.decode()
-    assert 'value="models:/Boxes 2/1"' in form
-    assert 'value="boxes-2"' in form
+    form = page(member.get(link))
+    assert form.field("address").value == "models:/Boxes 2/1"
+    assert form.field("model").value == "boxes-2"
     typed = {"team": "vision", "model": "boxes-2", "max_batch_size": "32", "server": "lab"}
     sent = member.post("/import", {**typed, "address": "models:/Boxes 2/1"})
 

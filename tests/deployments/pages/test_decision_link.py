@@ -19,6 +19,7 @@ from portal.audit.models import AuditEvent
 from portal.notifications import links, services
 from portal.notifications.links import DecisionRequest
 from portal.notifications.models import Channel, DecisionLink
+from tests import page as pages
 from tests.deployments.signed_in import STEPS
 from tests.deployments.world import World
 
@@ -131,7 +132,7 @@ def test_whoever_is_not_signed_in_signs_in_first(
 
     assert (response.status_code, response["Location"]) == (302, f"/sign-in?next={page}")
     assert posted.status_code == 401
-    assert f'name="next" value="{page}"' in posted.content.decode()
+    assert pages.page(posted).hidden("next") == page
     rollout.refresh_from_db()
     assert rollout.step_index == 0
     client.force_login(world.lead)

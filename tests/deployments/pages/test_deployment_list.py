@@ -90,7 +90,7 @@ def test_a_degraded_row_says_why(world: World, signed_in: SignIn) -> None:
 
 
 def test_an_empty_list_teaches_the_next_step(world: World, signed_in: SignIn) -> None:
-    page = signed_in(world.member).get("/deployments").content.decode()
+    empty = page(signed_in(world.member).get("/deployments"))
 
-    assert "Nothing is deployed yet." in page
-    assert 'href="/deployments/new"' in page
+    assert "Nothing is deployed yet." in empty.text
+    assert "/deployments/new" in empty.links.values()

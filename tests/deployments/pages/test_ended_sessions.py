@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from html import unescape
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from django.test import Client
 from deployments.models import ChangeRequest, Deployment
 from portal.accounts.models import User
 from portal.ui import kept_input
+from tests import page as pages
 from tests.accounts import events_besides_sign_ins
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
@@ -29,15 +28,10 @@ def member(world: World) -> User:
     return world.member
 
 
-def hidden(page: str, name: str) -> str:
-    match = re.search(rf'name="{name}" value="([^"]*)"', page)
-    assert match is not None
-    return unescape(match[1])
-
-
 def sign_in(client: Client, page: str, password: str = PASSWORD) -> Any:
-    data = {"username": "member", "password": password, "next": hidden(page, "next")}
-    return client.post("/sign-in", data | {"kept": hidden(page, "kept")})
+    form = pages.page(page)
+    data = {"username": "member", "password": password, "next": form.hidden("next")}
+    return client.post("/sign-in", data | {"kept": form.hidden("kept")})
 
 
 def test_a_poll_without_a_session_gets_401_and_no_form(member: User) -> None:
@@ -67,11 +61,11 @@ def test_the_form_comes_back_with_what_was_typed_and_nothing_is_sent(member: Use
     assert (signed_in.status_code, signed_in["Location"]) == (302, f"{ONE}/scale")
     form = client.get(f"{ONE}/scale")
 
-    text = form.content.decode()
+    shown = pages.page(form)
     assert form.status_code == 409
-    assert "You were signed out before this was sent" in text
-    assert 'value="3"' in text
-    assert "For &lt;b&gt;Friday&lt;/b&gt;." in text
+    assert "You were signed out before this was sent" in shown.text
+    assert shown.field("max_replicas").value == "3"
+    assert shown.field("comment").value == "For <b>Friday</b>."
     assert ChangeRequest.objects.count() == changes
     assert events_besides_sign_ins().count() == audited
     again = client.post(f"{ONE}/scale", SCALE)
@@ -86,7 +80,7 @@ def test_a_wrong_password_keeps_it_too(member: User) -> None:
     refused = sign_in(client, page, password="wrong")
 
     assert sign_in(client, refused.content.decode())["Location"] == f"{ONE}/scale"
-    assert 'value="3"' in client.get(f"{ONE}/scale").content.decode()
+    assert pages.page(client.get(f"{ONE}/scale")).field("max_replicas").value == "3"
 
 
 def test_it_is_shown_once_and_another_page_forgets_it(member: User) -> None:
@@ -118,7 +112,7 @@ def test_the_wizard_comes_back_at_its_step(world: World, member: User) -> None:
 
     form = client.get("/deployments/new")
 
-    assert 'value="other"' in form.content.decode()
+    assert pages.page(form).hidden("name") == "other"
     assert Deployment.objects.count() == 1
 
 

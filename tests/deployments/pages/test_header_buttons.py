@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -16,6 +17,7 @@ from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
+from tests.page import Part, page
 
 ONE = "/deployments/vision/detector"
 PATHS = [
@@ -46,8 +48,17 @@ def answered(world: World, *, requests_per_minute: int) -> None:
         )
 
 
-def header(page: str) -> str:
-    return page.split('id="deployment-head"', 1)[1].split('class="tabs"', 1)[0]
+def header(answer: Any) -> Part:
+    return page(answer).part("deployment-head")
+
+
+def actions(answer: Any) -> list[str]:
+    """What the buttons of the rollout do, in the order of the page."""
+    return [
+        button.value
+        for button in header(answer).all("button")
+        if button.attributes.get("name") == "action"
+    ]
 
 
 def test_there_is_a_path_for_every_tab() -> None:
@@ -58,24 +69,21 @@ def test_there_is_a_path_for_every_tab() -> None:
 def test_every_tab_has_the_buttons_of_a_running_rollout(
     world: World, rollout: Rollout, signed_in: SignIn, path: str
 ) -> None:
-    page = signed_in(world.lead).get(f"{ONE}{path}").content.decode()
+    answer = signed_in(world.lead).get(f"{ONE}{path}")
 
-    for action in ("promote", "pause", "abort"):
-        assert page.count(f'id="{action}"') == 1
-        assert f'value="{action}"' in header(page)
-    assert f'value="{rollout.evidence_hash}"' in header(page)
-    assert "10 → 50%" in header(page)
+    assert actions(answer) == ["pause", "abort", "promote"]
+    assert header(answer).hidden("evidence_hash") == rollout.evidence_hash
+    assert "10 → 50%" in header(answer).text
 
 
 def test_the_polled_header_has_them_too_and_they_act(
     world: World, rollout: Rollout, signed_in: SignIn
 ) -> None:
     client = signed_in(world.lead)
-    part = client.get(ONE, **HTMX, HTTP_HX_TARGET="deployment-head").content.decode()
-    shown = re.search(r'name="evidence_hash"\s+value="(\w{64})"', part)
-    assert shown is not None
+    part = page(client.get(ONE, **HTMX, HTTP_HX_TARGET="deployment-head"))
+    shown = part.hidden("evidence_hash")
 
-    answer = client.post(f"{ONE}/rollout", {"action": "promote", "evidence_hash": shown[1]})
+    answer = client.post(f"{ONE}/rollout", {"action": "promote", "evidence_hash": shown})
 
     assert answer.status_code == 302
     assert Rollout.objects.get().step_index == 1
@@ -84,13 +92,8 @@ def test_the_polled_header_has_them_too_and_they_act(
 def test_who_may_not_promote_sees_pause_and_abort_only(
     world: World, rollout: Rollout, signed_in: SignIn
 ) -> None:
-    member = header(signed_in(world.member).get(ONE).content.decode())
-    viewer = header(signed_in(world.viewer).get(ONE).content.decode())
-
-    assert 'value="abort"' in member
-    assert 'value="pause"' in member
-    assert 'value="promote"' not in member
-    assert "rollout-buttons" not in viewer
+    assert actions(signed_in(world.member).get(ONE)) == ["pause", "abort"]
+    assert actions(signed_in(world.viewer).get(ONE)) == []
 
 
 def test_promoting_rests_with_its_reason_while_a_step_soaks(
@@ -98,9 +101,11 @@ def test_promoting_rests_with_its_reason_while_a_step_soaks(
 ) -> None:
     start_canary(world)
 
-    head = header(signed_in(world.lead).get(f"{ONE}/cost").content.decode())
+    head = header(signed_in(world.lead).get(f"{ONE}/cost"))
 
-    assert re.search(r'value="promote" disabled title="Waiting\. [^"]+"', head)
+    (promote,) = (part for name, part in head.buttons.items() if name.startswith("Promote"))
+    assert promote.is_disabled
+    assert promote.attributes["title"].startswith("Waiting. ")
 
 
 def test_a_paused_rollout_offers_to_resume(
@@ -109,16 +114,16 @@ def test_a_paused_rollout_offers_to_resume(
     client = signed_in(world.member)
     client.post(f"{ONE}/rollout", {"action": "pause"})
 
-    head = header(client.get(f"{ONE}/logs").content.decode())
+    answer = client.get(f"{ONE}/logs")
 
-    assert ">Resume<" in head
-    assert 'value="pause"' not in head
+    assert "Resume" in header(answer).buttons
+    assert actions(answer) == ["unpause", "abort"]
 
 
 def test_without_a_rollout_there_are_none(world: World, signed_in: SignIn) -> None:
     world.serving()
 
-    assert "rollout-buttons" not in signed_in(world.lead).get(ONE).content.decode()
+    assert actions(signed_in(world.lead).get(ONE)) == []
 
 
 def test_promoting_fully_needs_the_page_that_states_the_traffic(
@@ -133,12 +138,12 @@ def test_promoting_fully_needs_the_page_that_states_the_traffic(
     assert unconfirmed["Location"] == f"{ONE}/rollout/promote-fully"
     rollout.refresh_from_db()
     assert (rollout.phase, AuditEvent.objects.count()) == ("running", audited)
-    page = client.get(unconfirmed["Location"]).content.decode()
-    rates = re.findall(r"([\d.]+) <small>requests/s", page)
+    text = page(client.get(unconfirmed["Location"])).text
+    rates = re.findall(r"([\d.]+) requests/s", text)
     assert len(rates) == 2
     assert float(rates[1]) == pytest.approx(float(rates[0]) * 0.9, abs=0.1)
-    assert "10% → 100%" in page
-    assert "Skipped: 50%" in page
+    assert "10% → 100%" in text
+    assert "Skipped: 50%" in text
 
     client.post(f"{ONE}/rollout", {**data, "confirmed": "yes"})
 
@@ -168,9 +173,9 @@ def test_stopping_production_states_the_traffic_and_becomes_a_request(
     world.serving()
     answered(world, requests_per_minute=2256)
     client = signed_in(world.member)
-    page = client.get(f"{ONE}/stop").content.decode()
-    assert re.search(r"<b>3\d\.\d requests/s</b>, all of them will fail", page)
-    assert "stopping it needs approval" in page
+    text = page(client.get(f"{ONE}/stop")).text
+    assert re.search(r"3\d\.\d requests/s, all of them will fail", text)
+    assert "stopping it needs approval" in text
 
     answer = client.post(f"{ONE}/stop", {"comment": "too dear"})
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
-from html import unescape
 from typing import Any
 
 import pytest
@@ -50,15 +48,8 @@ def decide(client: Client, change: ChangeRequest, decision: str = "approve") -> 
     return client.post(f"/approvals/{change.pk}", data)
 
 
-def hidden(html: str, name: str) -> str:
-    match = re.search(rf'name="{name}" value="([^"]*)"', html)
-    assert match is not None
-    return unescape(match[1])
-
-
-def confirm(client: Client, asked: Any, answer: str) -> Any:
-    html = asked.content.decode()
-    data = {name: hidden(html, name) for name in ("next", "kept")}
+def confirm(client: Client, refused: Any, answer: str) -> Any:
+    data = {name: page(refused).hidden(name) for name in ("next", "kept")}
     return client.post("/confirm", {**data, "answer": answer})
 
 

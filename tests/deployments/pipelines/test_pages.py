@@ -14,6 +14,7 @@ from deployments.pipelines.selectors import pipelines
 from deployments.serving.gateways import inference
 from deployments.states import Environment
 from portal.accounts.models import User
+from tests import page as pages
 from tests.deployments.pipelines_world import (
     members,
     node,
@@ -60,11 +61,11 @@ def test_the_form_requests_a_pipeline_and_a_lead_approves_it(
     ] == [("detector", "", False), ("classifier", "second", True)]
     review = f"/approvals/{change.pk}"
     assert review in signed_in(world.lead).get(ONE).content.decode()
-    shown = signed_in(world.lead).get(review).content.decode()
-    assert 'value="approve"' in shown
-    assert "kind: InferenceGraph" in shown
-    assert "ensemble: detector, second → classifier (required)" in shown
-    assert 'value="approve"' not in signed_in(world.member).get(review).content.decode()
+    shown = pages.page(signed_in(world.lead).get(review))
+    assert "Approve" in shown.buttons
+    assert "kind: InferenceGraph" in shown.text
+    assert "ensemble: detector, second → classifier (required)" in shown.text
+    assert "Approve" not in pages.page(signed_in(world.member).get(review)).buttons
     assert "Create pipeline both" in signed_in(world.lead).get("/approvals").content.decode()
     assert "Create pipeline both" in signed_in(world.lead).get("/?team=vision").content.decode()
     assert signed_in(world.lead).get("/jump?q=vision/bo")["Location"] == ONE
@@ -84,8 +85,8 @@ def test_an_error_shows_at_its_step_and_nothing_is_requested(
     answer = signed_in(world.member).post(f"{NEW}?kind=splitter", wrong)
 
     assert answer.status_code == 422
-    row = answer.content.decode().split('name="steps-2-weight"')[1].split("</td>")[0]
-    assert "Give a weight from 1 to 100 percent." in row
+    (row,) = (row for row in pages.page(answer).all("tr") if row.fields("steps-2-weight"))
+    assert "Give a weight from 1 to 100 percent." in row.text
     assert not Pipeline.objects.exists()
 
 
@@ -119,7 +120,7 @@ def test_checks_show_while_typing_and_a_chain_is_explained(world: World, signed_
     members(world)
     headers = {**HTMX, "HTTP_HX_TARGET": "side"}
     side = signed_in(world.member).post(f"{NEW}?kind=ensemble", FILLED, **headers)
-    assert b"<html" not in side.content
+    assert not pages.page(side).is_whole_page
     shown = side.content.decode()
     assert "kind: InferenceGraph" in shown
     assert "curl --fail-with-body -X POST http://testserver/api/v1/pipelines" in shown
@@ -270,10 +271,10 @@ def test_of_many_deployments_each_can_be_typed(world: World, signed_in: SignIn) 
     copies(Deployment.objects.get(name="detector"), 60, name=lambda n: f"more-{n}")
     client = signed_in(world.member)
 
-    form = client.get("/pipelines/new").content.decode()
+    form = pages.page(client.get("/pipelines/new"))
 
-    assert form.count('<option value="more-60">') == 1
-    assert 'list="members"' in form
+    assert form.part("members").options.count("more-60") == 1
+    assert form.field("steps-0-deployment").attributes["list"] == "members"
     typed = {
         **FILLED,
         "steps-0-deployment": "more-60",

@@ -7,6 +7,7 @@ import pytest
 from deployments.models import RolloutLimit
 from tests.deployments.pages.test_rollout import SignIn
 from tests.deployments.world import World
+from tests.page import page
 
 PAGE = "/admin/teams/vision/rollout-templates"
 SET = "/admin/teams/vision/rollout-limit"
@@ -20,7 +21,7 @@ def test_a_lead_sets_how_far_rollouts_go_by_themselves(world: World, signed_in: 
 
     assert (answer.status_code, answer["Location"]) == (302, PAGE)
     assert RolloutLimit.objects.get().percent == 25
-    assert "up to a traffic weight of <b>25%</b>" in lead.get(PAGE).content.decode()
+    assert "up to a traffic weight of 25%" in page(lead.get(PAGE)).text
     assert SET not in signed_in(world.member).get(PAGE).content.decode()
 
 

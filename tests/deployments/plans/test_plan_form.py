@@ -13,6 +13,7 @@ from deployments.models import ChangeRequest, RolloutTemplate
 from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from tests.deployments.world import World
+from tests.page import page
 
 URL = "/deployments/vision/detector/canary"
 API = "/api/v1/teams/vision/rollout-templates"
@@ -78,15 +79,15 @@ def test_floors_and_the_robust_payoff_are_set_by_the_form(world: World, signed_i
     }
 
     kept = client.post(URL, plan_rows(world, keep="1", keep_as="careful", **typed))
-    page = " ".join(client.get(kept["Location"]).content.decode().split())
+    form = page(client.get(kept["Location"]))
 
     plan = RolloutTemplate.objects.get().plan
     floors = {row["metric"]: row["ignore_below"] for row in plan["guards"]}
     assert floors == {"error_rate": 0.001, "latency_mean": 2.0}
     assert plan["analysis"] == {"alpha": 0.01, "is_strict": False, "is_robust": True}
-    assert 'name="error_rate-ignore_below" value="0.1"' in page
-    assert 'name="latency_mean-ignore_below" value=""' in page
-    assert 'name="is_robust" checked' in page
+    assert form.field("error_rate-ignore_below").value == "0.1"
+    assert form.field("latency_mean-ignore_below").value == ""
+    assert form.field("is_robust").is_chosen
 
 
 def test_blue_green_needs_no_steps(world: World, signed_in: SignIn) -> None:
@@ -105,18 +106,17 @@ def test_time_and_dollars_show_before_anything_is_requested(
     world.serving()
     client = signed_in(world.member)
 
-    page = client.get(URL).content.decode()
+    form = page(client.get(URL))
     side = client.post(
         URL,
         plan_rows(world, **{"steps-0-soak_seconds": "7200", "steps-0-min_requests": "0"}),
         **SIDE,
     )
 
-    assert "Earliest finish" in page
-    text = side.content.decode()
+    assert "Earliest finish" in form.text
     assert side.status_code == 200
-    assert text.startswith('<section class="card" id="plan-side"')
-    assert "2 h of soak time" in text
+    assert not page(side).is_whole_page
+    assert "2 h of soak time" in page(side).part("plan-side").text
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
 
@@ -138,12 +138,12 @@ def test_a_plan_is_kept_and_started_from(world: World, signed_in: SignIn) -> Non
 
     kept = client.post(URL, plan_rows(world, keep="1", keep_as="careful"))
     template = RolloutTemplate.objects.get()
-    page = client.get(kept["Location"]).content.decode()
+    form = page(client.get(kept["Location"]))
 
     assert (template.name, template.saved_by) == ("careful", world.member)
     assert kept["Location"] == f"{URL}?template={template.pk}"
-    assert 'value="3600"' in page
-    assert 'name="error_rate-max" value="2.0"' in " ".join(page.split())
+    assert form.field("steps-0-deadline_seconds").value == "3600"
+    assert form.field("error_rate-max").value == "2.0"
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
 
@@ -158,12 +158,12 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
     )
     made = client.post(f"{TEMPLATES}/edit", plan)
     template = RolloutTemplate.objects.get()
-    listed = client.get(TEMPLATES).content.decode()
+    listed = page(client.get(TEMPLATES)).text
     begun = client.get(f"{TEMPLATES}/edit?template={template.pk}").content.decode()
 
     assert made["Location"] == TEMPLATES
     assert "Guards error ratio, mean latency." in listed
-    assert "1 min, 50 requests<br>auto-promote" in " ".join(listed.split())
+    assert "1 min, 50 requests auto-promote" in listed
     assert template.plan["quality"] == {"label_drift": None}, "0.2 is the default of the other"
     assert "3 guards, active once" in begun
     client.post(f"{TEMPLATES}/{template.pk}/remove")
@@ -177,10 +177,10 @@ def test_a_refused_template_keeps_what_was_typed(world: World, signed_in: SignIn
 
     answer = signed_in(world.lead).post(f"{TEMPLATES}/edit", typed)
 
-    page = answer.content.decode()
+    form = page(answer)
     assert answer.status_code == 422
-    assert "Enter a number from 0 to 1" in page
-    assert 'value="careful"' in page
+    assert "Enter a number from 0 to 1" in form.text
+    assert form.field("keep_as").value == "careful"
     assert RolloutTemplate.objects.count() == 0
 
 

@@ -12,6 +12,7 @@ from deployments.plans.web import plan_rows
 from fleet.models import Cluster
 from portal.accounts.models import User
 from tests.deployments.world import World
+from tests.page import page
 
 URL = "/deployments/vision/detector/canary"
 SignIn = Callable[[User], Client]
@@ -112,11 +113,11 @@ def test_a_template_keeps_queries_and_begins_the_form_with_them(
 
     client.post(URL, typed(world, keep="1", keep_as="careful"))
     kept = RolloutTemplate.objects.get()
-    page = client.get(f"{URL}?template={kept.pk}").content.decode()
+    form = page(client.get(f"{URL}?template={kept.pk}"))
 
     assert [row["metric"] for row in kept.plan["guards"]] == ["latency_p95", "promql"]
-    assert 'value="Checkout errors"' in page
-    assert "Custom PromQL: 1" in page
+    assert form.field("queries-0-name").value == "Checkout errors"
+    assert "Custom PromQL: 1" in form.text
 
 
 def test_percentiles_of_tokens_are_offered_where_a_server_counts_them_or_the_plan_has_them() -> (

@@ -17,7 +17,7 @@ from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.models import Cluster
 from portal.accounts.models import User
-from tests.deployments.changes.test_new_settings import control
+from tests import page as pages
 from tests.deployments.world import World
 
 URI = f"hf://org/chat:{'ab12' * 10}"
@@ -70,7 +70,7 @@ def new(client: Client, world: World, version: ModelVersion, at: str, **typed: s
 def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_is_not_verified(
     client: Client,
 ) -> None:
-    assert 'name="source_uri"' in text_of(client.get("/register?model=chat"))
+    assert pages.page(client.get("/register?model=chat")).field("source_uri").value == ""
 
     made = client.post("/register", TYPED, follow=True)
 
@@ -128,14 +128,14 @@ def test_a_loose_reference_warns_on_its_page(client: Client) -> None:
 def test_the_form_takes_the_weights_from_the_version_and_needs_nothing_else(
     client: Client, world: World, version: ModelVersion
 ) -> None:
-    page = text_of(client.get(f"/deployments/new?version={version.pk}"))
+    page = pages.page(client.get(f"/deployments/new?version={version.pk}"))
 
-    assert URI in page
-    assert "8,190 million parameters, bf16, up to 32,768 tokens" in page
-    assert 'id="id_hugging_face_id"' not in page
-    assert "it cannot load hf:// references." in page
-    assert "checked" in control(page, "engine", "kserve-vllm")
-    assert "disabled" in control(page, "engine", "triton")
+    assert URI in page.text
+    assert "8,190 million parameters, bf16, up to 32,768 tokens" in page.text
+    assert not page.fields("llm_hugging_face_id")
+    assert "it cannot load hf:// references." in page.text
+    assert page.field("engine", "kserve-vllm").is_chosen
+    assert page.field("engine", "triton").is_disabled
 
 
 def test_the_engine_follows_the_version_while_that_is_chosen(
@@ -144,7 +144,7 @@ def test_the_engine_follows_the_version_while_that_is_chosen(
     chosen = new(client, world, version, "model", engine="kserve-triton", go="serving")
     response = new(client, world, version, "review", engine="kserve-triton", go="submit")
 
-    assert "checked" in control(text_of(chosen), "engine", "kserve-vllm")
+    assert pages.page(chosen).field("engine", "kserve-vllm").is_chosen
     # An explicit choice is refused with a message, not changed.
     assert "kserve-triton cannot load hf://" in text_of(response)
     assert not ChangeRequest.objects.exists()
@@ -153,10 +153,12 @@ def test_the_engine_follows_the_version_while_that_is_chosen(
 def test_a_reference_is_not_offered_beside_others(
     client: Client, world: World, version: ModelVersion
 ) -> None:
-    page = text_of(client.post("/deployments/new", {"version": world.version1.pk, "at": "scaling"}))
+    page = pages.page(
+        client.post("/deployments/new", {"version": world.version1.pk, "at": "scaling"})
+    )
 
-    assert 'name="additional_model_1"' in page
-    assert "chat:1" not in page
+    assert page.fields("additional_model_1")
+    assert "chat:1" not in page.text
 
 
 def test_the_request_from_the_form_serves_exactly_those_weights(

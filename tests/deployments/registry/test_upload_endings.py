@@ -27,6 +27,7 @@ from portal.core.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.deployments import onnx_models
 from tests.deployments.uploading import People, Upload, draft_of, send_parts, versions_in
 from tests.fixtures import hostile_graphs
+from tests.page import page
 
 pytestmark = pytest.mark.django_db
 START = "/api/v1/models/vision/notes/versions"
@@ -124,8 +125,9 @@ def test_stop_is_one_action_of_the_page_and_of_the_api(
 ) -> None:
     client.force_login(people.member)
     first, second = upload(onnx_models.linear()), upload(onnx_models.linear(scale=2))
-    page = client.get("/models/vision/detector/1").content.decode()
-    assert 'action="/models/vision/detector/1/stop"' in page
+    shown = page(client.get("/models/vision/detector/1"))
+    (stop,) = (form for form in shown.all("form") if "Stop verification" in form.buttons)
+    assert stop.attributes["action"] == "/models/vision/detector/1/stop"
 
     assert client.post("/models/vision/detector/1/stop").status_code == 302
     assert (

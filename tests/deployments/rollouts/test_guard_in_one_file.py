@@ -19,6 +19,7 @@ from tests.deployments.canaries import send, view
 from tests.deployments.guarded_rollouts import begin
 from tests.deployments.guards import time_per_request
 from tests.deployments.world import World
+from tests.page import page
 
 SignIn = Callable[[User], Client]
 LIMIT: dict[str, Any] = {"metric": "time_per_request", "max_ratio": 1.25}
@@ -43,15 +44,15 @@ def test_the_form_and_rest_have_it(world: World, signed_in: SignIn) -> None:
     client = APIClient()
     client.force_authenticate(world.lead)
 
-    form = signed_in(world.member).get("/deployments/vision/detector/canary").content.decode()
+    form = page(signed_in(world.member).get("/deployments/vision/detector/canary"))
     body = {"name": "careful", "steps": [STEP], "plan": {"guards": [LIMIT]}}
     made = client.post("/api/v1/teams/vision/rollout-templates", body, format="json")
 
-    assert 'name="time_per_request-max_ratio"' in form
-    assert "not compared: it depends on the traffic weight" in form
-    assert "not compared: a peak grows with the time that a revision serves" in form
-    assert "Time per request" in form
-    assert "made up for a test" in form
+    assert form.fields("time_per_request-max_ratio")
+    assert "not compared: it depends on the traffic weight" in form.text
+    assert "not compared: a peak grows with the time that a revision serves" in form.text
+    assert "Time per request" in form.text
+    assert "made up for a test" in form.text
     metric: Any = GuardLimitSerializer().fields["metric"]
     assert "time_per_request" in metric.choices
     assert made.status_code == 201

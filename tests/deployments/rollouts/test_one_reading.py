@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -16,6 +15,7 @@ from deployments.rollouts.services import actions as rollout_services
 from deployments.serving.selectors import deployments, statistics
 from fleet.models import MetricSample, Pod, Workload, WorkloadMinute
 from portal.accounts.models import User
+from tests import page as pages
 from tests.deployments.canaries import serve
 from tests.deployments.signed_in import start_canary
 from tests.deployments.world import World
@@ -58,13 +58,11 @@ def answered(world: World, name: str = "detector-r1", requests: int = 11_280) ->
 
 def shown_rates(client: Client) -> list[str]:
     """Of the tile at home, of the row there, of the list, and of the overview."""
-    home = client.get("/").content.decode()
-    tile = re.search(r'data-live="home-requests">([^<]*)<', home)
-    listed = client.get("/deployments").content.decode()
-    rows = [re.search(r'data-label="req/s" class="num">(.*?)</td>', p) for p in (home, listed)]
-    overview = re.search(r'data-live="requests">([^<]*)<', client.get(ONE).content.decode())
-    shown = [tile, *rows, overview]
-    return [match[1].strip() for match in shown if match is not None]
+    home, listed = (pages.page(client.get(address)) for address in ("/", "/deployments"))
+    overview = pages.page(client.get(ONE))
+    rows = [next(row["req/s"] for row in shown.rows if "req/s" in row) for shown in (home, listed)]
+    tiles = [shown.terms("Requests")[0].removesuffix(" /s") for shown in (home, overview)]
+    return [tiles[0], *rows, tiles[1]]
 
 
 def test_home_list_and_overview_show_the_same_rate(world: World, signed_in: SignIn) -> None:
@@ -95,11 +93,12 @@ def test_what_is_stopped_answers_nothing_anywhere(
 
     assert shown_rates(client) == ["0.0"] * 4
     for address in (ONE, "/", "/deployments"):
-        page = client.get(address).content.decode()
-        assert '<span class="pill ok">' not in page
-        assert ("Stopped" if is_observed else "Stopping") in page
-        assert "— 100 %" not in page
-        assert "all traffic to stable" not in page
+        shown = pages.page(client.get(address))
+        text = shown.text
+        assert "Ready" not in [pill.text for pill in shown.all("span")]
+        assert ("Stopped" if is_observed else "Stopping") in text
+        assert "— 100%" not in text
+        assert "all traffic to stable" not in text
     [revision] = deployments.revisions_of(deployment)
     assert (revision.requested_weight, revision.is_ready, revision.reason) == (0, False, "Stopped")
 
@@ -121,7 +120,7 @@ def test_after_a_restart_the_state_is_not_known_until_observed(
     Deployment.objects.filter(pk=deployment.pk).update(is_stopped=False)
     world.clock.move(600)
 
-    assert shown_rates(signed_in(world.viewer))[3] == ""
+    assert shown_rates(signed_in(world.viewer))[3] == "not known"
 
 
 def test_steps_that_were_skipped_do_not_read_passed(world: World, signed_in: SignIn) -> None:

@@ -46,8 +46,7 @@ def test_an_admin_writes_edits_and_disables_a_rule(world: World, signed_in: Sign
     assert (row.team, row.kinds, row.gpus) == (world.team, ["deploy", "canary"], ["h100", "p5.*"])
     assert (row.above_month_amount, row.needed) == (Decimal("700.00"), 2)
     assert "Production on H100" in client.get("/admin/policy").content.decode()
-    edit = client.get(f"/admin/policy/{row.pk}").content.decode()
-    assert 'value="h100, p5.*"' in edit
+    assert page(client.get(f"/admin/policy/{row.pk}")).field("gpus").value == "h100, p5.*"
 
     client.post(f"/admin/policy/{row.pk}", {**RULE, "needed": "3"})
     client.post(f"/admin/policy/{row.pk}/switch")
@@ -84,10 +83,10 @@ def test_a_rule_is_deleted_when_no_request_needs_it(world: World, signed_in: Sig
 def test_an_invalid_rule_is_reported_at_its_field_and_kept(world: World, signed_in: SignIn) -> None:
     answer = signed_in(world.admin).post("/admin/policy", {**RULE, "people": "ghost"})
 
-    page = answer.content.decode()
+    form = page(answer)
     assert answer.status_code == 422
-    assert "there is no ghost" in page
-    assert 'value="Production on H100"' in page
+    assert "there is no ghost" in form.text
+    assert form.field("name").value == "Production on H100"
     assert not ApprovalRule.objects.exists()
 
 
@@ -117,13 +116,13 @@ def test_a_lead_reads_which_rule_applies_and_who_is_still_needed(
     data = {"decision": "approve", "evidence_hash": change.evidence_hash, "comment": ""}
     client.post(f"/approvals/{change.pk}", data)
 
-    page = client.get(f"/approvals/{change.pk}").content.decode()
+    shown = page(client.get(f"/approvals/{change.pk}"))
 
-    assert "1 of 2 approvals by a lead or platform admin" in page
-    assert "rule “Over 700”: every change that may cost $734 a month, above $700" in page
-    assert "Still needed: lead2</p>" in page
-    assert 'value="approve"' not in page
-    assert "You have already approved this" in page
+    assert "1 of 2 approvals by a lead or platform admin" in shown.text
+    assert "rule “Over 700”: every change that may cost $734 a month, above $700" in shown.text
+    assert "Still needed: lead2" in [line.text for line in shown.all("p")]
+    assert "Approve" not in shown.buttons
+    assert "You have already approved this" in shown.text
     other = signed_in(world.lead2).get("/approvals").content.decode()
     assert "1 of 2 approvals" in other
 
@@ -225,16 +224,16 @@ def test_replicas_are_requested_on_a_page(world: World, signed_in: SignIn) -> No
 def test_a_member_stops_and_requests_a_start(world: World, signed_in: SignIn) -> None:
     deployment = world.serving(environment="staging")
     client = signed_in(world.member)
-    assert f'href="{ONE}/stop"' in client.get(ONE).content.decode()
+    assert f"{ONE}/stop" in page(client.get(ONE)).links.values()
     assert "returns 404 until it is started again" in client.get(f"{ONE}/stop").content.decode()
 
     client.post(f"{ONE}/stop", {"comment": "too dear"})
     world.reconcile_now(deployment)
 
-    page = client.get(ONE).content.decode()
-    assert "Stopped" in page
-    assert f'href="{ONE}/start"' in page
-    assert f'href="{ONE}/scale"' not in page
+    stopped = page(client.get(ONE))
+    assert "Stopped" in stopped.text
+    assert f"{ONE}/start" in stopped.links.values()
+    assert f"{ONE}/scale" not in stopped.links.values()
     client.post(f"{ONE}/start", {"comment": ""})
     assert ChangeRequest.objects.filter(kind="start", state="submitted").exists()
 

@@ -69,8 +69,8 @@ def test_a_refused_address_shows_at_the_form_and_keeps_what_was_typed(
     answer = _client(lead).post(TEAM_URL, typed)
 
     assert answer.status_code == 422
-    assert "inside the portal&#x27;s own network" in answer.content.decode()
-    assert 'value="metadata"' in answer.content.decode()
+    assert "inside the portal's own network" in page(answer).text
+    assert page(answer).field("name").value == "metadata"
     assert Channel.objects.count() == 0
 
 

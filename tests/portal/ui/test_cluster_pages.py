@@ -14,6 +14,7 @@ from portal.accounts.models import User
 from portal.audit.models import AuditEvent
 from portal.core import clock
 from tests.accounts import make_membership, make_team, make_user
+from tests.page import page
 
 pytestmark = pytest.mark.django_db
 ADDRESSES = ("/admin/clusters", "/admin/clusters/new", "/admin/clusters/{pk}")
@@ -98,7 +99,7 @@ def test_connection_is_changed_and_the_name_stays(cluster: Cluster, admin: Clien
     good = admin.post(path, form)
 
     assert bad.status_code == 422
-    assert 'id="id_role_arn_error"' in bad.content.decode()
+    assert page(bad).problem("role_arn") == "such as arn:aws:iam::123456789012:role/slipway"
     assert good.status_code == 302
     row = Cluster.objects.get()
     assert (row.name, row.eks_name, row.region) == ("prod", "prod-2", "eu-west-1")
@@ -144,7 +145,9 @@ def test_address_with_a_password_is_refused_beside_the_field(admin: Client) -> N
     answer = admin.post("/admin/teams/vision/delivery", form)
 
     assert answer.status_code == 422
-    assert 'id="id_repository_url_error"' in answer.content.decode()
+    assert page(answer).problem("repository_url") == (
+        "enter an address such as https://git.example.com/platform/fleet.git"
+    )
     assert not GitDelivery.objects.exists()
 
 

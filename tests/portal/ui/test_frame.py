@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from portal.accounts.models import Membership, Role, Team, User
+from tests.page import page
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -39,8 +40,8 @@ def test_sign_in_keeps_the_name_and_says_what_is_wrong(client: Client) -> None:
     answer = client.post("/sign-in", {"username": "ana", "password": "wrong"})
 
     assert answer.status_code == 200
-    assert 'value="ana"' in answer.content.decode()
-    assert "Please enter a correct username" in answer.content.decode()
+    assert page(answer).field("username").value == "ana"
+    assert "Please enter a correct username" in page(answer).text
 
 
 def test_a_missing_page_shows_the_frame_to_people_and_not_to_strangers(
@@ -50,8 +51,8 @@ def test_a_missing_page_shows_the_frame_to_people_and_not_to_strangers(
     outside = client.get("/no-such-page")
 
     assert inside.status_code == outside.status_code == 404
-    assert 'class="rail"' in inside.content.decode()
-    assert 'class="rail"' not in outside.content.decode()
+    assert "Deployments" in page(inside).links
+    assert "Deployments" not in page(outside).links
 
 
 def test_theme_is_kept_with_the_person_and_rendered_by_the_server(
@@ -106,7 +107,7 @@ def test_domain_error_for_htmx_goes_to_the_toasts(browser: Client) -> None:
     assert answer.status_code == 422
     assert answer["HX-Retarget"] == "#toasts"
     assert 'data-problem="invalid"' in answer.content.decode()
-    assert "<html" not in answer.content.decode()
+    assert not page(answer).is_whole_page
 
 
 def test_chart_script_is_immutable_and_compressed(client: Client) -> None:

@@ -13,6 +13,7 @@ from django.test import Client
 from portal.accounts.models import User
 from portal.accounts.oidc.providers import Provider
 from tests.accounts import make_user
+from tests.page import page
 from tests.portal.accounts.oidc.conftest import Server, SignIn
 from tests.portal.accounts.oidc.rows import counts, who
 
@@ -161,10 +162,9 @@ def test_nobody_is_led_to_another_site(server: Server, sign_in: SignIn, path: st
 def test_the_sign_in_page_leads_to_the_provider_and_back_to_the_page(
     client: Client, provider: Provider
 ) -> None:
-    page = client.get("/sign-in?next=/models%3Fq=a%26b").content.decode()
+    shown = page(client.get("/sign-in?next=/models%3Fq=a%26b"))
 
-    assert "Continue with Lab" in page
-    assert 'href="/sign-in/with/lab?next=%2Fmodels%3Fq%3Da%26b"' in page
+    assert shown.link("Continue with Lab") == "/sign-in/with/lab?next=%2Fmodels%3Fq%3Da%26b"
 
 
 def test_of_allauth_no_page_has_an_address(client: Client) -> None:
