@@ -78,7 +78,7 @@ def test_without_a_name_the_only_deployment_there_gets_a_canary(
     assert ChangeRequest.objects.count() == before + 1
 
 
-def test_with_nothing_there_yet_a_name_is_asked_for_and_nothing_is_sent(member: World) -> None:
+def test_with_nothing_there_yet_a_name_is_required_and_nothing_is_sent(member: World) -> None:
     before = ChangeRequest.objects.count()
 
     refused = run(["promote-environment", _STAGED])

@@ -22,9 +22,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`is_told` is False where another event already notifies the team. `advice` says what to do."""
+    """`notifies` is False where another event already notifies the team. `advice` says what to do."""
 
     code: str
     label: str
     advice: str
-    is_told: bool = True
+    notifies: bool = True

@@ -95,15 +95,15 @@ def _of_workloads(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
     for row in live:
         number = row.stable_revision.number if row.stable_revision else 0
         keys[WorkloadKey(row.cluster_id, row.namespace, f"{row.name}-r{number}")] = row
-    found = hourly.find(list(keys)) if keys else {}
-    ids = list(found.values())
+    workload_ids = hourly.find(list(keys)) if keys else {}
+    ids = list(workload_ids.values())
     hour = hour_of(at)
     queues = pressure.queues(ids, since=at - _QUEUE)
     memory = pressure.memory(ids)
     held = pressure.held_gpus(ids)
     busy = pressure.busy(ids, start=hour - timedelta(hours=idle_gpus.HOURS), end=hour)
     for key, row in keys.items():
-        pk = found.get(key, 0)
+        pk = workload_ids.get(key, 0)
         queue = queues.get(pk)
         waiting = queue_depth.QueueFacts(*queue) if queue else None
         peak = memory.get(pk)

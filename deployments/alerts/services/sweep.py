@@ -77,13 +77,13 @@ def _end(row: Alert, at: datetime) -> None:
 
 def notify_after_silences(at: datetime) -> None:
     """Notify a silenced alert after its silence, if it is still open then."""
-    told_here = [code for code, kind in catalogue.KINDS.items() if kind.is_told]
+    notifying = [code for code, kind in catalogue.KINDS.items() if kind.notifies]
     loud = Q(silenced_until=None) | Q(silenced_until__lte=at)
-    rows = Alert.objects.filter(loud, ended_at=None, told_at=None, kind__in=told_here)
+    rows = Alert.objects.filter(loud, ended_at=None, told_at=None, kind__in=notifying)
     for row in rows.select_related("team").order_by("pk"):
         with transaction.atomic():
-            untold = Alert.objects.filter(loud, pk=row.pk, ended_at=None, told_at=None)
-            if untold.update(told_at=at):
+            not_notified = Alert.objects.filter(loud, pk=row.pk, ended_at=None, told_at=None)
+            if not_notified.update(told_at=at):
                 _notify(row, events.ALERT_OPENED.code, row.subject)
 
 

@@ -128,18 +128,18 @@ def number_of_mark(key: str) -> int | None:
 
 def _parse(text: str, field: str) -> BucketAddress:
     text = text.strip()
-    found = _ADDRESS.fullmatch(text)
-    if len(text) > MAX_LENGTH or found is None:
+    match = _ADDRESS.fullmatch(text)
+    if len(text) > MAX_LENGTH or match is None:
         raise _rejected(
             field,
             f"Enter an address such as s3://bucket/folder/ of at most {MAX_LENGTH} letters, digits and "
             "!_.*'()=+,@:- characters.",
         )
-    key = found["key"]
+    key = match["key"]
     parts = key.rstrip("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise _rejected(field, f"{text} has an empty or dotted folder. Write the path without it.")
-    return BucketAddress(found["bucket"], key)
+    return BucketAddress(match["bucket"], key)
 
 
 def _rejected(field: str, problem: str) -> Rejected:

@@ -110,8 +110,8 @@ def _files(store: BatchStore, job: BatchJob) -> list[InputFile]:
         keys = store.list_keys(source.bucket, source.key, at_most=chunks.MAX_FILES)
     if len(keys) > chunks.MAX_FILES:
         raise _rejected(f"{job.input} has more than {chunks.MAX_FILES:,} files. Join some of them.")
-    found = [store.find(source.bucket, key) for key in keys]
-    files = [file for file in found if file is not None]
+    objects = [store.find(source.bucket, key) for key in keys]
+    files = [file for file in objects if file is not None]
     if not files or len(files) < len(keys):
         raise _rejected(f"There is no file at {job.input}. Check the address.")
     total = sum(file.size_bytes for file in files)

@@ -76,5 +76,5 @@ class PromotionView(APIView):
         ),
     )
     def get(self, request: Request, deployment_id: int) -> Response:
-        found = promotions.preview(actor=actor_of(request), deployment_id=deployment_id)
-        return Response(PromotionSerializer(found).data)
+        preview = promotions.preview(actor=actor_of(request), deployment_id=deployment_id)
+        return Response(PromotionSerializer(preview).data)

@@ -21,11 +21,11 @@ from portal.ui.access import people_only
 def promote(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     policy.require(user, Action.REQUEST_CHANGE, deployment)
-    found = promotions.preview(actor=user, deployment_id=deployment.pk)
+    preview = promotions.preview(actor=user, deployment_id=deployment.pk)
     context = {
         "deployment": deployment,
-        "promotion": found,
-        "card": cards.card_of(found.evidence.to_json()) if found.evidence else None,
+        "promotion": preview,
+        "card": cards.card_of(preview.evidence.to_json()) if preview.evidence else None,
     }
     return render(request, "changes/promote.html", context)
 

@@ -24,7 +24,7 @@ def existing_models(names: Names) -> set[tuple[str, str]]:
 
 
 def _any_of(names: Names, team: str, name: str) -> Q:
-    found = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for of_team, called in names:
-        found |= Q(**{team: of_team, name: called})
-    return found
+        condition |= Q(**{team: of_team, name: called})
+    return condition

@@ -99,8 +99,8 @@ def find_gpu_share(shares: Sequence[GpuShare], spec: ServingSpec) -> GpuShare | 
     """The dearest of `find_gpu_shares`: budgets and approvals count it. None where one is not offered: what
     it costs is not known, and may be more.
     """
-    found = find_gpu_shares(shares, spec)
-    return None if None in found else max(filter(None, found), key=_dearness)
+    offered = find_gpu_shares(shares, spec)
+    return None if None in offered else max(filter(None, offered), key=_dearness)
 
 
 def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuShare | None]:

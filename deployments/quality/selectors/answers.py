@@ -75,9 +75,9 @@ def _rows(rollout: Rollout, posted: QuerySet[QualityObservation]) -> list[Row]:
 
 def _summaries(windows: Sequence[tuple[list[int], list[int]]]) -> Sides:
     keys = [key for sides in windows for side in sides for key in side]
-    found = QualityObservation.objects.in_bulk(keys)
+    observations = QualityObservation.objects.in_bulk(keys)
     by_key: Mapping[int, Summary] = {
-        key: Summary(row.n, row.counts, tuple(row.total)) for key, row in found.items()
+        key: Summary(row.n, row.counts, tuple(row.total)) for key, row in observations.items()
     }
 
     def merged(side: list[int]) -> Summary:

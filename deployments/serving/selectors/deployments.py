@@ -252,10 +252,10 @@ def _with_related(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
 def _loaded(deployment: Deployment) -> Deployment:
     """With what `_with_related` loads."""
     revisions.load_onto(deployment)
-    found = _OPEN_ROLLOUTS.objects(deployment=deployment.pk)
-    for rollout in found:
+    rollouts = _OPEN_ROLLOUTS.objects(deployment=deployment.pk)
+    for rollout in rollouts:
         rollout.deployment = deployment
-    deployment.open_rollouts = found  # type: ignore[attr-defined]  # as a Prefetch names them
+    deployment.open_rollouts = rollouts  # type: ignore[attr-defined]  # as a Prefetch names them
     return deployment
 
 

@@ -116,14 +116,14 @@ def _sharings(sharing: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _of(key: str, strategy: str, body: Mapping[str, Any]) -> PluginConfig:
     entries = body.get("resources")
-    found = [
+    entries_of_gpus = [
         item
         for item in (entries if isinstance(entries, list) else ())
         if isinstance(item, Mapping) and item.get("name") == WHOLE
     ]
-    if not found:
+    if not entries_of_gpus:
         return PluginConfig(key, problem=f"it shares no {WHOLE}")
-    replicas = found[0].get("replicas")
+    replicas = entries_of_gpus[0].get("replicas")
     if type(replicas) is not int or not 2 <= replicas <= _MOST_REPLICAS:
         return PluginConfig(key, problem=f"its replicas are not 2 to {_MOST_REPLICAS}")
     return PluginConfig(key, strategy, replicas, is_renamed=body.get("renameByDefault") is True)

@@ -60,7 +60,7 @@ class PoolSettings:
 
     def problems(self, *, is_new: bool) -> dict[str, str]:
         """By field; empty when it is valid."""
-        found = {
+        problems = {
             "instance_types": _problem_with_types(self.instance_types, is_needed=is_new),
             "capacity_types": _problem_with_capacity(self.capacity_types),
             "gpu_limit": _problem_with_limit(self.gpu_limit),
@@ -75,7 +75,7 @@ class PoolSettings:
             if not is_new or _NAME.fullmatch(self.node_class)
             else "use the name of an EC2NodeClass",
         }
-        return {field: problem for field, problem in found.items() if problem}
+        return {field: problem for field, problem in problems.items() if problem}
 
 
 def problem_with_name(name: str) -> str:

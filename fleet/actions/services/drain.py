@@ -55,16 +55,16 @@ def observe(action: FleetAction) -> Evidence:
 
 
 def _warnings(action: FleetAction, drain: NodeDrain) -> list[str]:
-    found = [f"Disruption budgets are not known: {drain.problem}"] if drain.problem else []
+    warnings = [f"Disruption budgets are not known: {drain.problem}"] if drain.problem else []
     try:
         pods = node_pods.sort_pods(
             nodes.list_pods(cluster_id=action.cluster_id, name=action.target)
         )
     except ClusterError as error:
-        return [*found, f"The pods on the node are not known: {error}"]
+        return [*warnings, f"The pods on the node are not known: {error}"]
     if pods.unmanaged:
-        found.append(_describe_unmanaged(action, pods))
-    return found
+        warnings.append(_describe_unmanaged(action, pods))
+    return warnings
 
 
 def advance(action: FleetAction) -> Outcome:

@@ -118,22 +118,22 @@ def _chosen(
 def _warnings(
     config: PluginConfig, offered: Mapping[str, int], after: Mapping[str, int]
 ) -> list[str]:
-    found = []
+    warnings = []
     if gone := sorted(set(offered) - set(after)):
-        found.append(
+        warnings.append(
             f"{', '.join(gone)} will not be offered here any more: pods that request it need another node."
         )
     if config.strategy == plugin_configs.TIME_SLICING:
-        found.append(
+        warnings.append(
             "Time-sliced replicas have no memory of their own: one pod can take all of it, and then the others fail."
         )
     if config.strategy == plugin_configs.MPS:
-        found.append(
+        warnings.append(
             "With MPS each replica has an equal part of the memory and of the threads of a GPU."
         )
     if config.strategy != NONE and WHOLE in after:
-        found.append(f"Pods that request {WHOLE} get a share of a GPU here, not a whole one.")
-    return found
+        warnings.append(f"Pods that request {WHOLE} get a share of a GPU here, not a whole one.")
+    return warnings
 
 
 def _read(node: Node) -> tuple[ConfigSource, tuple[PluginConfig, ...]]:

@@ -161,15 +161,17 @@ def _why_same(node: Node, layout: Layout, labels: Mapping[str, str]) -> str:
 def _warnings(
     labels: Mapping[str, str], offered: Mapping[str, int], after: Mapping[str, int]
 ) -> list[str]:
-    found = []
+    warnings = []
     if gone := sorted(set(offered) - set(after)):
-        found.append(
+        warnings.append(
             f"{', '.join(gone)} will not be offered here any more: pods that request it need another node."
         )
     if labels.get(STATE_LABEL) in ("pending", "rebooting"):
-        found.append("The MIG manager is at work on this node now.")
-    found.append("The MIG manager may reboot the node, where changing the mode of a GPU needs it.")
-    return found
+        warnings.append("The MIG manager is at work on this node now.")
+    warnings.append(
+        "The MIG manager may reboot the node, where changing the mode of a GPU needs it."
+    )
+    return warnings
 
 
 def _live(action: FleetAction) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def advance(action: FleetAction) -> Outcome:
         size=desired,
         token=f"slipway-{action.pk}-{action.evidence_hash[:16]}",
     )
-    return outcomes.goes_on("AWS was told the size.")
+    return outcomes.goes_on("The size was sent to AWS.")
 
 
 def _changes(old: GroupSize, new: GroupSize) -> list[FieldChange]:
@@ -110,16 +110,16 @@ def _changes(old: GroupSize, new: GroupSize) -> list[FieldChange]:
 
 
 def _warnings(group: NodeGroup, desired: GroupSize) -> list[str]:
-    found = [f"AWS reports {issue}" for issue in group.issues]
+    warnings = [f"AWS reports {issue}" for issue in group.issues]
     if group.status != ACTIVE:
-        found.append(f"The node group is {group.status.lower()}.")
+        warnings.append(f"The node group is {group.status.lower()}.")
     if desired.desired_size < group.size.desired_size:
-        found.append(
+        warnings.append(
             "AWS chooses which nodes end, and drains them by itself. Drain those that should end first."
         )
     if len(group.instance_types) > 1:
-        found.append("It starts several instance types: the cost is that of the most expensive.")
-    return found
+        warnings.append("It starts several instance types: the cost is that of the most expensive.")
+    return warnings
 
 
 def usd_per_hour(action: FleetAction, group: NodeGroup, nodes: int) -> Decimal | None:

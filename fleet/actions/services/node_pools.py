@@ -169,18 +169,18 @@ def most_per_hour(
     start. None: it has no limit, chooses types by other means, or a price is not known.
     """
     limit = settings.gpu_limit if gpu_limit is None else gpu_limit
-    found = None if limit is None else _prices_of(action, settings)
-    if not found:
+    prices = None if limit is None else _prices_of(action, settings)
+    if not prices:
         return None
-    return max(price.usd_per_gpu_hour_amount for price in found) * (limit or 0)
+    return max(price.usd_per_gpu_hour_amount for price in prices) * (limit or 0)
 
 
 def usd_per_hour_of_nodes(
     action: FleetAction, live: Mapping[str, Any], nodes: int
 ) -> Decimal | None:
     """Of so many nodes of its dearest type; None when it chooses types by other means or a price is not known."""
-    found = _prices_of(action, pool_settings.read(live))
-    return max(price.usd_per_hour_amount for price in found) * nodes if found else None
+    prices = _prices_of(action, pool_settings.read(live))
+    return max(price.usd_per_hour_amount for price in prices) * nodes if prices else None
 
 
 def _prices_of(action: FleetAction, settings: PoolSettings) -> list[Price]:
@@ -222,27 +222,27 @@ def _limit(settings: PoolSettings) -> str:
 def _warnings(
     action: FleetAction, before: Mapping[str, Any], old: PoolSettings, new: PoolSettings
 ) -> list[str]:
-    found = []
+    warnings = []
     if managers := other_managers(before):
-        found.append(
+        warnings.append(
             f"{', '.join(managers)} also writes this node pool, and may restore its own values."
         )
     running = ((before.get("status") or {}).get("resources") or {}).get(WHOLE, "0")
     if new.gpu_limit is not None and str(running).isdigit() and int(running) > new.gpu_limit:
-        found.append(
+        warnings.append(
             f"It runs {counted(int(running), 'GPU')}: with a limit of {new.gpu_limit} no node is removed, and none starts."
         )
     if old.gpu_limit != new.gpu_limit:
-        found += kept_hours.warnings(action)
+        warnings += kept_hours.warnings(action)
     if removed := _removed(old, new) if before else []:
-        found.append(
+        warnings.append(
             f"Karpenter replaces running nodes of {', '.join(removed)}, as disruption budgets allow."
         )
     if new.gpu_limit is None:
-        found.append("Without a GPU limit nothing bounds its cost.")
+        warnings.append("Without a GPU limit nothing bounds its cost.")
     if new.gpu_limit is not None and most_per_hour(action, new) is None and new.instance_types:
-        found.append("The price of one of its instance types is not known.")
-    return found
+        warnings.append("The price of one of its instance types is not known.")
+    return warnings
 
 
 def _removed(old: PoolSettings, new: PoolSettings) -> list[str]:

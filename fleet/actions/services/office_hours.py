@@ -167,16 +167,16 @@ def _warnings(pool: _Pool, hours: OfficeHours, own: Size) -> list[str]:
     if pool.group is not None:
         return _warnings_of_group(pool.group, sizes.closed(own, hours.closed_size))
     live = pool.live or {}
-    found = []
+    warnings = []
     if managers := node_pools.other_managers(live):
-        found.append(
+        warnings.append(
             f"{', '.join(managers)} also writes this node pool, and may restore its own values."
         )
     if REPLICAS in own:
-        found.append("A static NodePool ends nodes when it closes: Karpenter drains them first.")
-        return found
-    found.append(_what_ends_nodes(live))
-    return found
+        warnings.append("A static NodePool ends nodes when it closes: Karpenter drains them first.")
+        return warnings
+    warnings.append(_what_ends_nodes(live))
+    return warnings
 
 
 def _what_ends_nodes(live: Mapping[str, Any]) -> str:
@@ -198,17 +198,17 @@ def _what_ends_nodes(live: Mapping[str, Any]) -> str:
 
 
 def _warnings_of_group(group: NodeGroup, closed: Size) -> list[str]:
-    found = [f"AWS reports {issue}" for issue in group.issues]
-    found.append(
+    warnings = [f"AWS reports {issue}" for issue in group.issues]
+    warnings.append(
         "When it closes, AWS chooses which nodes end, and drains them for up to 15 minutes."
     )
     if int(closed["desired_size"]) == 0:
-        found.append(
+        warnings.append(
             "AWS wants a maximum of at least 1: where Cluster Autoscaler runs, pods that wait can start one node."
         )
     if len(group.instance_types) > 1:
-        found.append("It starts several instance types: the cost is that of the most expensive.")
-    return found
+        warnings.append("It starts several instance types: the cost is that of the most expensive.")
+    return warnings
 
 
 def _mean_usd_per_hour(

@@ -106,10 +106,10 @@ class PoolForm(CommentForm):
     def settings(self) -> PoolSettings:
         data = self.cleaned_data
         return PoolSettings(
-            instance_types=_words(data["instance_types"]),
+            instance_types=_split(data["instance_types"]),
             capacity_types=tuple(data["capacity_types"].split(",")),
             gpu_limit=data["gpu_limit"],
-            taints=_words(data["taints"]),
+            taints=_split(data["taints"]),
             consolidation=data["consolidation"],
             consolidate_after=data["consolidate_after"],
             node_class=data.get("node_class", ""),
@@ -132,7 +132,7 @@ def initial_of(settings: PoolSettings) -> dict[str, Any]:
     }
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.replace(",", " ").split()))
 
 

@@ -49,7 +49,7 @@ class NodesView(GenericAPIView[Node]):
     )
     def get(self, request: Request) -> Response:
         query = read_query(NodeFilterSerializer, request)
-        found = nodes.list_present(cluster_id=query.get("cluster"), name=query.get("name", ""))
-        page = self.paginate_queryset(found) or []
+        present = nodes.list_present(cluster_id=query.get("cluster"), name=query.get("name", ""))
+        page = self.paginate_queryset(present) or []
         views = overview.list_nodes(actor=actor_of(request), ids=[node.pk for node in page])
         return self.get_paginated_response(self.get_serializer(views, many=True).data)

@@ -149,17 +149,19 @@ def _draft(cluster: Cluster) -> ClusterDraft:
 def _validate(draft: ClusterDraft) -> None:
     problems = {**_path_problems(draft), **_prometheus_problems(draft)}
     if not _NAME.fullmatch(draft.name):
-        problems["name"] = "at most 40 lowercase letters, digits and '-', starting with a letter"
+        problems["name"] = (
+            "use at most 40 lowercase letters, digits and '-', starting with a letter"
+        )
     if draft.kind not in ClusterKind.values:
-        problems["kind"] = f"one of {', '.join(ClusterKind.values)}"
+        problems["kind"] = f"use one of {', '.join(ClusterKind.values)}"
     if not _URL.fullmatch(draft.gateway_url):
-        problems["gateway_url"] = "an address such as https://models.example.com"
+        problems["gateway_url"] = "enter an address such as https://models.example.com"
     if draft.kind in {ClusterKind.LOCAL, ClusterKind.KUBECONFIG} and not draft.kubeconfig_path:
-        problems["kubeconfig_path"] = "the path of a kubeconfig file that the portal can read"
+        problems["kubeconfig_path"] = "enter the path of a kubeconfig file that the portal can read"
     if draft.kind == ClusterKind.EKS and not draft.eks_name:
-        problems["eks_name"] = "the name of the cluster in EKS"
+        problems["eks_name"] = "enter the name of the cluster in EKS"
     if draft.role_arn and not _ROLE.fullmatch(draft.role_arn):
-        problems["role_arn"] = "such as arn:aws:iam::123456789012:role/slipway"
+        problems["role_arn"] = "enter a role such as arn:aws:iam::123456789012:role/slipway"
     if problems:
         details = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
         raise Invalid(f"The cluster cannot be registered: {details}.", fields=problems)

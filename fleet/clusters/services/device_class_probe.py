@@ -27,8 +27,8 @@ def read(
     if _VERSION not in groups.get(_GROUP, []):
         why = f"The cluster does not serve {_GROUP}/{_VERSION}"
         return dict.fromkeys((*_CLASSES, _TOLERATIONS), Feature(is_there=False, why=why))
-    found = {feature: _of_class(client, name) for feature, name in _CLASSES.items()}
-    return {**found, _TOLERATIONS: _of_version(kubernetes)}
+    classes = {feature: _of_class(client, name) for feature, name in _CLASSES.items()}
+    return {**classes, _TOLERATIONS: _of_version(kubernetes)}
 
 
 def _of_version(kubernetes: str) -> Feature:

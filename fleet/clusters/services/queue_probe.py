@@ -37,8 +37,8 @@ def _queues(client: KubeClient, kueue: Kueue) -> tuple[LocalQueue, ...] | None:
 def why_inactive(cluster_id: int, kueue: Kueue, name: str) -> str:
     """What the ClusterQueue says; empty where it admits, or may not be read."""
     try:
-        found = clients.client_for(cluster_id).get(kueue.cluster_queue_type, None, name)
+        queue = clients.client_for(cluster_id).get(kueue.cluster_queue_type, None, name)
     except ClusterError as error:
         logger.info("ClusterQueue %s: %s", name, error.message)
         return ""
-    return queues.inactivity(found)
+    return queues.inactivity(queue)

@@ -139,8 +139,8 @@ def blocked(
     tainted: Iterable[TaintedGpu], held: Collection[tuple[str, str]], *, at_most: int
 ) -> list[Blocked]:
     """`at_most` GPUs: those of the node that a device plugin does not offer, whatever their taints are."""
-    found = [Blocked(one.blocked_ppm(held), one.reason) for one in tainted]
-    return [one for one in found if one.ppm][: max(0, at_most)]
+    blocked_parts = [Blocked(one.blocked_ppm(held), one.reason) for one in tainted]
+    return [one for one in blocked_parts if one.ppm][: max(0, at_most)]
 
 
 def to_json(tainted: Iterable[TaintedGpu]) -> list[dict[str, Any]]:

@@ -25,10 +25,10 @@ def samples(text: str) -> Iterator[Sample]:
     for line in text.split("\n"):
         if not line or line[0] == "#" or line.isspace():
             continue
-        found = _SAMPLE.fullmatch(line.rstrip("\r"))
-        if found is None:
+        match = _SAMPLE.fullmatch(line.rstrip("\r"))
+        if match is None:
             raise ValueError(f"not a sample: {line[:100]!r}")
-        name, labels, value = found.groups()
+        name, labels, value = match.groups()
         yield name, labels or "", float(value)
 
 
@@ -37,11 +37,11 @@ def labels_of(text: str) -> Mapping[str, str]:
     labels: dict[str, str] = {}
     at = 0
     while at < len(text):
-        found = _LABEL.match(text, at)
-        if found is None:
+        match = _LABEL.match(text, at)
+        if match is None:
             raise ValueError(f"not labels: {text[:100]!r}")
-        labels[found[1]] = _unescape(found[2])
-        at = found.end()
+        labels[match[1]] = _unescape(match[2])
+        at = match.end()
     return labels
 
 

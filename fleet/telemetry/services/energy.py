@@ -35,10 +35,10 @@ def read_due() -> list[datetime]:
     read = []
     for cluster in Cluster.objects.exclude(prometheus_url=""):
         for hour in _due(cluster, clock.now()):
-            found = _ask(cluster, hour)
-            if found is None:
+            energy = _ask(cluster, hour)
+            if energy is None:
                 break
-            if _write(cluster, hour, found):
+            if _write(cluster, hour, energy):
                 read.append(hour)
     return read
 

@@ -51,14 +51,14 @@ def accept(request: HttpRequest) -> HttpResponse:
     """GET uses nothing up: chat and mail programs open links automatically."""
     digest = str(request.session.get(_SESSION_KEY, ""))
     try:
-        found = invitations.find(digest)
+        invitation = invitations.find(digest)
         if isinstance(request.user, User):
-            return render(request, "accounts/signed_in_already.html", {"invitation": found})
+            return render(request, "accounts/signed_in_already.html", {"invitation": invitation})
         form = AcceptForm(
             request.POST if request.method == "POST" else None,
-            initial={"username": found.email.partition("@")[0]},
+            initial={"username": invitation.email.partition("@")[0]},
         )
-        return _answer(request, found, form)
+        return _answer(request, invitation, form)
     except LinkDead as error:
         return render(request, "accounts/link_dead.html", {"error": error}, status=error.status)
 

@@ -134,7 +134,7 @@ def test_a_burning_target_says_how_fast_and_what_is_left() -> None:
 
 def test_codes_fit_their_column() -> None:
     assert all(len(code) <= 20 for code in catalogue.KINDS)
-    assert {code for code, kind in catalogue.KINDS.items() if not kind.is_told} == {
+    assert {code for code, kind in catalogue.KINDS.items() if not kind.notifies} == {
         "budget",
         "answers",
     }

@@ -120,7 +120,7 @@ def test_names_of_batch_jobs_are_escaped_and_unknown_ones_are_not_there(bench: B
     assert client.get("/batch/nlp/scores").status_code == 404
 
 
-def test_a_team_without_a_version_is_told_to_upload_one(bench: Bench) -> None:
+def test_a_team_without_a_version_reads_to_upload_one(bench: Bench) -> None:
     ModelVersion.objects.update(state="archived")
 
     form = signed_in(bench.world.member).get("/batch/new")
@@ -162,14 +162,14 @@ def test_of_many_versions_each_can_be_typed(bench: Bench) -> None:
     assert BatchJob.objects.get().version == bench.world.version1
 
 
-def test_settings_of_claims_are_not_asked_where_no_gpu_is_claimed(bench: Bench) -> None:
+def test_settings_of_claims_are_not_shown_where_no_gpu_is_claimed(bench: Bench) -> None:
     """The cluster of this scene offers GPUs by its device plugin alone."""
     form = page(signed_in(bench.world.member).get("/batch/new"))
 
     assert "Product of claimed GPUs" not in form.text
 
 
-def test_a_queue_of_kueue_is_asked_for_where_a_cluster_has_kueue(bench: Bench) -> None:
+def test_a_queue_of_kueue_is_a_field_where_a_cluster_has_kueue(bench: Bench) -> None:
     client = signed_in(bench.world.member)
     without = page(client.get("/batch/new"))
     queues.install(bench.world)

@@ -158,7 +158,9 @@ def test_what_is_worked_on_stays_invisible_and_what_is_given_back_is_there_at_on
     assert sqs_bench.counts() == (1, 0)
 
 
-def test_a_second_delivery_to_the_same_worker_is_not_asked_again(sqs_bench: SqsBench) -> None:
+def test_a_second_delivery_to_the_same_worker_is_not_sent_to_the_model_again(
+    sqs_bench: SqsBench,
+) -> None:
     sqs_bench.send(1)
     sqs_bench.running()
     consumer = sqs_bench.consumer()

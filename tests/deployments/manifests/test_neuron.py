@@ -40,7 +40,7 @@ def test_a_pod_requests_devices_on_a_node_of_that_type() -> None:
     assert pod["model"]["image"] == "neuron:1"
 
 
-def test_vllm_is_told_cores_and_what_it_compiles_for() -> None:
+def test_vllm_gets_the_cores_and_the_sizes_that_it_compiles_for() -> None:
     llm = {**LLM, "tensor_parallel": 4}
     model = predictor(instance_type="inf2.24xlarge", gpus=4, llm=llm, precision="bf16")["model"]
 

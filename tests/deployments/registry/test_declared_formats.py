@@ -146,7 +146,7 @@ def test_rows_are_combined_only_where_that_is_declared() -> None:
         ({"outputs": (Tensor("z", "BF16", (1,)),)}, "has no BF16"),
     ],
 )
-def test_a_declaration_that_the_code_contradicts_is_asked_for_again(
+def test_a_declaration_that_the_code_contradicts_is_required_again(
     change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(NeedsDeclaration) as need:

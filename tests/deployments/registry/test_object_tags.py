@@ -70,7 +70,7 @@ def test_every_object_of_a_ready_version_has_the_essentials(
     assert tags_of(s3_store, file.key, other) == {}
 
 
-def test_a_store_that_does_not_answer_is_asked_again(
+def test_a_store_that_does_not_answer_is_tried_again(
     s3_store: S3Store, verified: Upload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusal = Refusal(s3_store, "InternalError", 500, times=1)

@@ -111,7 +111,7 @@ def test_a_request_that_was_lost_is_sent_again_only_after_its_time(
     ],
     ids=["parts", "unreachable"],
 )
-def test_a_store_that_answered_is_asked_again_at_once(
+def test_a_store_that_answered_is_tried_again_at_once(
     people: People,
     sent: ModelVersion,
     monkeypatch: pytest.MonkeyPatch,

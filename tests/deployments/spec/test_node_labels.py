@@ -36,7 +36,7 @@ def test_the_same_labels_are_the_same_text() -> None:
         ", ".join(f"k{i}=v" for i in range(11)),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused(text: str) -> None:
+def test_what_no_node_can_have_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not labels"):
         node_selection.read_labels(text)
 

@@ -129,7 +129,7 @@ def test_requests_expire_and_so_does_an_approval_that_never_started(
     assert kube.patched == []
 
 
-def test_admins_the_requester_and_the_teams_of_the_pods_are_told(
+def test_admins_the_requester_and_the_teams_of_the_pods_are_notified(
     node: Node, vision: Team, lead: User, admin: User, kube: FakeKube, hands: Hands
 ) -> None:
     other = make_team()

@@ -108,7 +108,7 @@ def test_two_budgets_of_one_pod_hold_it() -> None:
     assert preview.held == 2
 
 
-def test_a_cluster_that_could_not_be_asked_is_not_known() -> None:
+def test_the_budgets_of_a_cluster_that_does_not_respond_are_not_known() -> None:
     preview = drain_preview.preview([pod("a-0", 1)], [], None)
 
     assert preview.budgets is None

@@ -161,7 +161,7 @@ def test_a_programs_own_fault_is_shown_and_is_no_fault_of_the_gpu(
 
 
 @pytest.mark.usefixtures("still_clock")
-def test_prometheus_is_asked_first_and_the_exporters_where_it_has_nothing(
+def test_prometheus_is_queried_first_and_the_exporters_where_it_has_nothing(
     kube: FakeKube, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Cluster.objects.update(prometheus_url="http://prometheus")

@@ -105,6 +105,6 @@ def test_what_cannot_be_read_keeps_its_last_reading(kube: FakeKube, cluster: Clu
     assert Node.objects.get().neuron_read_at == NOW
 
 
-def test_a_cluster_without_neuron_devices_is_not_asked(kube: FakeKube, cluster: Cluster) -> None:
+def test_a_cluster_without_neuron_devices_is_not_queried(kube: FakeKube, cluster: Cluster) -> None:
     assert neuron.read_all() == 0
     assert kube.proxied == []

@@ -61,7 +61,7 @@ def test_a_service_that_is_away_keeps_nobody_from_a_password() -> None:
 
 
 @pytest.mark.parametrize(("setting", "is_asked"), [("1", True), ("0", False)])
-def test_the_lists_are_asked_where_the_platform_says_so(setting: str, is_asked: bool) -> None:
+def test_the_lists_are_queried_where_the_platform_says_so(setting: str, is_asked: bool) -> None:
     environment = {**os.environ, "SLIPWAY_BREACHED_PASSWORDS": setting}
     done = subprocess.run(
         [sys.executable, "-c", _PRINT], env=environment, check=True, capture_output=True, text=True

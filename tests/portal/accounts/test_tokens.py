@@ -149,7 +149,7 @@ def test_a_token_makes_no_token() -> None:
     assert ApiToken.objects.count() == 1
 
 
-def test_a_refused_token_is_told_why() -> None:
+def test_a_refused_token_gets_the_reason() -> None:
     user = make_user()
     short = tokens.create(actor=user, name="short", days=1)
     gone = tokens.create(actor=user, name="gone", days=30)

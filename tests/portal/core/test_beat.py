@@ -31,7 +31,7 @@ class Recording(FixedScheduler):
         return None
 
 
-def test_a_message_is_sent_when_it_is_due_and_nothing_is_asked_in_between(tmp_path: Path) -> None:
+def test_a_message_is_sent_when_it_is_due_and_nothing_is_read_in_between(tmp_path: Path) -> None:
     at[0] = START
     app = Celery("test", set_as_current=False)
     app.conf["beat_schedule"] = {

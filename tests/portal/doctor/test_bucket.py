@@ -128,7 +128,7 @@ class Iam:
         (None, Status.UNKNOWN, "AccessDenied"),
     ],
 )
-def test_what_the_role_may_not_do_is_asked_of_iam(
+def test_what_the_role_may_not_do_is_looked_up_in_iam(
     doctor: Doctor,
     bucket: S3Store,
     settings: Any,

@@ -217,7 +217,7 @@ def test_cluster_without_its_kubeconfig_is_refused_beside_the_field(
     assert answer.status_code == 422
     assert (
         page(answer).problem("kubeconfig_path")
-        == "the path of a kubeconfig file that the portal can read"
+        == "enter the path of a kubeconfig file that the portal can read"
     )
     assert list_clusters() == []
 

@@ -135,7 +135,7 @@ def test_a_limit_over_a_line_of_zeros_stays_in_sight() -> None:
     ("amount", "axis", "cell"),
     [("0.030001", "$,.4~f", "0.0300"), ("0.1", "$,.2~f", "0.10"), ("0", "$,.2~f", "0.00")],
 )
-def test_a_few_cents_are_told_apart(amount: str, axis: str, cell: str) -> None:
+def test_a_few_cents_are_distinguished(amount: str, axis: str, cell: str) -> None:
     chart = stacked_bars(label="Cost", bars=[Bar(AT, "a", Decimal(amount))], unit="$")
 
     assert chart.spec["encoding"]["y"]["axis"]["format"] == axis

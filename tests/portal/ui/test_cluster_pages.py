@@ -99,7 +99,8 @@ def test_connection_is_changed_and_the_name_stays(cluster: Cluster, admin: Clien
     good = admin.post(path, form)
 
     assert bad.status_code == 422
-    assert page(bad).problem("role_arn") == "such as arn:aws:iam::123456789012:role/slipway"
+    fix = "enter a role such as arn:aws:iam::123456789012:role/slipway"
+    assert page(bad).problem("role_arn") == fix
     assert good.status_code == 302
     row = Cluster.objects.get()
     assert (row.name, row.eks_name, row.region) == ("prod", "prod-2", "eu-west-1")

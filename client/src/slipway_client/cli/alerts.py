@@ -19,9 +19,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def show_alerts(context: Context, options: argparse.Namespace) -> None:
     state = "" if options.state == "all" else options.state
-    found = list(context.client.alerts.list(team=options.team, state=state, kind=options.kind))
+    alerts = list(context.client.alerts.list(team=options.team, state=state, kind=options.kind))
     if context.is_json:
-        context.show(found)
+        context.show(alerts)
         return
     rows = [
         (
@@ -32,9 +32,9 @@ def show_alerts(context: Context, options: argparse.Namespace) -> None:
             row.subject,
             row.message,
         )
-        for row in found
+        for row in alerts
     ]
-    context.table(found, ("id", "state", "team", "opened (UTC)", "alert", "message"), rows)
-    for row in found:
+    context.table(alerts, ("id", "state", "team", "opened (UTC)", "alert", "message"), rows)
+    for row in alerts:
         if row.state == "open" and row.advice:
             context.note(f"{row.id}: {row.advice}")

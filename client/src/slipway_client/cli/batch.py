@@ -159,12 +159,12 @@ def reject(context: Context, options: argparse.Namespace) -> None:
 
 
 def list_jobs(context: Context, options: argparse.Namespace) -> None:
-    found = list(context.client.batch_jobs.list(team=options.team, state=options.state))
+    jobs = list(context.client.batch_jobs.list(team=options.team, state=options.state))
     rows = [
         (str(job.id), job.state, job.team, job.name, job.version, _rows(job), job.output)
-        for job in found
+        for job in jobs
     ]
-    context.table(found, ("id", "state", "team", "job", "version", "rows", "output"), rows)
+    context.table(jobs, ("id", "state", "team", "job", "version", "rows", "output"), rows)
 
 
 def cancel(context: Context, options: argparse.Namespace) -> None:

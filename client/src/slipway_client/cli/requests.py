@@ -122,9 +122,9 @@ def promote(context: Context, options: argparse.Namespace) -> int:
 
 
 def list_waiting(context: Context, options: argparse.Namespace) -> None:
-    found = list(context.client.changes.waiting(team=options.team))
-    rows = [(row.kind, str(row.id), row.title, row.detail, row.requester) for row in found]
-    context.table(found, ("kind", "id", "request", "detail", "requester"), rows)
+    requests = list(context.client.changes.waiting(team=options.team))
+    rows = [(row.kind, str(row.id), row.title, row.detail, row.requester) for row in requests]
+    context.table(requests, ("kind", "id", "request", "detail", "requester"), rows)
 
 
 def approve(context: Context, options: argparse.Namespace) -> None:

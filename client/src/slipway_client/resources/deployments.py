@@ -109,14 +109,14 @@ class Deployments:
 
         The request carries what this environment showed, and its approval binds to it.
         """
-        found = self.promotion(deployment)
-        targets = [row for row in found.targets if name in ("", row.name)]
+        promotion = self.promotion(deployment)
+        targets = [row for row in promotion.targets if name in ("", row.name)]
         if len(targets) == 1:
-            return self.canary(targets[0].id, found.version_id, comment=comment)
+            return self.canary(targets[0].id, promotion.version_id, comment=comment)
         if not name:
             known = ", ".join(row.name for row in targets) or "there is none yet"
-            raise InvalidInput(f"Name the deployment in {found.environment}: {known}.")
-        body = {**found.new_deployment, "name": name, "comment": comment}
+            raise InvalidInput(f"Name the deployment in {promotion.environment}: {known}.")
+        body = {**promotion.new_deployment, "name": name, "comment": comment}
         return decode(Change, self._connection.post("deployments", body))
 
     def stop(self, deployment: int, *, reason: str = "") -> Deployment:

@@ -12,7 +12,7 @@ KIND: Final = Kind(
     label="Answers changed",
     advice="The tab Quality has the evidence; roll back if it began with a revision.",
     # The event deployment.health tells it once.
-    is_told=False,
+    notifies=False,
 )
 
 

@@ -12,7 +12,7 @@ KIND: Final = Kind(
     label="Budget",
     advice="The pages Costs and Advice show what to stop or make smaller.",
     # The event budget.reached tells each threshold once.
-    is_told=False,
+    notifies=False,
 )
 _URGENT: Final = (
     ("100%", "This month's budget is spent."),

@@ -52,8 +52,8 @@ def smallest_regression(traffic: Traffic, setting: Setting, *, seconds: float) -
     """How many times stable's rate is found within so many seconds; None: not even a hundred times."""
 
     def is_found(times: float) -> bool:
-        found = seconds_to_find(traffic, setting, times=times)
-        return found is not None and found <= seconds
+        needed = seconds_to_find(traffic, setting, times=times)
+        return needed is not None and needed <= seconds
 
     return _smallest(is_found)
 

@@ -36,7 +36,7 @@ def confirm(client: Client, server: Server, subject: str) -> Any:
     return client.get(server.consent(start["Location"], subject))
 
 
-def test_the_provider_is_asked_to_sign_the_person_in_again(client: Client, ana: User) -> None:
+def test_the_provider_signs_the_person_in_again(client: Client, ana: User) -> None:
     form = page(client.get("/confirm", {"next": "/models"}))
 
     address = form.link("Confirm with Lab")

@@ -86,13 +86,13 @@ class KafkaKind:
         return interface.environment_of(settings.secret, names)
 
     def _parse(self, text: str) -> re.Match[str]:
-        found = _ADDRESS.fullmatch(text.strip())
-        if found is None or not all(0 < port < 65536 for _, port in _servers_of(found)):
+        match = _ADDRESS.fullmatch(text.strip())
+        if match is None or not all(0 < port < 65536 for _, port in _servers_of(match)):
             raise _rejected(
                 "input",
                 f"Enter a topic of Kafka, for example {self.example}. User and password are in a Secret.",
             )
-        return found
+        return match
 
 
 def _servers_of(found: re.Match[str]) -> list[tuple[str, int]]:

@@ -62,6 +62,6 @@ class Mark:
         if self.offset is not None and self.offset >= self.seen:
             return ""
         done = sorted(n - (self.offset or 0) for n in self.done)
-        found = {"tries": self.tries, "to": self.to, "seen": self.seen, "done": done}
-        text = json.dumps(found, separators=(",", ":"))
-        return text if len(text) <= MARK_BYTES else json.dumps({**found, "done": []})
+        fields = {"tries": self.tries, "to": self.to, "seen": self.seen, "done": done}
+        text = json.dumps(fields, separators=(",", ":"))
+        return text if len(text) <= MARK_BYTES else json.dumps({**fields, "done": []})

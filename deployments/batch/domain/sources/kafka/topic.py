@@ -69,8 +69,8 @@ class KafkaTopic:
         self.call(self.consumer.subscribe, [self.topic])
 
     def partitions_of(self, name: str) -> list[Any]:
-        found = self.call(self.consumer.partitions_for_topic, name)
-        return [self.kafka.TopicPartition(name, n) for n in sorted(found or ())]
+        numbers = self.call(self.consumer.partitions_for_topic, name)
+        return [self.kafka.TopicPartition(name, n) for n in sorted(numbers or ())]
 
     def read(self, _count: int, wait_ms: int) -> list[Message]:
         """That new ones are sent is committed before; the others wait for `take`."""
@@ -102,8 +102,8 @@ class KafkaTopic:
             return
         self.generation, self.marks = generation, {}
         for partition in self.call(self.consumer.assignment):
-            found = self.call(self.consumer.committed, partition, metadata=True)
-            mark = Mark(found.offset, found.metadata) if found else Mark(None)
+            committed = self.call(self.consumer.committed, partition, metadata=True)
+            mark = Mark(committed.offset, committed.metadata) if committed else Mark(None)
             self.marks[partition.partition] = mark
 
     def claim(self, _idle_ms: int, _count: int) -> list[Message]:

@@ -36,8 +36,8 @@ class RedisKind:
         return None
 
     def places_of(self, address: str) -> tuple[str, ...]:
-        found = self._parse(address, "input")
-        return (f"{found['host']}:{found['port']}",)
+        address_parts = self._parse(address, "input")
+        return (f"{address_parts['host']}:{address_parts['port']}",)
 
     def check_output(self, output: str, source: str) -> None:
         found, of_source = self._parse(output, "output"), self._parse(source, "input")
@@ -97,13 +97,13 @@ class RedisKind:
         return interface.environment_of(settings.secret, [(_PASSWORD, "password")])
 
     def _parse(self, text: str, field: str) -> re.Match[str]:
-        found = _ADDRESS.fullmatch(text.strip())
-        if found is None or not 0 < int(found["port"]) < 65536:
+        match = _ADDRESS.fullmatch(text.strip())
+        if match is None or not 0 < int(match["port"]) < 65536:
             raise _rejected(
                 field,
                 f"Enter a stream of Redis or Valkey, for example {self.example}. The password is in a Secret.",
             )
-        return found
+        return match
 
 
 def _rejected(field: str, problem: str) -> Rejected:

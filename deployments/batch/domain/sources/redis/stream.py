@@ -47,14 +47,14 @@ class RedisStream:
         """Messages that nobody had; waits for the first."""
         command = ["XREADGROUP", "GROUP", self.group, self.consumer, "COUNT", count]
         try:
-            found = self.redis.call(*command, "BLOCK", wait_ms, "STREAMS", self.stream, ">")
+            answer = self.redis.call(*command, "BLOCK", wait_ms, "STREAMS", self.stream, ">")
         except RedisError as error:
             if not str(error).startswith("NOGROUP"):
                 raise
             # The stream was deleted meanwhile.
             self.prepare()
             return []
-        return [message_of(entry, 1) for _, entries in found or () for entry in entries]
+        return [message_of(entry, 1) for _, entries in answer or () for entry in entries]
 
     def claim(self, idle_ms: int, count: int) -> list[Message]:
         """Messages whose worker is gone, without their fields until they are taken. `deliveries` counts the one to come."""

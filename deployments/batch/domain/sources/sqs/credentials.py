@@ -82,8 +82,8 @@ class Credentials:
         address = os.environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"]
         file = os.environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         headers = {"Authorization": Path(file).read_text().strip()} if file else {}
-        found = json.loads(exchanged("GET", address, b"", headers))
-        return keys_of(found, found["Token"])
+        credentials = json.loads(exchanged("GET", address, b"", headers))
+        return keys_of(credentials, credentials["Token"])
 
 
 def keys_of(found: Json, token: str) -> Any:

@@ -42,9 +42,9 @@ class SqsKind:
 
     def places_of(self, address: str) -> tuple[str, ...]:
         """With account and name: one server has the queues of all teams."""
-        found = self._parse(address)
-        port = f":{found['port']}" if found["port"] else ""
-        return (f"{found['host']}{port}/{found['account']}/{found['name']}",)
+        queue = self._parse(address)
+        port = f":{queue['port']}" if queue["port"] else ""
+        return (f"{queue['host']}{port}/{queue['account']}/{queue['name']}",)
 
     def check_output(self, output: str, source: str) -> None:
         raise _rejected(
@@ -107,17 +107,17 @@ class SqsKind:
         return interface.environment_of(settings.secret, [(key, key) for key in _KEYS])
 
     def _parse(self, text: str) -> re.Match[str]:
-        found = _ADDRESS.fullmatch(text.strip())
-        is_usable = found is not None and 0 < int(found["port"] or 443) < 65536
-        if found is not None and found["host"].endswith(_AMAZON):
-            is_plain = found["scheme"] == "http" or found["port"] is not None
-            is_usable = bool(_AWS.fullmatch(found["host"])) and not is_plain
-        if found is None or not is_usable:
+        match = _ADDRESS.fullmatch(text.strip())
+        is_usable = match is not None and 0 < int(match["port"] or 443) < 65536
+        if match is not None and match["host"].endswith(_AMAZON):
+            is_plain = match["scheme"] == "http" or match["port"] is not None
+            is_usable = bool(_AWS.fullmatch(match["host"])) and not is_plain
+        if match is None or not is_usable:
             raise _rejected(
                 "input",
                 f"Enter the URL of a queue of SQS, for example {self.example}; files have s3:// addresses.",
             )
-        return found
+        return match
 
 
 def _dead_letters_of(name: str) -> str:

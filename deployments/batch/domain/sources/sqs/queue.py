@@ -153,8 +153,8 @@ class SqsQueue:
     def depth(self) -> Any:
         """How many can be received, and how many are invisible, as SQS estimates both."""
         names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-        found = self.attributes(self.url, *names)
-        return tuple(int(found.get(name, 0)) for name in names)
+        counts = self.attributes(self.url, *names)
+        return tuple(int(counts.get(name, 0)) for name in names)
 
     def leave(self) -> None:
         """SQS knows no consumers."""
