@@ -7,13 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
+from fleet.localcluster.controllers.processes import Child
 from fleet.telemetry.domain.counters import Increase, Reading, increases
 from fleet.telemetry.domain.triton_metrics import TritonPage
 from portal.core import clock
 from tests import plain_http
 from tests.deployments import real_triton
+from tests.waiting import wait_for
 
 _MODEL = """
 import time
@@ -58,13 +61,25 @@ def _executed(root: Path) -> tuple[float, int]:
     return sum(float(took) for _, took in lines), max(int(size) for size, _ in lines)
 
 
+def _answering_metrics_port(child: Child, log: Path) -> int | None:
+    """Once it answers: Triton is ready before its metrics are served."""
+    text = log.read_text()
+    assert child.is_running(), text[-2000:]
+    started = re.search(r"Started Metrics Service at \S+:(\d+)", text)
+    if started is None:
+        return None
+    try:
+        plain_http.client.get(f"http://127.0.0.1:{started[1]}/metrics")
+    except httpx.TransportError:
+        return None
+    return int(started[1])
+
+
 def _increase(root: Path) -> Increase:
     child, port = real_triton.start(root)
     try:
-        log = (root / "log").read_text()
-        started = re.search(r"Started Metrics Service at \S+:(\d+)", log)
-        assert started is not None, log[-2000:]
-        metrics_port = int(started[1])
+        log = root / "log"
+        metrics_port = wait_for(log.read_text, lambda: _answering_metrics_port(child, log))
         before = _reading(metrics_port, 0)
         url = f"http://127.0.0.1:{port}/v2/models/slow/infer"
         with ThreadPoolExecutor(_AT_ONCE) as pool:
