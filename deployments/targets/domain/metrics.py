@@ -59,14 +59,14 @@ def problems(
     metric: TargetMetric, objective_percent: float, window_days: int, threshold_ms: int | None
 ) -> dict[str, str]:
     """By field, with what to do."""
-    problems = {}
+    fixes = {}
     if not LEAST_PERCENT <= objective_percent <= MOST_PERCENT:
-        problems["objective_percent"] = f"Use {LEAST_PERCENT:g} to {MOST_PERCENT:g} percent."
+        fixes["objective_percent"] = f"Use {LEAST_PERCENT:g} to {MOST_PERCENT:g} percent."
     if window_days not in WINDOWS:
-        problems["window_days"] = f"Use one of {', '.join(map(str, WINDOWS))} days."
+        fixes["window_days"] = f"Use one of {', '.join(map(str, WINDOWS))} days."
     if not KINDS[metric].has_threshold:
         if threshold_ms is not None:
-            problems["threshold_ms"] = "Availability has no limit. Leave it out."
+            fixes["threshold_ms"] = "Availability has no limit. Leave it out."
     elif threshold_ms is None or not 1 <= threshold_ms <= MOST_MS:
-        problems["threshold_ms"] = f"Use 1 to {MOST_MS:,} ms."
-    return problems
+        fixes["threshold_ms"] = f"Use 1 to {MOST_MS:,} ms."
+    return fixes

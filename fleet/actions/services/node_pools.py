@@ -169,18 +169,18 @@ def most_per_hour(
     start. None: it has no limit, chooses types by other means, or a price is not known.
     """
     limit = settings.gpu_limit if gpu_limit is None else gpu_limit
-    prices = None if limit is None else _prices_of(action, settings)
-    if not prices:
+    of_types = None if limit is None else _prices_of(action, settings)
+    if not of_types:
         return None
-    return max(price.usd_per_gpu_hour_amount for price in prices) * (limit or 0)
+    return max(price.usd_per_gpu_hour_amount for price in of_types) * (limit or 0)
 
 
 def usd_per_hour_of_nodes(
     action: FleetAction, live: Mapping[str, Any], nodes: int
 ) -> Decimal | None:
     """Of so many nodes of its dearest type; None when it chooses types by other means or a price is not known."""
-    prices = _prices_of(action, pool_settings.read(live))
-    return max(price.usd_per_hour_amount for price in prices) * nodes if prices else None
+    of_types = _prices_of(action, pool_settings.read(live))
+    return max(price.usd_per_hour_amount for price in of_types) * nodes if of_types else None
 
 
 def _prices_of(action: FleetAction, settings: PoolSettings) -> list[Price]:

@@ -47,9 +47,9 @@ def read(*, cluster_id: int, instance_types: Collection[str] = ()) -> ClusterCap
     # What could be started depends on all types that exist.
     existing = node_spaces.kinds_of(cluster_id)
     spaces = node_spaces.list_spaces(cluster_id, instance_types=instance_types)
-    shares = _shares_of(cluster_id, spaces, existing)
+    all_shares = _shares_of(cluster_id, spaces, existing)
     return ClusterCapacity(
-        spaces, [share for share in shares if share.instance_type in instance_types]
+        spaces, [share for share in all_shares if share.instance_type in instance_types]
     )
 
 

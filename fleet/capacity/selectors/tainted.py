@@ -30,14 +30,14 @@ def by_node(nodes: Iterable[Node]) -> dict[int, list[Blocked]]:
     ).exclude(devices=[])
     for node_id, devices in pods.values_list("node_id", "devices").order_by():
         held[node_id] |= {(row["pool"], row["device"]) for row in devices}
-    by_node = {}
+    blocked_by_node = {}
     for node in rows:
         # What a device plugin offers it still gives away, whatever the driver says.
         at_most = node.gpu_count - _plugin_gpus(node.allocatable)
         stored = device_taints.from_json(node.tainted_gpus)
         if blocked := device_taints.blocked(stored, held[node.pk], at_most=at_most):
-            by_node[node.pk] = blocked
-    return by_node
+            blocked_by_node[node.pk] = blocked
+    return blocked_by_node
 
 
 def _plugin_gpus(allocatable: Mapping[str, Any]) -> int:

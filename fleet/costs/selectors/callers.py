@@ -117,10 +117,10 @@ def counted_hours(
     deployment: str = "",
 ) -> Counted:
     """By deployment and hour. An empty `deployment`: all of the team."""
-    hours = CallerHour.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
+    rows = CallerHour.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
     if deployment:
-        hours = hours.filter(deployment=deployment)
-    of_hours = hours.order_by().values_list("deployment", "hour")
+        rows = rows.filter(deployment=deployment)
+    of_hours = rows.order_by().values_list("deployment", "hour")
     columns = of_hours.annotate(
         observed=Sum("observed_ms"),
         sent=object_text("caller", "requests", where=~Q(caller="") & ~Q(requests=0)),

@@ -42,8 +42,8 @@ def rule(item: Json) -> TaintRule | None:
 
 
 def rules(items: Iterable[Json]) -> list[TaintRule]:
-    rules = [one for item in items if (one := rule(item))]
-    return sorted(rules, key=lambda one: one.name)
+    known = [one for item in items if (one := rule(item))]
+    return sorted(known, key=lambda one: one.name)
 
 
 def _taint(row: Json, *, rule: str = "") -> DeviceTaint | None:

@@ -51,12 +51,12 @@ def by_pod(
 ) -> Mapping[tuple[str, str], PodEnergy]:
     """By namespace and name. A pod without both figures, or with impossible ones, is left out."""
     millijoules, minutes = _sums(energy), _sums(covered)
-    by_pod = {}
+    energy_by_pod = {}
     for pod, amount in millijoules.items():
         covered_ms = round(minutes.get(pod, 0.0) * _MINUTE_MS)
         if covered_ms and amount <= covered_ms * _MOST_MJ_PER_MS:
-            by_pod[pod] = PodEnergy(round(amount), covered_ms)
-    return by_pod
+            energy_by_pod[pod] = PodEnergy(round(amount), covered_ms)
+    return energy_by_pod
 
 
 def _sums(samples: Iterable[Sample]) -> dict[tuple[str, str], float]:

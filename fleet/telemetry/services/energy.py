@@ -35,10 +35,10 @@ def read_due() -> list[datetime]:
     read = []
     for cluster in Cluster.objects.exclude(prometheus_url=""):
         for hour in _due(cluster, clock.now()):
-            energy = _ask(cluster, hour)
-            if energy is None:
+            of_hour = _ask(cluster, hour)
+            if of_hour is None:
                 break
-            if _write(cluster, hour, energy):
+            if _write(cluster, hour, of_hour):
                 read.append(hour)
     return read
 

@@ -39,14 +39,14 @@ def half_replaced(loader: MigrationLoader) -> list[HalfReplaced]:
     """Needs the loader of a connection."""
     migrations = loader.disk_migrations or {}
     applied, gone = loader.applied_migrations or {}, replaced(loader)
-    half_replaced = []
+    unfinished = []
     for (app, name), migration in sorted(migrations.items()):
         old = [one for one in migration.replaces if one in gone]
         missing = [one for one in old if one not in applied]
         if missing and len(missing) < len(old):
-            half_replaced.append(
+            unfinished.append(
                 HalfReplaced(
                     f"{app}.{name}", len(old) - len(missing), len(old), ".".join(missing[0])
                 )
             )
-    return half_replaced
+    return unfinished

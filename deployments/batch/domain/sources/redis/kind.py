@@ -36,8 +36,8 @@ class RedisKind:
         return None
 
     def places_of(self, address: str) -> tuple[str, ...]:
-        address_parts = self._parse(address, "input")
-        return (f"{address_parts['host']}:{address_parts['port']}",)
+        parts = self._parse(address, "input")
+        return (f"{parts['host']}:{parts['port']}",)
 
     def check_output(self, output: str, source: str) -> None:
         found, of_source = self._parse(output, "output"), self._parse(source, "input")

@@ -42,9 +42,9 @@ class SqsKind:
 
     def places_of(self, address: str) -> tuple[str, ...]:
         """With account and name: one server has the queues of all teams."""
-        queue = self._parse(address)
-        port = f":{queue['port']}" if queue["port"] else ""
-        return (f"{queue['host']}{port}/{queue['account']}/{queue['name']}",)
+        parts = self._parse(address)
+        port = f":{parts['port']}" if parts["port"] else ""
+        return (f"{parts['host']}{port}/{parts['account']}/{parts['name']}",)
 
     def check_output(self, output: str, source: str) -> None:
         raise _rejected(
