@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from fleet.localcluster.errors import BadRequest, Cause, Invalid
 from fleet.localcluster.requests import is_true
@@ -19,6 +20,18 @@ class LogLine:
 
     at: datetime
     text: str
+
+
+class OpenLog(Protocol):
+    """The log of one run of a container."""
+
+    def lines(self) -> Sequence[LogLine]:
+        """All of them, also when their pod is gone."""
+
+    def has_ended(self) -> bool:
+        """Nothing more is written: the pod is gone, or the container runs anew with another log."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

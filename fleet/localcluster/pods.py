@@ -1,8 +1,10 @@
 """Logs of pods, and the proxy to their ports."""
 
 import asyncio
+import functools
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -12,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from fleet.localcluster.errors import ApiError, BadRequest, NotFound
 from fleet.localcluster.kinds import POD
-from fleet.localcluster.logs import LogLine, LogReader, read_options
+from fleet.localcluster.logs import LogReader, OpenLog, read_options
 from fleet.localcluster.requests import Resource
 from fleet.localcluster.store import Store
 from fleet.localcluster.watch import Hub
@@ -39,14 +41,14 @@ _HOP_HEADERS = frozenset(
 class PodAccess(Protocol):
     """Access to the processes of pods."""
 
-    def pod_log(
+    def open_log(
         self,
         namespace: str,
         name: str,
         *,
         container: str | None = None,
         is_previous: bool = False,
-    ) -> Sequence[LogLine]: ...
+    ) -> OpenLog: ...
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]: ...
 
@@ -54,14 +56,14 @@ class PodAccess(Protocol):
 class NoPods:
     """Pod access of a cluster without controllers: nothing runs."""
 
-    def pod_log(
+    def open_log(
         self,
         namespace: str,
         name: str,
         *,
         container: str | None = None,
         is_previous: bool = False,
-    ) -> Sequence[LogLine]:
+    ) -> OpenLog:
         raise _not_running(namespace, name)
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
@@ -85,39 +87,38 @@ class PodEndpoints:
         options = read_options(query, pod=name, now=datetime.now(UTC))
         container = query.get("container")
 
-        def read() -> Sequence[LogLine]:
-            return self._access.pod_log(
-                namespace, name, container=container, is_previous=options.is_previous
+        log = await asyncio.to_thread(
+            functools.partial(
+                self._access.open_log,
+                namespace,
+                name,
+                container=container,
+                is_previous=options.is_previous,
             )
-
-        lines = await asyncio.to_thread(read)
+        )
         reader = LogReader(options)
-        start = reader.next(lines, is_last=not options.is_followed)
-        if not options.is_followed:
-            return Response(start, media_type="text/plain")
-        followed = self._follow(request, resource, read, reader, start)
-        return StreamingResponse(followed, media_type="text/plain")
+        if options.is_followed:
+            followed = self._follow(request, resource, log, reader)
+            return StreamingResponse(followed, media_type="text/plain")
+        with closing(log):
+            text = reader.next(await asyncio.to_thread(log.lines), is_last=True)
+        return Response(text, media_type="text/plain")
 
     async def _follow(
         self,
         request: Request,
         resource: Resource,
-        read: Callable[[], Sequence[LogLine]],
+        log: OpenLog,
         reader: LogReader,
-        start: bytes,
     ) -> AsyncIterator[bytes]:
-        yield start
-        while not (self._hub.is_closed or reader.is_full or await request.is_disconnected()):
-            # Read before the log, so that the last lines of an ended pod are not lost.
-            has_ended = self._has_ended(resource)
-            try:
-                lines = await asyncio.to_thread(read)
-            except ApiError:
-                return
-            yield reader.next(lines, is_last=has_ended)
-            if has_ended:
-                return
-            await asyncio.sleep(_FOLLOW_SECONDS)
+        with closing(log):
+            while not (self._hub.is_closed or reader.is_full or await request.is_disconnected()):
+                # Read before the log, so that the last lines of an ended pod are not lost.
+                is_last = log.has_ended() or self._has_ended(resource)
+                yield reader.next(await asyncio.to_thread(log.lines), is_last=is_last)
+                if is_last:
+                    return
+                await asyncio.sleep(_FOLLOW_SECONDS)
 
     def _has_ended(self, resource: Resource) -> bool:
         pod = self._store.find(POD, resource.target.namespace, str(resource.target.name))

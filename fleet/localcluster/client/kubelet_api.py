@@ -1,11 +1,11 @@
 """What an API server asks a kubelet for: the logs of its pods, over HTTPS with a client certificate."""
 
 import functools
-import itertools
 import select
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +19,7 @@ from fleet.localcluster.controllers.local_pods import LocalPods
 from fleet.localcluster.controllers.processes import LOCALHOST
 from fleet.localcluster.errors import ApiError, BadRequest, NotFound
 from fleet.localcluster.kinds import POD
-from fleet.localcluster.logs import OPTIONS, LogLine, LogReader, read_options
+from fleet.localcluster.logs import OPTIONS, LogReader, OpenLog, read_options
 
 # Of the certificates that API servers present to kubelets.
 _GROUPS = frozenset({"system:masters", "kubeadm:cluster-admins"})
@@ -112,33 +112,28 @@ class _Handler(BaseHTTPRequestHandler):
     ) -> Iterator[bytes]:
         options = read_options(query, pod=name, now=datetime.now(UTC))
 
-        def read() -> Sequence[LogLine]:
-            return self.server.pods.pod_log(
-                namespace, name, container=container, is_previous=options.is_previous
-            )
-
+        log = self.server.pods.open_log(
+            namespace, name, container=container, is_previous=options.is_previous
+        )
         reader = LogReader(options)
-        start = reader.next(read(), is_last=not options.is_followed)
-        if not options.is_followed:
-            return iter([start])
-        has_ended = functools.partial(self._has_ended, namespace, name)
-        return itertools.chain([start], self._follow(read, reader, has_ended))
+        if options.is_followed:
+            return self._follow(log, reader, functools.partial(self._has_ended, namespace, name))
+        with closing(log):
+            return iter([reader.next(log.lines(), is_last=True)])
 
     def _follow(
         self,
-        read: Callable[[], Sequence[LogLine]],
+        log: OpenLog,
         reader: LogReader,
-        has_ended: Callable[[], bool],
+        has_pod_ended: Callable[[], bool],
     ) -> Iterator[bytes]:
-        is_last = False
-        while not (is_last or reader.is_full or self._has_left()):
-            # Before the log, so that the last lines of an ended pod are not lost.
-            is_last = has_ended()
-            try:
-                lines = read()
-            except ApiError:
-                return
-            yield reader.next(lines, is_last=is_last)
+        with closing(log):
+            while True:
+                # Before the log, so that the last lines of an ended pod are not lost.
+                is_last = log.has_ended() or has_pod_ended()
+                yield reader.next(log.lines(), is_last=is_last)
+                if is_last or reader.is_full or self._has_left():
+                    return
 
     def _has_left(self) -> bool:
         """Waits a moment. A client sends nothing more, so what can be read is its end."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fleet.localcluster.client.cluster_api import ClusterApi
-from fleet.localcluster.controllers import log_times
+from fleet.localcluster.controllers.log_times import LogFile
 from fleet.localcluster.controllers.pod_runner import (
     PODS_DIRECTORY,
     PORT_ANNOTATION,
@@ -12,7 +12,6 @@ from fleet.localcluster.controllers.pod_runner import (
 from fleet.localcluster.controllers.processes import LOCALHOST
 from fleet.localcluster.errors import BadRequest, JsonObject, NotFound
 from fleet.localcluster.kinds import POD
-from fleet.localcluster.logs import LogLine
 
 
 class LocalPods:
@@ -30,37 +29,38 @@ class LocalPods:
             raise NotFound(f'pod "{name}" does not listen on port {port} now')
         return LOCALHOST, int(text)
 
-    def pod_log(
+    def open_log(
         self,
         namespace: str,
         name: str,
         *,
         container: str | None = None,
         is_previous: bool = False,
-    ) -> list[LogLine]:
+    ) -> LogFile:
         """The log of a container since its last start, or of the run before that."""
         pod = self._pod(namespace, name)
-        return log_times.read_lines(
-            self._log_path(pod, _container_name(pod, container), is_previous=is_previous)
-        )
+        container = _container_name(pod, container)
+        try:
+            return LogFile(self._log_path(pod, container, is_previous=is_previous))
+        except FileNotFoundError:
+            raise _no_log(pod, container, is_previous=is_previous) from None
 
     def _log_path(self, pod: JsonObject, container: str, *, is_previous: bool) -> Path:
         ending = ".previous.log" if is_previous else ".log"
-        path = self._directory / directory_name(pod) / f"{container}{ending}"
-        if path.is_file():
-            return path
-        name = pod["metadata"]["name"]
-        if is_previous:
-            raise BadRequest(
-                f'previous terminated container "{container}" in pod "{name}" not found'
-            )
-        raise BadRequest(f'container "{container}" in pod "{name}" is waiting to start')
+        return self._directory / directory_name(pod) / f"{container}{ending}"
 
     def _pod(self, namespace: str, name: str) -> JsonObject:
         pod = self._api.find(POD, namespace, name)
         if pod is None:
             raise NotFound(f'pods "{name}" not found')
         return pod
+
+
+def _no_log(pod: JsonObject, container: str, *, is_previous: bool) -> BadRequest:
+    name = pod["metadata"]["name"]
+    if is_previous:
+        return BadRequest(f'previous terminated container "{container}" in pod "{name}" not found')
+    return BadRequest(f'container "{container}" in pod "{name}" is waiting to start')
 
 
 def _container_name(pod: JsonObject, requested: str | None) -> str:

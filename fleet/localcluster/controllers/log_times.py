@@ -48,20 +48,40 @@ def keep_as(log: Path, kept: Path) -> None:
         times.replace(_times_of(kept))
 
 
-def read_lines(log: Path) -> list[LogLine]:
-    with log.open("rb") as file:
-        data = file.read()
-        changed_at = os.fstat(file.fileno()).st_mtime
-    noted = _noted(_times_of(log))
-    sizes = [size for size, _ in noted]
-    lines: list[LogLine] = []
-    start = 0
-    for line in io.BytesIO(data):
-        index = bisect_right(sizes, start)
-        seconds = noted[index][1] if index < len(noted) else changed_at
-        lines.append(LogLine(datetime.fromtimestamp(seconds, UTC), line.decode(errors="replace")))
-        start += len(line)
-    return lines
+class LogFile:
+    """Held open: a follower reads the last lines of a pod whose folder is gone already."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._file = log.open("rb")
+        self._times: list[tuple[int, float]] = []
+
+    def lines(self) -> list[LogLine]:
+        if not self.has_ended():
+            self._times = _noted(_times_of(self._log))
+        sizes = [size for size, _ in self._times]
+        self._file.seek(0)
+        data = self._file.read()
+        changed_at = os.fstat(self._file.fileno()).st_mtime
+        lines: list[LogLine] = []
+        start = 0
+        for line in io.BytesIO(data):
+            index = bisect_right(sizes, start)
+            seconds = self._times[index][1] if index < len(sizes) else changed_at
+            at = datetime.fromtimestamp(seconds, UTC)
+            lines.append(LogLine(at, line.decode(errors="replace")))
+            start += len(line)
+        return lines
+
+    def has_ended(self) -> bool:
+        """Another file, or none, is in its place."""
+        try:
+            return not os.path.samestat(self._log.stat(), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            return True
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _times_of(log: Path) -> Path:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -36,22 +36,45 @@ class _Echo(BaseHTTPRequestHandler):
         return
 
 
+class _Log:
+    """Three lines, and what `write_more` brings after each time that it is read."""
+
+    def __init__(self, write_more: Callable[[], str]) -> None:
+        self.is_closed = False
+        self._text = "one\ntwo\nthree\n"
+        self._write_more = write_more
+
+    def lines(self) -> list[LogLine]:
+        lines = [LogLine(_AT, line) for line in self._text.splitlines(keepends=True)]
+        self._text += self._write_more()
+        return lines
+
+    def has_ended(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
 class _Pods:
     """A pod `p` with a log of three lines and container port 8080."""
 
     def __init__(self, port: int) -> None:
-        self.log = "one\ntwo\nthree\n"
+        self.opened: list[_Log] = []
+        self.write_more: Callable[[], str] = str
         self._port = port
 
-    def pod_log(
+    def open_log(
         self,
         namespace: str,
         name: str,
         *,
         container: str | None = None,
         is_previous: bool = False,
-    ) -> list[LogLine]:
-        return [LogLine(_AT, line) for line in self.log.splitlines(keepends=True)]
+    ) -> _Log:
+        log = _Log(self.write_more)
+        self.opened.append(log)
+        return log
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
         if port != 8080:
@@ -84,20 +107,24 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def client(store: Store) -> Iterator[Caller]:
+def pods() -> Iterator[_Pods]:
     pod_server = HTTPServer(("127.0.0.1", 0), _Echo)
     thread = threading.Thread(target=pod_server.serve_forever)
     thread.start()
+    yield _Pods(pod_server.server_port)
+    pod_server.shutdown()
+    thread.join()
+    pod_server.server_close()
+
+
+@pytest.fixture
+def client(store: Store, pods: _Pods) -> Caller:
     bootstrap.seed(store)
     ports = [{"containerPort": 8080}]
     spec = {"containers": [{"name": "c", "image": "i", "ports": ports}]}
     pod = store.create(POD, {"metadata": {"name": "p", "namespace": "default"}, "spec": spec})
     store.replace_status(POD, pod | {"status": {"phase": "Succeeded"}})
-    app = build_app(store, Hub(store), access=_Pods(pod_server.server_port), token="t")
-    yield Caller(app)
-    pod_server.shutdown()
-    thread.join()
-    pod_server.server_close()
+    return Caller(build_app(store, Hub(store), access=pods, token="t"))
 
 
 def test_log_is_complete_or_limited_to_its_last_lines(client: Caller) -> None:
@@ -147,6 +174,26 @@ def test_options_that_select_nothing_are_refused(
 
 def test_followed_log_ends_with_its_pod(client: Caller) -> None:
     assert client.get(f"{_PODS}/p/log?follow=true&tailLines=2").text == "two\nthree\n"
+
+
+def test_followed_log_has_the_last_lines_of_a_deleted_pod(
+    client: Caller, store: Store, pods: _Pods
+) -> None:
+    running = store.get(POD, "default", "p") | {"status": {"phase": "Running"}}
+    store.replace_status(POD, running)
+
+    def end_pod() -> str:
+        if store.find(POD, "default", "p") is None:
+            return ""
+        store.delete(POD, "default", "p", grace_period_seconds=0)
+        return "Signal (15) received\n"
+
+    pods.write_more = end_pod
+
+    followed = client.get(f"{_PODS}/p/log?follow=true&tailLines=1")
+
+    assert followed.text == "three\nSignal (15) received\n"
+    assert [log.is_closed for log in pods.opened] == [True]
 
 
 @pytest.mark.parametrize("name", ["p", "p:8080", "http:p:8080"])

@@ -1,5 +1,6 @@
 """Access to a running cluster."""
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,9 @@ class Running:
         return f"http://127.0.0.1:{self.gateway_port}{path}"
 
     def log_of(self, pod: dict[str, Any], container: str | None = None) -> str:
-        lines = self.local_pods.pod_log("vision", pod["metadata"]["name"], container=container)
-        return "".join(line.text for line in lines)
+        name = pod["metadata"]["name"]
+        with closing(self.local_pods.open_log("vision", name, container=container)) as log:
+            return "".join(line.text for line in log.lines())
 
     def delete(self, name: str) -> None:
         self.store.delete(INFERENCE_SERVICE, "vision", name)

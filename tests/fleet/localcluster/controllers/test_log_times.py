@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from fleet.localcluster.controllers import log_times
-from fleet.localcluster.controllers.log_times import LogTimes
+from fleet.localcluster.controllers.log_times import LogFile, LogTimes
 
 
 @pytest.fixture
@@ -23,7 +25,12 @@ def _write(log: Path, text: str, at: int) -> None:
 
 
 def _times(log: Path) -> list[tuple[str, float]]:
-    return [(line.text, line.at.timestamp()) for line in log_times.read_lines(log)]
+    with closing(LogFile(log)) as file:
+        return _read(file)
+
+
+def _read(file: LogFile) -> list[tuple[str, float]]:
+    return [(line.text, line.at.timestamp()) for line in file.lines()]
 
 
 def test_a_line_has_the_time_of_the_pass_that_noticed_its_beginning(log: Path) -> None:
@@ -75,3 +82,32 @@ def test_a_row_that_a_crash_cut_off_is_left_out(log: Path) -> None:
     log.with_name("triton.log.times").write_text("4 100\n8 2")
 
     assert _times(log) == [("one\n", 100), ("two\n", 300)]
+
+
+def test_an_open_log_is_read_to_its_end_after_its_pod_is_gone(log: Path) -> None:
+    pod = log.parent / "pod"
+    pod.mkdir()
+    log = pod / log.name
+    _write(log, "serving\n", 100)
+    LogTimes(pod).note()
+    with closing(LogFile(log)) as file:
+        assert _read(file) == [("serving\n", 100)]
+        assert not file.has_ended()
+        _write(log, "Signal (15) received\n", 200)
+        shutil.rmtree(pod)
+
+        assert file.has_ended()
+        assert _read(file) == [("serving\n", 100), ("Signal (15) received\n", 200)]
+
+
+def test_an_open_log_ends_when_its_container_runs_anew(log: Path) -> None:
+    _write(log, "first\n", 100)
+    with closing(LogFile(log)) as file:
+        assert not file.has_ended()
+        _write(log, "crashed\n", 200)
+        log_times.keep_as(log, log.with_suffix(".previous.log"))
+        assert file.has_ended()
+        _write(log, "second\n", 300)
+
+        assert file.has_ended()
+        assert [line.text for line in file.lines()] == ["first\n", "crashed\n"]
