@@ -41,7 +41,8 @@ class LocalPods:
         pod = self._pod(namespace, name)
         container = _container_name(pod, container)
         try:
-            return LogFile(self._log_path(pod, container, is_previous=is_previous))
+            path = self._log_path(pod, container, is_previous=is_previous)
+            return LogFile(path, is_previous=is_previous)
         except FileNotFoundError:
             raise _no_log(pod, container, is_previous=is_previous) from None
 

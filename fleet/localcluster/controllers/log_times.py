@@ -51,13 +51,15 @@ def keep_as(log: Path, kept: Path) -> None:
 class LogFile:
     """Held open: a follower reads the last lines of a pod whose folder is gone already."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, *, is_previous: bool = False) -> None:
+        """`is_previous`: of a run that has ended."""
         self._log = log
+        self._is_previous = is_previous
         self._file = log.open("rb")
         self._times: list[tuple[int, float]] = []
 
     def lines(self) -> list[LogLine]:
-        if not self.has_ended():
+        if self._is_in_place():
             self._times = _noted(_times_of(self._log))
         sizes = [size for size, _ in self._times]
         self._file.seek(0)
@@ -74,11 +76,14 @@ class LogFile:
         return lines
 
     def has_ended(self) -> bool:
-        """Another file, or none, is in its place."""
+        return self._is_previous or not self._is_in_place()
+
+    def _is_in_place(self) -> bool:
+        """Else another file, or none, is."""
         try:
-            return not os.path.samestat(self._log.stat(), os.fstat(self._file.fileno()))
+            return os.path.samestat(self._log.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:
-            return True
+            return False
 
     def close(self) -> None:
         self._file.close()

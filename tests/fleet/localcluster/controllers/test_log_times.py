@@ -100,6 +100,15 @@ def test_an_open_log_is_read_to_its_end_after_its_pod_is_gone(log: Path) -> None
         assert _read(file) == [("serving\n", 100), ("Signal (15) received\n", 200)]
 
 
+def test_the_log_of_the_run_before_has_ended(log: Path) -> None:
+    _write(log, "crashed\n", 100)
+    LogTimes(log.parent).note()
+    os.utime(log, (200, 200))
+    with closing(LogFile(log, is_previous=True)) as file:
+        assert file.has_ended()
+        assert _read(file) == [("crashed\n", 100)]
+
+
 def test_an_open_log_ends_when_its_container_runs_anew(log: Path) -> None:
     _write(log, "first\n", 100)
     with closing(LogFile(log)) as file:
