@@ -15,8 +15,9 @@ from typing import Any
 
 import kubernetes_validate.utils
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
+
+from fleet.localcluster.schemas.definitions import read_definition
 
 KUBERNETES = "1.34"
 _BUILT_IN = ("", "apps", "autoscaling", "networking.k8s.io", "policy", "rbac.authorization.k8s.io")
@@ -81,9 +82,8 @@ def _published(folder: str) -> Published:
 
 @functools.cache
 def _versions(path: Path) -> Mapping[str, Draft202012Validator]:
-    definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     validators = {}
-    for version in definition["spec"]["versions"]:
+    for version in read_definition(path)["spec"]["versions"]:
         schema = _strict(version["schema"]["openAPIV3Schema"])
         schema["properties"]["metadata"] = {"type": "object"}
         validators[version["name"]] = Draft202012Validator(schema)

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fleet.localcluster.kinds import Kind
+from fleet.localcluster.schemas.definitions import read_definition
 from fleet.localcluster.schemas.schema import ABSENT, NUMBER_OR_TEXT, Part, Rule, Schema
 
 _SIZES = ("Length", "Items", "Properties")
@@ -22,8 +21,7 @@ def schema_in(folder: Path, kind: Kind) -> Schema | None:
     path = folder / f"{kind.plural}.{kind.group}.yaml"
     if not path.exists():
         return None
-    definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
-    for version in definition["spec"]["versions"]:
+    for version in read_definition(path)["spec"]["versions"]:
         if version["name"] == kind.version:
             return _schema(version["schema"]["openAPIV3Schema"])
     return None
