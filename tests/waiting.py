@@ -29,7 +29,7 @@ def wait_for(
 ) -> T:
     """The first true answer of `read`; `what` says what was waited for, or how things stand.
 
-    Between two reads it sleeps eight times as long as one took, 0.1 to 0.5 seconds: a read of a page or of REST
+    Between two reads it sleeps three times as long as one took, 0.1 to 0.5 seconds: a read of a page or of REST
     takes the processor from what it waits for.
     """
     end = time.monotonic() + patience
@@ -38,6 +38,6 @@ def wait_for(
         if time.monotonic() > end:
             awaited = what if isinstance(what, str) else what()
             raise AssertionError(f"not within {patience:g} s: {awaited}")
-        time.sleep(min(max(0.1, 8 * (time.monotonic() - began)), 0.5))
+        time.sleep(min(max(0.1, 3 * (time.monotonic() - began)), 0.5))
         began = time.monotonic()
     return answer
