@@ -1,7 +1,6 @@
 """Logs of pods, and the proxy to their ports."""
 
 import asyncio
-import functools
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
@@ -85,16 +84,12 @@ class PodEndpoints:
         self._store.get(POD, namespace, name)
         query = request.query_params
         options = read_options(query, pod=name, now=datetime.now(UTC))
-        container = query.get("container")
-
         log = await asyncio.to_thread(
-            functools.partial(
-                self._access.open_log,
-                namespace,
-                name,
-                container=container,
-                is_previous=options.is_previous,
-            )
+            self._access.open_log,
+            namespace,
+            name,
+            container=query.get("container"),
+            is_previous=options.is_previous,
         )
         reader = LogReader(options)
         if options.is_followed:
