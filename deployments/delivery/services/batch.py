@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 from django.db.models import CharField, DateTimeField
@@ -18,6 +17,7 @@ from deployments.delivery.services import (
     queue_states,
     record,
     start_logs,
+    waits,
 )
 from deployments.delivery.services.effects import Result
 from deployments.delivery.services.git_backend import CommitResult
@@ -41,11 +41,6 @@ from portal.core.leases import Lease
 logger = logging.getLogger(__name__)
 
 _MAX_EFFECTS = 12
-# While a watcher reports every change, the next pass is only a safety net.
-_SETTLED_SECONDS = 300.0
-_UNWATCHED_SECONDS = 30.0
-_WATCH_IS_FRESH = timedelta(seconds=60)
-_MOVING_SECONDS = 3.0
 _COMMITTED_SECONDS = 10.0
 # Sending the same again cannot help soon; someone must change something first.
 # Credentials that expired between two calls (Refused) say nothing about the revision.
@@ -109,7 +104,7 @@ class Batch:
             self._act(by_step)
             self._record_committed()
         for pk in self._states:
-            self.waits[pk] = _MOVING_SECONDS
+            self.waits[pk] = waits.MOVING_SECONDS
 
     def _load(self, pks: Sequence[int]) -> None:
         if not pks:
@@ -182,10 +177,12 @@ class Batch:
         if not states:
             return
         with tracing.span_for_each("push route", [_traced(state) for state in states]):
-            results = effects.push_routes([state.rendered for state in states])
-        for state, result in zip(states, results, strict=True):
+            closed = {state.deployment.pk for state in states if state.observation.keys}
+            pushes = effects.push_routes([state.rendered for state in states], closed=closed)
+        for state, push in zip(states, pushes, strict=True):
             state.is_route_drifted = False
-            self._take_result(state, result)
+            state.policy_refusal = push.refusal
+            self._take_result(state, push.result)
 
     def _take_result(self, state: ReconcileState, result: Result) -> None:
         """The cluster's answer to a push is what it holds: no need to list again."""
@@ -260,7 +257,7 @@ class Batch:
         settled = record.record(snapshots, self._leases)
         for state in states:
             pk = state.deployment.pk
-            self._end(pk, _wait_of(state.deployment, is_settled=settled.get(pk, False)))
+            self._end(pk, waits.after(state, is_settled=settled.get(pk, False)))
 
     def _finish(self, states: Sequence[ReconcileState]) -> None:
         for state in states:
@@ -286,11 +283,3 @@ def _without(
     items: Sequence[tuple[ReconcileState, NextStep]], unchecked: Sequence[ReconcileState]
 ) -> list[ReconcileState]:
     return [state for state, _ in items if state not in unchecked]
-
-
-def _wait_of(deployment: Deployment, *, is_settled: bool) -> float:
-    if not is_settled:
-        return _MOVING_SECONDS
-    seen_at = deployment.cluster.watch_seen_at
-    is_watched = seen_at is not None and clock.now() - seen_at < _WATCH_IS_FRESH
-    return _SETTLED_SECONDS if is_watched else _UNWATCHED_SECONDS

@@ -8,23 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
 
 from deployments.callers.selectors import keys
+from deployments.delivery.services import keys_at_gateway
 from deployments.manifests.domain.access import caller_keys, istio_access, team_address
 from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment
-from fleet.kube.domain.errors import ClusterError, NotAllowed
+from deployments.preflight.services.dry_run import describe_error
+from fleet.kube.domain.errors import ClusterError, NotAllowed, NotAttempted, Throttled, Unreachable
 from fleet.kube.services import objects
 from fleet.kube.services.objects import Group
+
+_ON_THE_WAY: Final = (NotAttempted, Throttled, Unreachable)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRefusal:
+    """`is_limit`: who may call is as it should be, only how often is not."""
+
+    error: ClusterError
+    is_limit: bool
 
 
 def push(
     rendered: Sequence[RenderedDeployment], *, is_direct: Callable[[int], bool]
-) -> dict[int, ClusterError]:
-    """Secrets and policies of those that need keys. Returns the refusals by deployment: without its policy
-    a route must not be written.
-    """
+) -> dict[int, PolicyRefusal]:
+    """Secrets and policies of those that need keys. Returns the refusals by deployment."""
     for item in rendered:
         if item.context.verifies_tokens and not item.keys:
             # It would go on denying what was approved to be open.
@@ -33,23 +45,37 @@ def push(
     if not closed:
         return {}
     current = keys.of_deployments([item.deployment.pk for item in closed])
-    groups = [
-        Group(
-            _manifests(
-                item,
-                current.get(item.deployment.pk, {}),
-                is_direct=is_direct(item.deployment.pk),
-            ),
-            force=True,
-        )
-        for item in closed
-    ]
+    parts: list[tuple[int, bool, Sequence[Manifest]]] = []
+    for item in closed:
+        pk = item.deployment.pk
+        manifests = _manifests(item, current.get(pk, {}), is_direct=is_direct(pk))
+        access, limits = _split(manifests)
+        parts.append((pk, False, access))
+        parts += [(pk, True, limits)] if limits else []
+    groups = [Group(manifests, force=True) for _, _, manifests in parts]
     results = objects.apply_groups(cluster_id=closed[0].deployment.cluster_id, groups=groups)
-    return {
-        item.deployment.pk: result
-        for item, result in zip(closed, results, strict=True)
-        if isinstance(result, ClusterError)
-    }
+    refusals: dict[int, PolicyRefusal] = {}
+    for (pk, is_limit, _), result in zip(parts, results, strict=True):
+        if isinstance(result, ClusterError) and pk not in refusals:
+            refusals[pk] = PolicyRefusal(result, is_limit)
+    for item in closed:
+        _note(item.deployment, refusals.get(item.deployment.pk))
+    return refusals
+
+
+def _note(deployment: Deployment, refusal: PolicyRefusal | None) -> None:
+    """A failure on the way says nothing about the keys: it is tried again."""
+    if refusal is None:
+        keys_at_gateway.note_written(deployment)
+    elif not isinstance(refusal.error, _ON_THE_WAY):
+        problem = describe_error(refusal.error)
+        keys_at_gateway.note_refused(deployment, problem, is_limit=refusal.is_limit)
+
+
+def _split(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Manifest]]:
+    """Who may call, and how often: the one never waits for the other."""
+    limits = [item for item in manifests if item["kind"] == caller_keys.LIMITS_KIND]
+    return [item for item in manifests if item not in limits], limits
 
 
 def _manifests(

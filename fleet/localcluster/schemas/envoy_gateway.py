@@ -90,12 +90,11 @@ SECURITY_POLICY_SPEC = closed(
 _HEADER = closed(
     {
         "name": text(least=1, most=256),
-        "type": choice("Exact", default="Exact"),
+        "type": choice("Exact", "RegularExpression", "Distinct", default="Exact"),
         "value": text(most=1024),
         "invert": Schema(BOOLEAN.types, enum=(False,), default=False),
     },
     "name",
-    "value",
 )
 _RATE_LIMIT_RULE = closed(
     {
