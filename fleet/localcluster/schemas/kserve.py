@@ -26,7 +26,7 @@ _FORMAT = closed({"name": TEXT, "version": TEXT}, "name")
 _STORAGE_URIS = list_of(
     closed({"uri": text(least=1), "mountPath": text("^/.*", most=255)}, "uri"), least=1
 )
-_CONFIDENTIAL = closed({"enabled": BOOLEAN, "resourceURI": TEXT}, "enabled")
+_CONFIDENTIAL = closed({"enabled": BOOLEAN, "resourceId": TEXT}, "enabled")
 # Frameworks of the first API: each is a container with a place for the model.
 _FRAMEWORKS = (
     "sklearn",
