@@ -7,10 +7,10 @@ from typing import Final
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from portal.accounts import policy
+from portal.accounts import four_eyes, policy
 from portal.accounts.local import invitations, links, sessions
 from portal.accounts.local.models import PasswordLink
-from portal.accounts.models import ApiToken, Delegation, Identity, User
+from portal.accounts.models import AccountHolder, ApiToken, Delegation, Identity, User
 from portal.accounts.oidc.gateway import provider_named
 from portal.accounts.policy import Action, Actor
 from portal.audit import trail
@@ -116,6 +116,11 @@ def connect(*, actor: Actor, username: str, provider_name: str, subject: str) ->
                 issuer=provider.issuer,
                 subject=subject,
                 created_at=clock.now(),
+            )
+            four_eyes.record(
+                account=person,
+                holder_id=actor.pk if isinstance(actor, User) else None,
+                means=AccountHolder.Means.PROVIDER,
             )
             trail.record(
                 actor=actor,

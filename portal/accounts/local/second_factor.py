@@ -10,12 +10,12 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 
-from portal.accounts import people, roles, sign_in_events
+from portal.accounts import four_eyes, people, roles, sign_in_events
 from portal.accounts.local import totp
 from portal.accounts.local.models import Authenticator, Passkey, RecoveryCode
 from portal.accounts.local.password_checks import TooManyAttempts
 from portal.accounts.local.sessions import LOCAL
-from portal.accounts.models import User
+from portal.accounts.models import AccountHolder, User
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction, register
@@ -150,6 +150,11 @@ def remove_of(*, actor: Actor, username: str, reason: str = "") -> None:
         if not apps + passkeys:
             raise Conflict(f"{username} has no second factor.", code="no_factor")
         end_codes_without_factor(person)
+        four_eyes.record(
+            account=person,
+            holder_id=actor.pk if isinstance(actor, User) else None,
+            means=AccountHolder.Means.SECOND_FACTOR,
+        )
         trail.record(
             actor=actor,
             action=REMOVED_BY_ADMIN,
