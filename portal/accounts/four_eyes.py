@@ -22,7 +22,7 @@ from portal.core import clock
 
 # Longer than a request waits for its approvals.
 HELD_FOR: Final = timedelta(days=30)
-_BY_TOKEN: Final = "token"
+_SERVICE: Final = "service account"
 
 
 class _Hold(NamedTuple):
@@ -128,7 +128,7 @@ def _read(holds: Q, tokens: Q) -> set[_Hold]:
         .order_by()
     )
     rows = made.values_list("account", "holder", "means").union(
-        shown.values_list("user", "made_by", Value(_BY_TOKEN))
+        shown.values_list("user", "made_by", Value(_SERVICE))
     )
     return {_Hold(*row) for row in rows}
 

@@ -138,8 +138,13 @@ def _require_another(
     actor: User, action: Action, rights: TeamRights, team: str, requester_id: int | None
 ) -> None:
     if actor.pk == requester_id:
+        done = (
+            "uploaded this version"
+            if action == Action.RELEASE_QUARANTINE
+            else "requested this change"
+        )
         raise Forbidden(
-            f"You requested this change, so someone else in {team} must {action} (four eyes).",
+            f"You {done}, so someone else in {team} must {action} (four eyes).",
             code="four_eyes",
         )
     if actor.pk in rights.requesters():

@@ -16,6 +16,7 @@ from fleet.kube.gateways import credential_files
 from fleet.kube.services import clients
 from fleet.models import Cluster, ClusterKind, UnpricedHour
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import register as register_action
@@ -56,6 +57,7 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     The cluster itself is not contacted: that is `capabilities.probe`.
     """
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     _validate(draft)
     now = clock.now()
     columns = {

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from portal.accounts import four_eyes, policy, roles
-from portal.accounts.local import links, new_accounts
+from portal.accounts.local import links, new_accounts, step_up
 from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import Invitation
 from portal.accounts.models import AccountHolder, Membership, Role, Team, User
@@ -51,6 +51,7 @@ class NewInvitation:
 def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewInvitation:
     """Leads invite to their own team, platform admins to any. Raises Invalid, Conflict and Forbidden."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
+    step_up.require(actor)
     name, email = _checked_person(name, email)
     if role not in Role.values:
         raise Invalid(

@@ -9,7 +9,7 @@ from typing import Final
 from django.db import transaction
 
 from portal.accounts import four_eyes, people, policy
-from portal.accounts.local import links, new_accounts, password_checks, sessions
+from portal.accounts.local import links, new_accounts, password_checks, sessions, step_up
 from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import PasswordLink
 from portal.accounts.models import AccountHolder, User
@@ -58,6 +58,7 @@ def change(*, actor: User, current: str, new: str, attempt: Attempt, session_key
 def make_link(*, actor: User, username: str) -> NewPasswordLink:
     """For platform admins, who hand it over themselves. Earlier links stop working."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
+    step_up.require(actor)
     person = people.get(actor=actor, username=username)
     _require_password(person)
     if not person.is_active:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from portal.accounts import four_eyes, people, roles, sign_in_events
-from portal.accounts.local import totp
+from portal.accounts.local import step_up, totp
 from portal.accounts.local.models import Authenticator, Passkey, RecoveryCode
 from portal.accounts.local.password_checks import TooManyAttempts
 from portal.accounts.local.sessions import LOCAL
@@ -71,6 +71,7 @@ def start(*, actor: User) -> None:
         raise Conflict(
             "You sign in with a provider. Set up a second factor there.", code="no_password"
         )
+    step_up.require(actor)
     with transaction.atomic():
         if has_app(actor):
             raise Conflict(
@@ -144,6 +145,7 @@ def remove(*, actor: User) -> None:
 def remove_of(*, actor: Actor, username: str, reason: str = "") -> None:
     """All of them. For platform admins, when phone, passkeys and recovery codes are lost."""
     person = people.get(actor=actor, username=username)
+    step_up.require(actor)
     with transaction.atomic():
         apps, _ = Authenticator.objects.filter(user=person).delete()
         passkeys, _ = Passkey.objects.filter(user=person).delete()
