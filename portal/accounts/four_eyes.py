@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from django.db.models import F, Q, Value
 
-from portal.accounts.models import AccountHolder, ApiToken, User
+from portal.accounts.models import HELD_FOR, AccountHolder, ApiToken, User
 from portal.core import clock
+from portal.core.wakeups import wake
 
-# Longer than a request waits for its approvals.
-HELD_FOR: Final = timedelta(days=30)
+# More than anybody reads; a provisioning has thousands.
+_MOST: Final = 20
 _SERVICE: Final = "service account"
 
 
@@ -48,6 +49,14 @@ def record(
         means=means,
         defaults={"at": at, "next_check_at": at if is_notified else None},
     )
+    if is_notified:
+        wake("notifications.mail_links")
+
+
+def list_of(user: User) -> list[AccountHolder]:
+    """Who let this person in, and whom they let in, while it counts: the newest of them."""
+    rows = AccountHolder.objects.filter(Q(account=user) | Q(holder=user), at__gt=_since())
+    return list(rows.select_related("account", "holder").order_by("-at", "-id")[:_MOST])
 
 
 def one_person_with(user_id: int | None) -> frozenset[int]:
@@ -119,7 +128,7 @@ def _read_direct_accounts(ids: Collection[int]) -> set[_Hold]:
 
 def _read(holds: Q, tokens: Q) -> set[_Hold]:
     """Holds of the last weeks, and service accounts' tokens that worked in them."""
-    since = clock.now() - HELD_FOR
+    since = _since()
     made = AccountHolder.objects.filter(holds, at__gt=since).order_by()
     shown = (
         ApiToken.objects.filter(tokens, made_by__isnull=False, expires_at__gt=since)
@@ -131,6 +140,10 @@ def _read(holds: Q, tokens: Q) -> set[_Hold]:
         shown.values_list("user", "made_by", Value(_SERVICE))
     )
     return {_Hold(*row) for row in rows}
+
+
+def _since() -> datetime:
+    return clock.now() - HELD_FOR
 
 
 def _follow(start: Iterable[int], step: Mapping[int, Collection[int]]) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -31,6 +31,8 @@ __all__ = [
     "User",
     "UserManager",
 ]
+# Longer than a request waits for its approvals.
+HELD_FOR = timedelta(days=30)
 SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
 
@@ -152,6 +154,11 @@ class AccountHolder(Leased):
             ),
         ]
         indexes = [models.Index(fields=["holder", "at"], name="held_accounts_at")]
+
+    @property
+    def ends_at(self) -> datetime:
+        """When both count as two people again."""
+        return self.at + HELD_FOR
 
     def __str__(self) -> str:
         return f"{self.holder_id} holds {self.account_id} by {self.means}"

@@ -11,6 +11,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AddField(
+            model_name='scimtoken',
+            name='announced_at',
+            field=models.DateTimeField(null=True),
+        ),
         migrations.CreateModel(
             name='AccountHolder',
             fields=[

@@ -51,7 +51,7 @@ def apply(provider: Provider, people: Iterable[ProvisionedPerson]) -> None:
 
 
 def record_holder(provider: Provider, user: User) -> None:
-    """A provisioning changes thousands of accounts, so nobody is told of each: all are when the token is made."""
+    """A provisioning changes thousands of accounts: platform admins are told of its token, and nobody of each."""
     four_eyes.record(
         account=user,
         holder_id=provider.scim_token_by,

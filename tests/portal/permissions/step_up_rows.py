@@ -267,7 +267,8 @@ _NOT_ASKED: Final = """
     put teams/{slug}/load-tests
     put teams/{slug}/rollout-limit
 """
-ASKED: Final = _lines(_MAKES_DECIDERS_OR_CREDENTIALS) | _lines(_DECIDES)
+DECIDES: Final = _lines(_DECIDES)
+ASKED: Final = _lines(_MAKES_DECIDERS_OR_CREDENTIALS) | DECIDES
 ASKS_FOR_SOME_CHOICES: Final = _lines(_ASKS_FOR_SOME_CHOICES)
 # They ask for the password, a code or a link themselves, or end what is one's own.
 _PROVES_ANOTHER_WAY: Final = frozenset(
