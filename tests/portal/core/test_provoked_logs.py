@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,12 +17,11 @@ from portal.provoked_logs import LINES_A_MINUTE, LOGGERS, LONGEST_LINE, Provoked
 
 
 @pytest.fixture(autouse=True)
-def a_new_minute() -> Iterator[None]:
+def a_new_minute() -> None:
     for name in LOGGERS:
         for one in logging.getLogger(name).filters:
             if isinstance(one, Provoked):
                 one.__init__()  # type: ignore[misc]  # as after the start
-    yield
 
 
 _HOSTS = (
