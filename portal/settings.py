@@ -51,6 +51,8 @@ MIDDLEWARE = [
     "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.core.content_policy.ContentPolicyMiddleware",
+    # Before what looks at the host.
+    "portal.api.health.ProbesMiddleware",
     "portal.api.border.NulMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
