@@ -13,6 +13,7 @@ from deployments.manifests.domain import (
     pod_template,
     sglang,
     tensorrt_llm,
+    termination,
     triton_args,
     vllm,
 )
@@ -104,7 +105,9 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
     if download.is_in_pod(served):
         fields["initContainers"] = download.containers(context, served)
     if spec.scaling.kind != serving_spec.KNATIVE:
-        fields["terminationGracePeriodSeconds"] = pod_template.GRACE_SECONDS
+        fields["terminationGracePeriodSeconds"] = termination.grace_seconds(spec)
+    elif request_seconds := termination.knative_request_seconds(spec):
+        fields["timeout"] = request_seconds
     if spec.nodes > 1:
         fields["workerSpec"] = vllm.workers(context, served)
     return fields
@@ -145,7 +148,7 @@ def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         # Knative takes one port, and starts and stops pods itself.
         fields["ports"] = fields["ports"][:1]
     else:
-        fields["lifecycle"] = pod_template.drain()
+        fields["lifecycle"] = termination.lifecycle(served, fields.get("image", ""))
     return fields
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import pod_template, vllm
+from deployments.manifests.domain import pod_template, termination, vllm
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -86,7 +86,9 @@ def _security(llm: Llm) -> dict[str, Any]:
 
 
 def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
-    """Laid over KServe's preset, which holds the image, the command and the probes."""
+    """Laid over KServe's preset, which holds the image, the command and the probes. From KServe 0.19 it also
+    computes vLLM's drain from the grace that is set here.
+    """
     volume, mount = pod_template.shared_memory(served.spec)
     arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": " ".join(_options(served, llm))}
     container: dict[str, Any] = {
@@ -106,7 +108,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
         container["image"] = served.spec.image
     pod: dict[str, Any] = {
         "serviceAccountName": account_of(served),
-        "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
+        "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
         "containers": [container],

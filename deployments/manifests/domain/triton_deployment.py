@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import pod_template, triton_args
+from deployments.manifests.domain import pod_template, termination, triton_args
 from deployments.manifests.domain.metadata import (
     WORKLOAD_LABEL,
     Manifest,
@@ -90,7 +90,7 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         volumes.append({"name": "hugging-face", "emptyDir": {}})
     return {
         "serviceAccountName": account_of(served),
-        "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
+        "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
         "initContainers": download.containers(context, served),
@@ -130,5 +130,5 @@ def _lifecycle(served: ServedRevision) -> dict[str, Any]:
     live, ready = "/v2/health/live", "/v2/health/ready"
     return {
         **pod_template.probes(served, ready=ready, live=live),
-        "lifecycle": pod_template.drain(),
+        "lifecycle": termination.lifecycle(served, ""),
     }
