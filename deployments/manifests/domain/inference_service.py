@@ -26,6 +26,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
+    pod_annotations_of,
     pod_labels_of,
     resources_of,
     secret_annotations,
@@ -92,7 +93,7 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
     spec = served.spec
     fields = {
         "labels": pod_labels_of(context, served),
-        "annotations": _DIGEST_OF_PODS,
+        "annotations": {**_DIGEST_OF_PODS, **pod_annotations_of(served)},
         "serviceAccountName": account_of(served),
         **_replicas(spec),
         **pod_template.sealed(spec),

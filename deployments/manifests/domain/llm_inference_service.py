@@ -17,6 +17,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
+    pod_annotations_of,
     pod_labels_of,
     queue_labels,
     resources_of,
@@ -40,6 +41,8 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
         "parallelism": _parallelism(llm),
         "template": _pod(context, served, llm),
     }
+    if annotations := pod_annotations_of(served):
+        fields["annotations"] = annotations
     if llm.nodes > 1:
         fields["worker"] = _pod(context, served, llm)
     if download.is_in_pod(served):

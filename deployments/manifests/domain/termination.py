@@ -69,7 +69,9 @@ while works() and time.monotonic() < end:
 
 def grace_seconds(spec: ServingSpec) -> int:
     """From the deletion of a pod until it is killed."""
-    return spec.termination_grace_seconds or termination.OTHER_SECONDS
+    seconds = spec.termination_grace_seconds or termination.OTHER_SECONDS
+    is_knative = spec.scaling.kind == serving_spec.KNATIVE
+    return min(seconds, _KNATIVE_MOST_SECONDS) if is_knative else seconds
 
 
 def drain_seconds(spec: ServingSpec) -> int:
@@ -79,7 +81,7 @@ def drain_seconds(spec: ServingSpec) -> int:
 
 def knative_request_seconds(spec: ServingSpec) -> int:
     """How long Knative lets a request take, which is also the grace of its pods. 0: as it is configured."""
-    seconds = min(spec.termination_grace_seconds, _KNATIVE_MOST_SECONDS)
+    seconds = grace_seconds(spec)
     return seconds if seconds > _KNATIVE_DEFAULT_SECONDS else 0
 
 

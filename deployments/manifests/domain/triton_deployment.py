@@ -13,6 +13,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
+    pod_annotations_of,
     pod_labels_of,
     queue_labels,
     resources_of,
@@ -37,7 +38,7 @@ def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
         "template": {
             "metadata": {
                 "labels": pod_labels_of(context, served),
-                "annotations": version_annotations(served),
+                "annotations": {**version_annotations(served), **pod_annotations_of(served)},
             },
             "spec": _pod(context, served),
         },

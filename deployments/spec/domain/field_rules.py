@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from deployments.spec.domain import model_names, termination
+from deployments.spec.domain import model_names
 
 # More than any machine has; the largest node of a cluster is checked against the cluster.
 MAX_CORES: Final = 1024
@@ -79,12 +79,6 @@ def check_tokens_per_step(tokens: int) -> int:
     if tokens and not 128 <= tokens <= 131_072:
         raise ValueError("not a number of tokens of one step")
     return tokens
-
-
-def check_termination_grace(seconds: int) -> int:
-    if seconds and not termination.FEWEST_SECONDS <= seconds <= termination.MOST_SECONDS:
-        raise ValueError("not a termination grace")
-    return seconds
 
 
 def check_lora_adapters(text: str) -> str:

@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from deployments.spec.domain import field_rules, node_selection, rules, termination
+from deployments.spec.domain import node_selection, rules
 from deployments.spec.domain.applicability import used_by
 from deployments.spec.domain.engines import (
     ENGINES,
@@ -59,6 +59,7 @@ from deployments.spec.domain.scaling import (
     OfficeHours,
     Scaling,
 )
+from deployments.spec.domain.termination import TerminationGrace
 from deployments.spec.domain.triton_settings import TritonSettings
 from portal.core import definitions
 from portal.core.definitions import Definition, setting
@@ -200,21 +201,7 @@ class ServingSpec(Definition):
         Triton, used_by(ONNX_ENGINES, "{engine} does not use these settings. Remove triton.")
     ] = TritonSettings()
     # 0 in a stored spec: requested before it was a setting.
-    termination_grace_seconds: Annotated[
-        int,
-        AfterValidator(field_rules.check_termination_grace),
-        setting(
-            "Termination grace",
-            "How long a pod that is replaced or scaled in may finish its requests. Not set: 10 minutes for "
-            "language models, 35 seconds for others.",
-            unit="s",
-            group="advanced",
-            is_derived=True,
-            is_empty_zero=True,
-            fix=f"Use {termination.FEWEST_SECONDS} to {termination.MOST_SECONDS} seconds, or 0 for the engine's "
-            "default.",
-        ),
-    ] = 0
+    termination_grace_seconds: TerminationGrace = 0
     summary_latencies: Annotated[
         bool,
         setting(
