@@ -97,7 +97,11 @@ class Model:
 
     def ready_pods(self, number: int) -> list[dict[str, Any]]:
         pods = self.cluster.pods(self.workload(number))
-        return [pod for pod in pods if conditions.is_true(pod, "Ready")]
+        return [
+            pod
+            for pod in pods
+            if conditions.is_true(pod, "Ready") and "deletionTimestamp" not in pod["metadata"]
+        ]
 
     def generate(self, tokens: int) -> Ended:
         """One streamed completion at the gateway, read to its end."""
