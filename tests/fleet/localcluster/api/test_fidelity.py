@@ -122,8 +122,6 @@ def test_the_table_is_complete_and_the_differences_are_documented() -> None:
 
     assert [row.name for row in table.ROWS] == list(verdicts)
     assert len(broken) > 150
-    assert [change.name for change in table.CHANGES] == list(
-        table.recorded(table.RECORDED_CHANGES)
-    )
+    assert [change.name for change in table.CHANGES] == list(table.recorded(table.RECORDED_CHANGES))
     assert 1 <= len(listed) <= 5
     assert all(kind in section for kind in table.NOT_SERVED)
