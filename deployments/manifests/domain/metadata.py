@@ -32,6 +32,7 @@ TRACK_LABEL: Final = "slipway.dev/track"
 WORKLOAD_LABEL: Final = "slipway.dev/workload"
 # The claim of a pod, and its one request.
 CLAIM: Final = "gpus"
+_DO_NOT_DISRUPT: Final = {"karpenter.sh/do-not-disrupt": "true"}
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
 
 
@@ -161,6 +162,11 @@ def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str,
         # A pod with a claim says nowhere what it holds, and fleet counts it.
         labels[CLAIMED_LABEL] = claimed_gpus.label_of(served.spec.gpu_resource, served.spec.gpus)
     return labels
+
+
+def pod_annotations_of(served: ServedRevision) -> dict[str, str]:
+    """Those that pods have, and nothing else that makes pods."""
+    return dict(_DO_NOT_DISRUPT) if served.spec.placement.do_not_disrupt else {}
 
 
 def queue_labels(served: ServedRevision) -> dict[str, str]:
