@@ -34,6 +34,14 @@ class ObjectInvalid(ClusterError):
     """The cluster refuses the object as it is; sending it again cannot help."""
 
 
+class NotOwned(ClusterError):
+    """Another installation of Slipway wrote the object or its namespace, so nothing was sent."""
+
+
+class InstallationSuspended(ClusterError):
+    """The database is a copy: nothing is written until an admin decides by `manage.py adopt`."""
+
+
 class Refused(ClusterError):
     """401 or 403: the portal's credentials are not accepted or lack the permission."""
 
