@@ -27,11 +27,9 @@ class DeploymentsConfig(AppConfig):
             cluster_load_test,
         )
         from deployments.rollouts.selectors import open_workloads  # noqa: PLC0415  as above
-        from deployments.serving.selectors import recorded_objects  # noqa: PLC0415  as above
         from fleet.costs.domain.results import GroupBy  # noqa: PLC0415  as above
         from fleet.costs.services import marks  # noqa: PLC0415  as above
         from fleet.costs.services import named_pages as named_cost_pages  # noqa: PLC0415  as above
-        from fleet.kube.services import ownership  # noqa: PLC0415  as above
         from fleet.observation.services import subscribers  # noqa: PLC0415  as above
         from fleet.telemetry.services import prompt_readings  # noqa: PLC0415  as above
 
@@ -41,7 +39,7 @@ class DeploymentsConfig(AppConfig):
         subscribers.register(wakeups.on_pipeline_change, label=metadata.PIPELINE_ID_LABEL)
         subscribers.register_deletions(wakeups.on_deletion)
         subscribers.register_reader(wakeups.on_readings)
-        ownership.register_proof(recorded_objects.prove)
+        _register_proof()
         prompt_readings.register(open_workloads.list_open_workloads)
         drafts.before_retire(usage.require_unused)
         cluster_load_test.register(Jobs())
@@ -49,3 +47,10 @@ class DeploymentsConfig(AppConfig):
         for group_by in (GroupBy.DEPLOYMENT, GroupBy.REVISION):
             named_cost_pages.register(group_by, named_pages.existing_deployments)
         named_cost_pages.register(GroupBy.MODEL, named_pages.existing_models)
+
+
+def _register_proof() -> None:
+    from deployments.serving.selectors import recorded_objects  # noqa: PLC0415  models must be loaded
+    from fleet.kube.services import ownership  # noqa: PLC0415  as above
+
+    ownership.register_proof(recorded_objects.prove)

@@ -54,6 +54,8 @@ class ReconcileState:
         self.refusals: dict[int, str] = {}
         self.drifted: set[int] = set()
         self.is_route_drifted = False
+        # Why the cluster rejected the route in this pass.
+        self.route_refusal = ""
         self.orphans: list[Json] = []
         self.pruned: list[str] = []
         self._recorded_drift = self._drift = Drift.from_json(deployment.drift)

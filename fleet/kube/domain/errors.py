@@ -70,3 +70,14 @@ class Throttled(ClusterError):
 
 class WatchExpired(ClusterError):
     """410: the resource version is too old to continue from; list again."""
+
+
+def describe_error(error: ClusterError) -> str:
+    """The message with the fields that the cluster names as causes."""
+    causes = "; ".join(
+        f"{cause.field}: {cause.message}" if cause.field else cause.message
+        for cause in error.causes
+    )
+    return (
+        f"{error.message} ({causes})" if causes and causes not in error.message else error.message
+    )

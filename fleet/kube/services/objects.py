@@ -164,11 +164,13 @@ class _Push:
                 force=group.force,
                 on_warning=lambda text: self._warned.append((text, name)),
             )
-        except Throttled:
-            self._timeouts = _MAX_UNANSWERED
-            raise
-        except Unreachable:
+        except (Throttled, Unreachable):
+            # A webhook or a quota may throttle one object: several in a row are the API server.
             self._timeouts += 1
+            raise
+        except ClusterError:
+            # A refusal is an answer.
+            self._timeouts = 0
             raise
         self._timeouts = 0
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from deployments.changes.selectors.subjects import deployment_of
+from deployments.changes.services import decisions, requests
 from deployments.models import Deployment
 from fleet.kube.domain.errors import InstallationSuspended, NotOwned
 from fleet.kube.domain.ownership import FENCE, LABEL
@@ -16,7 +18,10 @@ from fleet.kube.domain.resource_types import NODE_POOL
 from fleet.kube.services import installation, node_pools, objects
 from fleet.models import Installation
 from portal.core import clock
+from portal.core.errors import Invalid
+from tests.deployments.canaries import STEPS
 from tests.deployments.world import World
+from tests.rollout_plans import AT_ONCE
 
 OTHER = "0b0b0b0b-0000-4000-8000-000000000002"
 ROUTE = {"api_version": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute"}
@@ -74,13 +79,26 @@ def of_other(world: World, *, is_labelled: bool = True) -> dict[Any, Any]:
     return copy.deepcopy(world.cluster.objects)
 
 
+def canary(world: World, deployment: Deployment, *, is_applied: bool = True) -> None:
+    change = requests.request_canary(
+        actor=world.member,
+        deployment_id=deployment.pk,
+        version_id=world.version2.pk,
+        steps=STEPS,
+        plan=AT_ONCE,
+    )
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    if is_applied:
+        world.work()
+
+
 def test_everything_that_is_written_carries_the_identity(world: World) -> None:
-    world.serving("detector")
+    world.serving()
 
     labels = {
         key[:1] + key[2:]: item["metadata"].get("labels", {}).get(LABEL)
         for key, item in world.cluster.objects.items()
-        if key[0] not in ("Pod",)
+        if key[0] != "Pod"
     }
     assert set(labels.values()) == {own()}
     namespace = world.cluster.objects["Namespace", "", world.team.slug]
@@ -91,10 +109,13 @@ def test_everything_that_is_written_carries_the_identity(world: World) -> None:
 def test_a_second_portal_changes_nothing_of_the_first_one(
     world: World, *, is_labelled: bool
 ) -> None:
+    change = requests.request_deploy(actor=world.member, draft=world.draft())
+    deployment = deployment_of(change)
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
     before = of_other(world, is_labelled=is_labelled)
     world.cluster.calls.clear()
 
-    deployment = world.approved("detector")
+    world.work()
     for _ in range(4):
         world.clock.move(400)
         world.work()
@@ -108,10 +129,20 @@ def test_a_second_portal_changes_nothing_of_the_first_one(
         assert OTHER in deployment.state_reason
 
 
+@pytest.mark.parametrize("is_labelled", [True, False])
+def test_a_request_for_anothers_namespace_is_refused(world: World, *, is_labelled: bool) -> None:
+    of_other(world, is_labelled=is_labelled)
+
+    with pytest.raises(Invalid, match=r"Nothing was changed.*manage\.py adopt"):
+        requests.request_deploy(actor=world.member, draft=world.draft())
+
+    assert not Deployment.objects.exists()
+
+
 def test_what_is_lost_to_another_installation_is_left_alone_when_it_is_retired(
     world: World,
 ) -> None:
-    deployment = world.serving("detector")
+    deployment = world.serving()
     for item in world.cluster.objects.values():
         if item["metadata"].get("labels", {}).get(LABEL):
             item["metadata"]["labels"][LABEL] = OTHER
@@ -213,13 +244,13 @@ def test_a_suspended_portal_writes_nothing(
 
 
 def test_objects_from_before_the_identity_are_taken_over_once(world: World) -> None:
-    deployment = world.serving("detector")
+    deployment = world.serving()
     for item in world.cluster.objects.values():
         item["metadata"].get("labels", {}).pop(LABEL, None)
         item["metadata"].get("annotations", {}).pop(FENCE, None)
     pods = world.cluster.objects["InferenceService", world.team.slug, "detector-r1"]
 
-    world.roll_out(deployment)
+    canary(world, deployment)
 
     namespace = world.cluster.objects["Namespace", "", world.team.slug]
     assert namespace["metadata"]["labels"][LABEL] == own()
@@ -231,16 +262,18 @@ def test_objects_from_before_the_identity_are_taken_over_once(world: World) -> N
 
 @pytest.mark.parametrize("ahead", [1, 0])
 def test_a_restored_copy_stops_before_it_writes(world: World, ahead: int) -> None:
-    deployment = world.serving("detector")
+    deployment = world.serving()
     namespace = world.cluster.objects["Namespace", "", world.team.slug]["metadata"]
     number, _, _ = namespace["annotations"][FENCE].partition(".")
+    # A change that was approved before the copy was made.
+    canary(world, deployment, is_applied=False)
     newest = installation.read().fence.number
     assert int(number) <= newest
     namespace["annotations"][FENCE] = f"{newest + ahead}.{uuid.uuid4().hex[:8]}"
     before = copy.deepcopy(world.cluster.objects)
     world.cluster.calls.clear()
 
-    world.roll_out(deployment)
+    world.work()
     world.clock.move(400)
     world.work()
 
