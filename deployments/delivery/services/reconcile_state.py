@@ -63,7 +63,7 @@ class ReconcileState:
         self._objects: dict[tuple[str, str], Json] | None = None
 
     def decide(self) -> NextStep:
-        return reconcile.decide(*self._compare())
+        return reconcile.decide(*self.compare())
 
     def observe(self, observation: Observation, at: datetime) -> None:
         self.observation = observation
@@ -128,7 +128,8 @@ class ReconcileState:
         revisions = self.rendered.revisions
         return [revision for revision in revisions if revision.number not in self.refusals]
 
-    def _compare(self) -> tuple[Desired, Observed]:
+    def compare(self) -> tuple[Desired, Observed]:
+        """Return what is desired and what was observed."""
         rendered, workloads = self.rendered, self.observation.workloads
         desired = Desired(
             digests={

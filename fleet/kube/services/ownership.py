@@ -23,7 +23,7 @@ from fleet.models import Cluster
 Json = dict[str, Any]
 T = TypeVar("T")
 _THREADS: Final = 8
-_NAMESPACE: Final = ResourceType("v1", "Namespace", "namespaces", is_namespaced=False)
+NAMESPACE: Final = ResourceType("v1", "Namespace", "namespaces", is_namespaced=False)
 # The portal may not read them: their namespace decides.
 _UNREADABLE: Final = frozenset({"Secret"})
 # Nodes are the cluster's, whoever cordons them.
@@ -142,6 +142,18 @@ class Writer:
         self._installation.require_active()
         self.client.evict(namespace, pod, uid=uid)
 
+    def describe_owner(self, name: str) -> str:
+        """Say why a namespace is not the portal's; empty if it is, would become it, or does not exist."""
+        live = self._read(name)
+        if isinstance(live, ClusterError):
+            raise live
+        if live is None or ownership.owner_of(live) == self._installation.identity:
+            return ""
+        error = self._check_namespace(name, live)
+        if error is not None and not isinstance(error, NotOwned):
+            raise error
+        return error.message if error else ""
+
     def keep_own(self, listed: Sequence[Sequence[Json]]) -> list[list[Json]]:
         """Drop what another installation wrote. Objects without an identity are their namespace's, pods too."""
         foreign: dict[str, bool] = {}
@@ -181,7 +193,7 @@ class Writer:
 
     def _read(self, name: str) -> Json | ClusterError | None:
         try:
-            return self._live(_NAMESPACE, None, name)
+            return self._live(NAMESPACE, None, name)
         except ClusterError as error:
             return error
 
@@ -238,7 +250,7 @@ class Writer:
             }
         }
         try:
-            self.client.merge_patch(_NAMESPACE, None, name, patch)
+            self.client.merge_patch(NAMESPACE, None, name, patch)
         except ClusterError as error:
             return error
         return None
