@@ -25,6 +25,7 @@ HUGGING_FACE_CREDENTIALS: Final = "slipway-hugging-face"
 S3_CREDENTIALS: Final = "slipway-s3"
 RUNTIME: Final = "slipway-triton"
 DIGEST_ANNOTATION: Final = "slipway.dev/manifest-digest"
+DEPLOYMENT_LABEL: Final = "slipway.dev/deployment"
 DEPLOYMENT_ID_LABEL: Final = "slipway.dev/deployment-id"
 PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
 REVISION_LABEL: Final = "slipway.dev/revision"
@@ -145,7 +146,7 @@ def labels_of(context: ManifestContext, served: ServedRevision | None = None) ->
     labels = {
         **MANAGED_BY,
         "slipway.dev/team": context.team,
-        "slipway.dev/deployment": context.deployment,
+        DEPLOYMENT_LABEL: context.deployment,
         DEPLOYMENT_ID_LABEL: str(context.deployment_id),
     }
     if served is not None:

@@ -9,6 +9,8 @@ from deployments.models import Rollout
 from deployments.registry.services import aliases
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import growth, transitions
+from deployments.serving.domain.alias_moves import AliasMove
+from deployments.serving.selectors import alias_returns
 from deployments.serving.services import desired_state, timeline
 from deployments.states import RolloutPhase
 from portal.accounts.models import User
@@ -153,16 +155,42 @@ def _to_all(
     return rollout
 
 
-def move_alias(snapshot: RolloutSnapshot) -> None:
-    """Move the alias on behalf of the person who approved the plan, so that a protected alias needs
-    a lead.
+def move_aliases(snapshot: RolloutSnapshot) -> None:
+    """Move the alias of the plan, or back what going forward moved. Call inside the transaction that ends
+    the rollout.
+    """
+    rollout = snapshot.rollout
+    moves = _move_back(rollout)
+    if snapshot.plan.move_alias:
+        moves += _move_forward(rollout, snapshot.plan.move_alias)
+    if moves:
+        stored = [move.to_json() for move in moves]
+        Rollout.objects.filter(pk=rollout.pk).update(alias_moves=stored)
+
+
+def _move_back(rollout: Rollout) -> list[AliasMove]:
+    moves: list[AliasMove] = []
+    for item in alias_returns.of_change(rollout.change):
+        message = item.description
+        if item.target is not None and not item.problem:
+            source, target = item.source, item.target
+            if aliases.move_back(actor=SYSTEM, alias=item.alias, source=source, target=target):
+                moves.append(AliasMove(source.model_id, item.alias, source.pk, target.pk))
+                message = f"{item.label} points to {target.label} again"
+            else:
+                message = f"{item.label} is not moved back: somebody moved it at the same time."
+        timeline.note_rollout(rollout=rollout, kind="alias", message=message, actor=SYSTEM)
+    return moves
+
+
+def _move_forward(rollout: Rollout, name: str) -> list[AliasMove]:
+    """On behalf of the person who approved the plan, so that a protected alias needs a lead.
 
     A refusal does not stop the rollout: it is written to the timeline.
     """
-    rollout, name = snapshot.rollout, snapshot.plan.move_alias
-    if not name:
-        return
     version = rollout.candidate_revision.version
+    before = aliases.version_of(version.model, name)
+    moves: list[AliasMove] = []
     try:
         aliases.move(
             actor=_approver_of(rollout),
@@ -172,9 +200,12 @@ def move_alias(snapshot: RolloutSnapshot) -> None:
             number=version.number,
         )
         message = f"{version.model.name}@{name} now points to {version.label}"
+        if before != version.pk:
+            moves.append(AliasMove(version.model_id, name, before, version.pk))
     except DomainError as error:
         message = f"{version.model.name}@{name} was not moved: {error.message}"
     timeline.note_rollout(rollout=rollout, kind="alias", message=message, actor=SYSTEM)
+    return moves
 
 
 def _approver_of(rollout: Rollout) -> User:
