@@ -22,6 +22,7 @@ from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, Revision
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.states import DriftPolicy
+from portal.core import tracing
 
 Json = dict[str, Any]
 
@@ -55,6 +56,8 @@ class ReconcileState:
         self.refusals: dict[int, str] = {}
         self.drifted: set[int] = set()
         self.is_route_drifted = False
+        # Why the cluster rejected the route in this pass.
+        self.route_refusal = ""
         self.orphans: list[Json] = []
         # Of the callers' policies, in this pass.
         self.policy_refusal: PolicyRefusal | None = None
@@ -63,8 +66,14 @@ class ReconcileState:
         self._reverted: list[Edit] = []
         self._objects: dict[tuple[str, str], Json] | None = None
 
+    @property
+    def traced(self) -> tuple[str, tracing.Attributes]:
+        deployment = self.deployment
+        named = {"slipway.deployment": str(deployment), "slipway.cluster": deployment.cluster.name}
+        return deployment.trace, named
+
     def decide(self) -> NextStep:
-        return reconcile.decide(*self._compare())
+        return reconcile.decide(*self.compare())
 
     def observe(self, observation: Observation, at: datetime) -> None:
         self.observation = observation
@@ -129,7 +138,8 @@ class ReconcileState:
         revisions = self.rendered.revisions
         return [revision for revision in revisions if revision.number not in self.refusals]
 
-    def _compare(self) -> tuple[Desired, Observed]:
+    def compare(self) -> tuple[Desired, Observed]:
+        """Return what is desired and what was observed."""
         rendered, workloads = self.rendered, self.observation.workloads
         desired = Desired(
             digests={

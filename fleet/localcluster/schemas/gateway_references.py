@@ -9,7 +9,7 @@ GROUP = text(rf"^$|^{HOST}$", most=253)
 KIND = text(r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$", least=1, most=63)
 NAME = text(least=1, most=253)
 
-_PARENT = closed(
+PARENT = closed(
     {
         "group": GROUP,
         "kind": KIND,
@@ -29,7 +29,7 @@ _SAME = (
 _SECTIONS = "(has(a.sectionName) ? a.sectionName : '') == (has(b.sectionName) ? b.sectionName : '')"
 # Of two parents that are the same each names a section, and another one.
 PARENTS = list_of(
-    _PARENT,
+    PARENT,
     most=32,
     rules=(
         Rule(
