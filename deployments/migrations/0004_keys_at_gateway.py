@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("deployments", "0002_search"),
+        ("deployments", "0003_alias_moves"),
     ]
 
     operations = [
