@@ -11,7 +11,8 @@ from deployments.batch.services import advance as batch_advance
 from deployments.callers.services import keys as caller_keys
 from deployments.callers.services import token_limits
 from deployments.callers.services import usage as caller_usage
-from deployments.delivery.services import keys_at_once, reconcile, serving_watch
+from deployments.delivery.services import caller_keys as delivered_keys
+from deployments.delivery.services import reconcile, serving_watch
 from deployments.health.services import watch
 from deployments.imports.services import advance
 from deployments.lifecycle.services import apply_changes
@@ -90,7 +91,7 @@ def reconcile_deployment(deployment_id: int) -> None:
 
 @shared_task(name="deployments.push_caller_keys", time_limit=60)
 def push_caller_keys(deployment_id: int) -> None:
-    keys_at_once.push(deployment_id=deployment_id)
+    delivered_keys.push_at_once(deployment_id=deployment_id)
 
 
 @shared_task(name="deployments.advance_rollout", time_limit=60)

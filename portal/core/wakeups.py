@@ -21,7 +21,7 @@ def wake(task_name: str, *ids: int) -> None:
 
 def run_at_once(task_name: str, *ids: int, within: float) -> None:
     """Run the task here, after the current transaction commits, and wait for it that many seconds at most. For
-    what must not wait behind others; a failure is only logged, so wake something that does the same besides.
+    what must not wait behind others; a failure is nobody's, so wake something that does the same besides.
     """
     transaction.on_commit(lambda: _run_here(task_name, ids, within))
 
@@ -35,8 +35,6 @@ def _run_here(task_name: str, ids: tuple[int, ...], within: float) -> None:
 def _run(task_name: str, ids: tuple[int, ...]) -> None:
     try:
         current_app.tasks[task_name](*ids)
-    except Exception:
-        logger.exception("%s%s failed here; a pass will do it", task_name, ids)
     finally:
         connections.close_all()
 

@@ -6,21 +6,28 @@ policies in the Gateway's namespace, which is the platform's: a revoked key must
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from django.db.models import Q
+
 from deployments.callers.selectors import keys
-from deployments.delivery.services import keys_at_gateway
+from deployments.delivery.services import git_backend
 from deployments.manifests.domain.access import caller_keys, istio_access, team_address
 from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
-from deployments.models import Deployment
+from deployments.models import Deployment, KeysAtGateway
 from deployments.preflight.services.dry_run import describe_error
+from deployments.serving.selectors import revisions
 from fleet.kube.domain.errors import ClusterError, NotAllowed, NotAttempted, Throttled, Unreachable
 from fleet.kube.services import objects
 from fleet.kube.services.objects import Group
+from portal.core import clock
+
+logger = logging.getLogger(__name__)
 
 _ON_THE_WAY: Final = (NotAttempted, Throttled, Unreachable)
 
@@ -63,13 +70,57 @@ def push(
     return refusals
 
 
+def push_at_once(*, deployment_id: int) -> None:
+    """A person's change before any queue, whoever holds the deployment's lease. Its next pass writes the same
+    again, with the route, and is what counts: a failure here costs only time.
+    """
+    rows = Deployment.objects.select_related("team", "cluster").filter(
+        is_retired=False, is_retiring=False, is_stopped=False, first_ready_at__isnull=False
+    )
+    row = rows.filter(pk=deployment_id).first()
+    if row is None:
+        return
+    revisions.load_onto(row)
+    item = RenderedDeployment(row)
+    if not item.keys:
+        return
+    is_direct = git_backend.backend_for(row) is None
+    try:
+        push([item], is_direct=lambda _: is_direct)
+        if Deployment.objects.filter(Q(is_retiring=True) | Q(is_retired=True), pk=row.pk).exists():
+            # Its pass may have removed them a moment before.
+            delete(row)
+    except ClusterError as error:
+        logger.warning("keys of %s were not pushed at once: %s", row, error.message)
+
+
 def _note(deployment: Deployment, refusal: PolicyRefusal | None) -> None:
     """A failure on the way says nothing about the keys: it is tried again."""
     if refusal is None:
-        keys_at_gateway.note_written(deployment)
+        _note_written(deployment)
     elif not isinstance(refusal.error, _ON_THE_WAY):
         problem = describe_error(refusal.error)
-        keys_at_gateway.note_refused(deployment, problem, is_limit=refusal.is_limit)
+        _note_refused(deployment, problem, is_limit=refusal.is_limit)
+
+
+def _note_written(deployment: Deployment) -> None:
+    """The keys as they were when the row was read. Never older ones than are noted already."""
+    generation = deployment.caller_keys_generation
+    KeysAtGateway.objects.filter(deployment=deployment, written_generation__lte=generation).exclude(
+        problem="", written_generation=generation
+    ).update(written_generation=generation, written_at=clock.now(), problem="", is_limit=False)
+
+
+def _note_refused(deployment: Deployment, problem: str, *, is_limit: bool) -> None:
+    KeysAtGateway.objects.update_or_create(
+        deployment=deployment,
+        defaults={"problem": problem, "is_limit": is_limit},
+        create_defaults={
+            "problem": problem,
+            "is_limit": is_limit,
+            "changed_at": clock.now(),
+        },
+    )
 
 
 def _split(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Manifest]]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from deployments.manifests.domain import network_peers, tensorrt_llm
+from deployments.manifests.domain import tensorrt_llm
+from deployments.manifests.domain.access import network_peers
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     WORKLOAD_LABEL,

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import KeyLimits
 from deployments.changes.services import requests
-from deployments.delivery.services import keys_at_once
+from deployments.delivery.services import caller_keys
 from deployments.models import CallerKey, Deployment, Rollout
 from deployments.rollouts.services import actions
 from deployments.states import RolloutPhase
@@ -249,7 +249,7 @@ def test_a_revoked_key_is_gone_from_the_gateway_while_another_worker_holds_the_l
     keys.revoke(actor=world.lead, deployment_id=deployment.pk, key_id=made.row.pk)
     before = at_gateway(world)
 
-    keys_at_once.push(deployment_id=deployment.pk)
+    caller_keys.push_at_once(deployment_id=deployment.pk)
 
     assert len(before) == 2
     assert at_gateway(world) == {f"search.{kept.row.pk}": kept.plain}
@@ -263,7 +263,7 @@ def test_a_cluster_that_does_not_answer_costs_the_change_nothing(world: World) -
     world.cluster.fail_with = Unreachable("timed out")
 
     keys.revoke(actor=world.lead, deployment_id=deployment.pk, key_id=made.row.pk)
-    keys_at_once.push(deployment_id=deployment.pk)
+    caller_keys.push_at_once(deployment_id=deployment.pk)
 
     assert CallerKey.objects.get().is_revoked
     assert Deployment.objects.get().keys_at_gateway.problem == ""

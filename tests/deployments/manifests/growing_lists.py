@@ -39,7 +39,9 @@ def _names(count: int) -> list[str]:
     return [f"{'caller-' * 4}{number}.{10_000_000 + number}" for number in range(count)]
 
 
-def _limits(limit_of: Callable[[int], ClientLimit], *, are_claims: bool = False):  # type: ignore[no-untyped-def]
+def _limits(
+    limit_of: Callable[[int], ClientLimit], *, are_claims: bool = False
+) -> Callable[[ManifestContext, int], Sequence[Manifest]]:
     def make(context: ManifestContext, count: int) -> Sequence[Manifest]:
         names = [f"{'c' * 190}{number}" for number in range(count)] if are_claims else _names(count)
         by_client = {name: limit_of(number) for number, name in enumerate(names)}

@@ -27,7 +27,7 @@ from fleet.localcluster.kinds import (
 from fleet.localcluster.schemas import lookup, values
 from fleet.localcluster.schemas.built_in import schema_of_model
 from fleet.localcluster.schemas.published import schema_in
-from fleet.localcluster.schemas.schema import Schema
+from fleet.localcluster.schemas.schema import ANYTHING, Schema
 
 pytestmark = pytest.mark.skipif(
     "SLIPWAY_CRD_DIR" not in os.environ, reason="SLIPWAY_CRD_DIR is not set"
@@ -43,7 +43,7 @@ _GATEWAYS = (
 _OF_KUBERNETES = frozenset(
     name
     for model in ("V1PodSpec", "V1Container")
-    for name in (schema_of_model(model) or lookup.ANYTHING).fields
+    for name in (schema_of_model(model) or ANYTHING).fields
 )
 _VALUES_OF_EACH = 150
 
@@ -132,7 +132,7 @@ def a_value(schema: Schema, rng: random.Random, depth: int = 0) -> Any:
         return [a_value(item, rng, depth + 1) for _ in range(count)] if item else []
     if "object" in schema.types or schema.fields:
         return {
-            name: a_value(schema.part_named(name) or lookup.ANYTHING, rng, depth + 1)
+            name: a_value(schema.part_named(name) or ANYTHING, rng, depth + 1)
             for name in schema.fields
             if name in schema.required or rng.random() < 0.5
         }
