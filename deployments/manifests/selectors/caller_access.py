@@ -49,7 +49,8 @@ def limit_rules_needed(deployment: Deployment, issuer: str) -> int:
 def limits_in_use(deployment: Deployment, issuer: str) -> list[int]:
     """Requests a minute that callers are limited to, sorted."""
     rows = _open_keys(deployment, issuer).filter(requests_per_minute__isnull=False)
-    return sorted(set(rows.values_list("requests_per_minute", flat=True)))
+    stated = rows.values_list("requests_per_minute", flat=True)
+    return sorted({limit for limit in stated if limit is not None})
 
 
 def _open_keys(deployment: Deployment, issuer: str) -> QuerySet[CallerKey]:
