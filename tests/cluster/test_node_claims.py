@@ -104,7 +104,7 @@ def _requirements(
     one = served(engine)
     placement = Placement(capacity=capacity, other_instance_types="g6.xlarge")
     for placed in (one.spec, one.spec.replace(placement=placement)):
-        spec = placed.replace(placement=replace(placed.placement, capacity=capacity))
+        spec = placed.replace(placement=placed.placement.replace(capacity=capacity))
         for pod in _pods(revision.own(context, replace(one, spec=spec))):
             selected = [
                 {"key": key, "operator": "In", "values": [value]}

@@ -73,7 +73,7 @@ def test_no_object_of_any_setting_names_a_label_of_node_groups(
     given_one: tuple[ManifestContext, ServedRevision], capacity: str
 ) -> None:
     context, one = given_one
-    placement = replace(one.spec.placement, capacity=capacity)
+    placement = one.spec.placement.replace(capacity=capacity)
     one = replace(one, spec=one.spec.replace(placement=placement))
     context = replace(context, node_labels=AUTO_MODE)
 
