@@ -23,6 +23,7 @@ from tests.cluster import kserve
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.waiting import wait_until
 from tests.contract.conftest import served
+from tests.deployments.manifest_strategies import CONTEXT
 
 _FILE: Final = "nodeclaims.karpenter.sh.yaml"
 _DOMAINS: Final = {
@@ -54,11 +55,10 @@ def provisioner(request: pytest.FixtureRequest, admin: Kubectl) -> Iterator[Prov
 def test_claims_of_our_pods_are_accepted_and_of_node_group_labels_refused(
     provisioner: Provisioner,
     admin: Kubectl,
-    context: ManifestContext,
     journey: Callable[[str], None],
 ) -> None:
     labels = NodeLabels(provisioner, has_karpenter=True)
-    context = replace(context, node_labels=labels)
+    context = replace(CONTEXT, node_labels=labels)
     claims = 0
     for engine in serving_spec.ENGINES:
         for capacity in ("on-demand", "spot", "any"):
