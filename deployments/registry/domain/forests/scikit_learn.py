@@ -9,10 +9,8 @@ every such comparison in the same way.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +18,7 @@ import treelite
 from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
 from deployments.registry.domain.artifacts.reading import Artifact
+from deployments.registry.domain.forests import class_names
 from deployments.registry.domain.forests import reading as forest_reading
 from deployments.registry.domain.not_servable import NotServable, printable
 from deployments.registry.domain.pickles import opening
@@ -83,9 +82,12 @@ def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
     except treelite.TreeliteError as error:
         raise NotServable(f"Treelite refuses the trees of the file. {_FIX}") from error
     library = printable(str(forest.state.get("_sklearn_version", "of an unknown version")))[:40]
+    facts = forest_reading.facts_of(model)
+    names = class_names.read_names(forest.state.get("classes_"), outputs=facts.outputs)
+    result = forest_reading.make_result(model, replace(facts, class_names=names))
     return {
-        "forest": forest_reading.facts_of(model).to_json(),
-        "checkpoint": base64.b64encode(zlib.compress(model.serialize_bytes())).decode(),
+        **result,
+        "checkpoint": forest_reading.pack_checkpoint(model),
         "estimator": f"{name.rpartition('.')[2]} of scikit-learn {library}",
     }
 

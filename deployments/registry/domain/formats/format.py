@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from deployments.registry.domain.artifacts import zip_names
 from deployments.registry.domain.artifacts.reading import Artifact
+from deployments.registry.domain.forests.comparison import Sample
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain.onnx import VramEstimate
 from deployments.spec.domain.engines import ONNX_ENGINES
@@ -44,6 +45,10 @@ class Inspection:
     details: Mapping[str, str]
     layout: Mapping[str, str]
     generated: Mapping[str, str | bytes] = field(default_factory=dict)
+    # Steps among `details` that end with a warning.
+    warnings: frozenset[str] = frozenset()
+    # Rows whose answers are known, for the load test.
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ PICKLE: Final = Format(
     listed_as="forest of scikit-learn (joblib or pickle, after a release)",
     # After its release: forests of scikit-learn, whatever else it holds is refused.
     reading=Reading(
-        "deployments.registry.domain.forests.scikit_learn:read", forests.conclude_checkpoint
+        "deployments.registry.domain.forests.scikit_learn:read", forests.conclude_converted
     ),
     detect=single_file(_is_pickle),
     endings=_NAMES,
