@@ -45,5 +45,5 @@ def of_xgboost(attributes: Mapping[str, str]) -> tuple[str, ...]:
     return read_names(values, outputs=len(values)) if isinstance(values, list) else ()
 
 
-def _show(name: str | bool | int | float) -> str:
+def _show(name: object) -> str:
     return f"{name:g}" if isinstance(name, float) else str(name)

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-# Rows that are asked again of the running server, and their numbers together.
+# Rows that are asked again of the running server, and the numbers of rows and of answers together. A pod's
+# plan and its result have limits (deployments/load_tests/domain/).
 _KEPT_ROWS: Final = 32
-_KEPT_NUMBERS: Final = 16_384
+_KEPT_NUMBERS: Final = 8192
+_KEPT_SCORES: Final = 512
 _EPSILON: Final = float(np.finfo(np.float32).eps)
 
 
@@ -34,8 +36,20 @@ class Sample:
     def read_rows(self) -> Any:
         return _unpack(self.rows, self.count)
 
-    def read_answers(self) -> Any:
-        return _unpack(self.answers, self.count)
+    def describe_difference(self, served: str) -> str:
+        """Compare with the answers of a server, in base64. Empty if they agree."""
+        expected = _unpack(self.answers, self.count)
+        try:
+            answered = _unpack(served, self.count)
+        except ValueError:
+            return f"Triton does not answer one row of numbers for each of {self.count} rows"
+        return describe_difference(
+            answered,
+            expected,
+            rows=self.read_rows(),
+            tolerance=self.tolerance,
+            library=self.library,
+        )
 
 
 def from_json(data: Mapping[str, Any]) -> Sample:
@@ -49,8 +63,8 @@ def choose_tolerance(trees: int) -> float:
 
 def keep_sample(rows: Any, answers: Any, *, tolerance: float, library: str) -> Sample | None:
     """Keep the first rows. None if a single one is too large to be asked again."""
-    width = rows.shape[1] + answers.shape[1]
-    count = min(_KEPT_ROWS, len(rows), _KEPT_NUMBERS // width)
+    features, scores = rows.shape[1], answers.shape[1]
+    count = min(_KEPT_ROWS, len(rows), _KEPT_NUMBERS // features, _KEPT_SCORES // scores)
     if not count:
         return None
     return Sample(_pack(rows[:count]), _pack(answers[:count]), count, tolerance, library)

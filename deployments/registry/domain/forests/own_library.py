@@ -21,6 +21,7 @@ from deployments.registry.domain.not_servable import NotServable, printable
 _SOFTMAX: Final = "multi:softmax"
 # Time and place in the library's own source.
 _PLACE: Final = re.compile(r"^\[[\d:]+\] \S+: ")
+_ALL_ROUNDS: Final = Rounds(0, 0)
 _REFUSED: Final = (
     "{library} itself cannot load the file: {reason}. Save the model again with save_model."
 )
@@ -34,7 +35,7 @@ class OwnLibrary:
 
     name: str
     predict: Callable[[Any], Any]
-    rounds: Rounds = Rounds(0, 0)
+    rounds: Rounds = _ALL_ROUNDS
     cut: Any = None
     class_names: tuple[str, ...] = ()
 

@@ -17,8 +17,8 @@ _MOST_VALUES: Final = 300
 _SHARE_MISSING: Final = 0.1
 _SHARE_ZERO: Final = 0.05
 _SHARE_OTHER: Final = 0.15
-# Numbers below are flushed to zero by some GPUs.
-_SMALLEST: Final = np.finfo(np.float32).tiny
+# Some GPUs flush smaller numbers to zero, and LightGBM takes those up to 1e-35 for it, without a word in the file.
+_SMALLEST: Final = np.float32(1e-30)
 # Treelite's node types of splits.
 _NUMERIC, _CATEGORICAL = 1, 2
 # Categories are whole numbers from 0; an unknown one of either side is tried too.

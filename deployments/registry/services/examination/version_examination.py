@@ -6,12 +6,14 @@ crash at any point: keys are deterministic, and a correct copy is kept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from deployments.models import ArtifactFile, ModelVersion
 from deployments.registry.domain import object_keys, signatures, triton_config
+from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.formats.catalogue import Detected
 from deployments.registry.domain.formats.format import Inspection
@@ -43,6 +45,8 @@ class ExaminationResult:
     quarantine_reason: str = ""
     # The load test on a cluster is still to come.
     is_waiting: bool = False
+    # Rows for it whose answers are known.
+    sample: Mapping[str, Any] | None = None
 
 
 def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> ExaminationResult:
@@ -81,6 +85,7 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
         load_test.skip("it is quarantined", checklist)
     elif load_test.is_on_cluster(version, kind, checklist):
         result.is_waiting = True
+        result.sample = inspection.sample.to_json() if inspection.sample else None
     else:
         loaded = load_test.run(version, kind, result.columns, inspection, artifact.store, checklist)
         result.columns["signature"] |= {results.KEY: loaded.to_json()} if loaded else {}
@@ -92,8 +97,9 @@ def after_load_test(
 ) -> ExaminationResult:
     """`examined` waited for the result. Raises FileRefused."""
     signature = signatures.from_json(examined.signature)
-    loaded = load_test.conclude(result, signature, checklist)
-    return ExaminationResult(examined.with_load_test(loaded).to_json())
+    sample = comparison.from_json(examined.sample) if examined.sample else None
+    loaded = load_test.conclude(result, signature, checklist, sample)
+    return ExaminationResult(examined.with_load_test(loaded).columns())
 
 
 def _open(version: ModelVersion, checklist: Checklist) -> tuple[list[ArtifactFile], StoredArtifact]:
