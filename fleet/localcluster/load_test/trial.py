@@ -197,9 +197,7 @@ class _Trial:
         for file in sorted(folder.iterdir(), key=lambda item: int(item.name.split("-")[0])):
             answer, _ = self._infer(model, file)
             if answer.status != 200:
-                return self._failed(
-                    "not_answered", messages.of_answer(answer.body, self._folder)
-                )
+                return self._failed("not_answered", messages.of_answer(answer.body, self._folder))
             answers.append(answer.body[answer.header_bytes :])
         return {"sample_answers": base64.b64encode(b"".join(answers)).decode()}
 

@@ -43,9 +43,16 @@ _REGRESSORS: Final = frozenset(
     }
 )
 _FIX: Final = (
-    "Save a RandomForest, ExtraTrees or DecisionTree of scikit-learn alone with joblib.dump, or export "
-    "the model to ONNX with skl2onnx."
+    "Export the model to ONNX with skl2onnx, or save a RandomForest, ExtraTrees or DecisionTree of scikit-learn "
+    "alone with joblib.dump."
 )
+# By the package of what the pickle holds.
+_OWN_FILES: Final = {
+    "xgboost": "Save it as XGBoost's own file: model.save_model('model.json').",
+    "lightgbm": "Save it as LightGBM's own file: model.booster_.save_model('model.txt'), or save_model of a Booster.",
+    "catboost": "Export it to ONNX: model.save_model('model.onnx', format='onnx').",
+    "torch": "Export the model to ONNX: torch.onnx.export(model, example, 'model.onnx').",
+}
 _LEAF: Final = -1
 
 
@@ -72,7 +79,8 @@ def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
     name = forest.name if isinstance(forest, Made) else ""
     if not isinstance(forest, Made) or name not in _CLASSIFIERS | _REGRESSORS:
         kind = printable(name or type(forest).__name__)[:100]
-        raise NotServable(f"The file holds {kind}, which no engine serves. {_FIX}")
+        fix = _OWN_FILES.get(name.partition(".")[0], _FIX)
+        raise NotServable(f"The file holds {kind}, which no engine serves. {fix}")
     try:
         model = _build(forest, is_classifier=name in _CLASSIFIERS)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:

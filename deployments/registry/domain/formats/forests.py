@@ -34,6 +34,13 @@ _XGBOOST_JSON: Final = re.compile(
 )
 # An object whose first key has its length as an integer of 1 to 8 bytes: UBJSON's i, U, I, l or L.
 _XGBOOST_UBJ: Final = re.compile(rb"\{[iUIlL]\x00{0,7}\x07(learner|version)")
+_SNAPSHOT: Final = re.compile(rb"\{[iUIlL]\x00{0,7}\x06Config")
+# XGBoost before 3.1, src/learner.cc: LearnerModelParamLegacy, then two texts.
+_BINARY: Final = b"binf"
+_BASE64: Final = b"bs64\t"
+_PARAMETER_BYTES: Final = 136
+_LONGEST_NAME: Final = 64
+_BOOSTERS: Final = (b"gbtree", b"dart", b"gblinear")
 _TREELITE: Final = re.compile(rb"\x04\0\0\0[\0-\x63]\0\0\0[\0-\x63]\0\0\0[\x02\x03][\x01-\x03]")
 _LARGEST_CHECKPOINT: Final = 512 * 2**20
 _TASK: Final = "deployments.registry.domain.forests.reading:read"
@@ -148,6 +155,31 @@ TREELITE: Final = _forest(
 XGBOOST_BINARY: Final = Format(
     key="xgboost",
     name="an XGBoost model in the old binary format",
-    detect=single_file(lambda head, _: head.startswith(b"binf")),
-    advice="Save it again: booster.save_model('model.json').",
+    detect=single_file(lambda head, _: _is_old_binary(head)),
+    advice="Convert it with a release that still reads it (pip install 'xgboost<3.1'): "
+    "xgboost.Booster(model_file='model.bin').save_model('model.json').",
 )
+XGBOOST_SNAPSHOT: Final = Format(
+    key="xgboost_snapshot",
+    name="a snapshot of XGBoost's memory (Booster.serialize)",
+    detect=single_file(lambda head, _: _SNAPSHOT.match(head) is not None),
+    advice="Save the model itself, with the release that wrote it: booster.save_model('model.json').",
+)
+
+
+def _is_old_binary(head: bytes) -> bool:
+    """Whether 136 bytes of numbers, the objective and the booster follow each other, with or without a mark."""
+    if head.startswith(_BASE64):
+        return True
+    start = head.removeprefix(_BINARY)
+    objective, rest = _read_text(start[_PARAMETER_BYTES:])
+    booster, _ = _read_text(rest)
+    return head.startswith(_BINARY) or (objective != b"" and booster in _BOOSTERS)
+
+
+def _read_text(content: bytes) -> tuple[bytes, bytes]:
+    """A text after its length as a 64-bit number, and what follows. Empty for a longer one."""
+    length = int.from_bytes(content[:8], "little")
+    if not 0 < length <= _LONGEST_NAME or len(content) < 8 + length:
+        return b"", b""
+    return content[8 : 8 + length], content[8 + length :]

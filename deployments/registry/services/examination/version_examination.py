@@ -21,6 +21,8 @@ from deployments.registry.domain.load_tests import results
 from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.domain.not_servable import NeedsDeclaration
+from deployments.registry.domain.scanning import releases
+from deployments.registry.domain.scanning.verdicts import ScanReport
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.stored_artifact import StoredArtifact
 from deployments.registry.services.examination import (
@@ -32,7 +34,7 @@ from deployments.registry.services.examination import (
     stored_files,
 )
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import FileRefused, refused
 from deployments.registry.services.examination.serving_repository import RepositoryDraft
 from deployments.registry.services.scans import step as scan_step
 
@@ -67,6 +69,10 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
     result.columns |= scan_step.columns_of(report)
     result.quarantine_reason = scan_step.decide(version, kind, report, checklist)
     if result.quarantine_reason:
+        if kind.is_read_before_release:
+            result.quarantine_reason = _read_before_release(
+                version, artifact, copies, detected, report, checklist, result.quarantine_reason
+            )
         return result
     if kind.reading is None:
         inspection, result.quarantine_reason = onnx_examination.examine(
@@ -90,6 +96,30 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
         loaded = load_test.run(version, kind, result.columns, inspection, artifact.store, checklist)
         result.columns["signature"] |= {results.KEY: loaded.to_json()} if loaded else {}
     return result
+
+
+def _read_before_release(
+    version: ModelVersion,
+    artifact: StoredArtifact,
+    copies: dict[str, Path],
+    detected: Detected,
+    report: ScanReport,
+    checklist: Checklist,
+    need: str,
+) -> str:
+    """The reason for the quarantine: `need`, or that no engine serves what the file holds. Raises as
+    `examine`.
+    """
+    if detected.format.reading is None:
+        return need
+    path = copies.get(detected.main)
+    try:
+        format_examination.examine(
+            version, artifact, path, detected, detected.format.reading, checklist
+        )
+    except FileRefused as refusal:
+        return releases.describe_no_engine(detected.format, report, str(refusal))
+    return need
 
 
 def after_load_test(
