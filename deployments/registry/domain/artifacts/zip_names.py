@@ -66,8 +66,10 @@ def kind_of_model(names: Iterable[str]) -> str:
         return TORCH_EXPORT
     if "constants.pkl" in lasts:
         return TORCH_SCRIPT
-    if "data.pkl" in lasts:
-        return PYTORCH
+    return PYTORCH if "data.pkl" in lasts else _kind_of_arrays(names)
+
+
+def _kind_of_arrays(names: list[str]) -> str:
     others = [name for name in names if name != _SKOPS_SCHEMA]
     if len(others) == len(names) - 1 and all(name.endswith(_SKOPS_PARTS) for name in others):
         return SKOPS

@@ -16,13 +16,12 @@ from deployments.registry.domain import object_keys, signatures, triton_config
 from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.formats.catalogue import Detected
-from deployments.registry.domain.formats.format import Inspection
+from deployments.registry.domain.formats.format import Format, Inspection
 from deployments.registry.domain.load_tests import results
 from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.domain.not_servable import NeedsDeclaration
 from deployments.registry.domain.scanning import releases
-from deployments.registry.domain.scanning.verdicts import ScanReport
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.stored_artifact import StoredArtifact
 from deployments.registry.services.examination import (
@@ -67,26 +66,61 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
     )
     report = scan_step.scan(version, artifact, copies, detected, checklist)
     result.columns |= scan_step.columns_of(report)
-    result.quarantine_reason = scan_step.decide(version, kind, report, checklist)
-    if result.quarantine_reason:
-        if kind.is_read_before_release:
-            result.quarantine_reason = _read_before_release(
-                version, artifact, copies, detected, report, checklist, result.quarantine_reason
-            )
+    need = scan_step.decide(version, kind, report, checklist)
+    if need and not kind.is_read_before_release:
+        result.quarantine_reason = need
         return result
-    if kind.reading is None:
-        inspection, result.quarantine_reason = onnx_examination.examine(
-            version, copies[detected.main], detected, artifact.sizes, checklist
-        )
-    else:
-        try:
-            inspection = format_examination.examine(
-                version, artifact, copies.get(detected.main), detected, kind.reading, checklist
-            )
-        except NeedsDeclaration as need:
-            result.quarantine_reason = str(need)
-            return result
+    try:
+        inspection = _inspect(version, artifact, copies, detected, result, checklist)
+    except NeedsDeclaration as declaration:
+        result.quarantine_reason = str(declaration)
+        return result
+    except FileRefused as refusal:
+        if not need:
+            raise
+        result.quarantine_reason = releases.describe_no_engine(kind, report, str(refusal))
+        return result
+    if need:
+        result.quarantine_reason = need
+        return result
     result.columns |= _create_repository(version, artifact, detected, inspection, checklist)
+    _load(version, kind, artifact, inspection, result, checklist)
+    return result
+
+
+def _inspect(
+    version: ModelVersion,
+    artifact: StoredArtifact,
+    copies: Mapping[str, Path],
+    detected: Detected,
+    result: ExaminationResult,
+    checklist: Checklist,
+) -> Inspection:
+    """Raises FileRefused, ReaderDied, and NeedsDeclaration."""
+    if detected.format.reading is not None:
+        return format_examination.examine(
+            version,
+            artifact,
+            copies.get(detected.main),
+            detected,
+            detected.format.reading,
+            checklist,
+        )
+    inspection, result.quarantine_reason = onnx_examination.examine(
+        version, copies[detected.main], detected, artifact.sizes, checklist
+    )
+    return inspection
+
+
+def _load(
+    version: ModelVersion,
+    kind: Format,
+    artifact: StoredArtifact,
+    inspection: Inspection,
+    result: ExaminationResult,
+    checklist: Checklist,
+) -> None:
+    """The load test, here or on the cluster that the team chose."""
     if result.quarantine_reason:
         load_test.skip("it is quarantined", checklist)
     elif load_test.is_on_cluster(version, kind, checklist):
@@ -95,31 +129,6 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
     else:
         loaded = load_test.run(version, kind, result.columns, inspection, artifact.store, checklist)
         result.columns["signature"] |= {results.KEY: loaded.to_json()} if loaded else {}
-    return result
-
-
-def _read_before_release(
-    version: ModelVersion,
-    artifact: StoredArtifact,
-    copies: dict[str, Path],
-    detected: Detected,
-    report: ScanReport,
-    checklist: Checklist,
-    need: str,
-) -> str:
-    """The reason for the quarantine: `need`, or that no engine serves what the file holds. Raises as
-    `examine`.
-    """
-    if detected.format.reading is None:
-        return need
-    path = copies.get(detected.main)
-    try:
-        format_examination.examine(
-            version, artifact, path, detected, detected.format.reading, checklist
-        )
-    except FileRefused as refusal:
-        return releases.describe_no_engine(detected.format, report, str(refusal))
-    return need
 
 
 def after_load_test(
