@@ -18,8 +18,6 @@ OUTPUT: Final = "output__0"
 # Treelite's own format, which holds no code.
 CHECKPOINT: Final = "treelite_checkpoint"
 LIGHTGBM: Final = "lightgbm"
-# The fact of a signature: the names of the classes, in the order of the scores.
-CLASS_NAMES: Final = "class_names"
 _FILES: Final = {
     "xgboost_json": "xgboost.json",
     "xgboost_ubj": "xgboost.ubj",

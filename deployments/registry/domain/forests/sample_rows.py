@@ -33,10 +33,15 @@ def make_rows(model: Any, *, has_missing: bool = True) -> Any:
     count = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // features))
     generator = np.random.default_rng([features, model.num_tree])
     rows = generator.standard_normal((count, features), dtype=np.float32) * 3
-    for feature, values in _find_values(model, generator).items():
+    found = _find_values(model, generator)
+    categorical = _find_categorical(model)
+    for feature, values in found.items():
         column = generator.choice(values, count)
         spread = float(np.ptp(values)) or 1.0
         noise = generator.uniform(values.min() - spread / 4, values.max() + spread / 4, count)
+        if feature in categorical:
+            # Libraries round what is no whole number each in their own way.
+            noise = np.maximum(np.round(noise), _NO_CATEGORY)
         is_other = generator.random(count) < _SHARE_OTHER
         rows[:, feature] = np.where(is_other, noise, column)
     chances = generator.random(rows.shape)
@@ -65,6 +70,15 @@ def _find_values(model: Any, generator: np.random.Generator) -> dict[int, Any]:
         if len(every):
             values[feature] = every
     return values
+
+
+def _find_categorical(model: Any) -> set[int]:
+    trees = (model.get_tree_accessor(number) for number in range(model.num_tree))
+    features: set[int] = set()
+    for tree in trees:
+        is_categorical = tree.get_field("node_type") == _CATEGORICAL
+        features.update(tree.get_field("split_index")[is_categorical].tolist())
+    return features
 
 
 def _add_thresholds(tree: Any, found: dict[int, list[Any]]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from deployments.registry.domain import object_keys
+from deployments.registry.domain import object_keys, signatures
 from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.forests import facts as forest_facts
 from deployments.registry.domain.forests.facts import ForestFacts
@@ -61,7 +61,7 @@ def _conclude(key: str, facts: Mapping[str, Any], context: Context) -> Inspectio
     batching = f"up to {context.max_batch_size}: trees score each row alone."
     stated: dict[str, Any] = {"batching": batching, "tree_count": forest.trees}
     if forest.class_names:
-        stated[forest_facts.CLASS_NAMES] = list(forest.class_names)
+        stated[signatures.CLASS_NAMES] = list(forest.class_names)
     signature = forest_facts.signature_of(
         forest, served_as, max_batch_size=context.max_batch_size, facts=stated
     )
