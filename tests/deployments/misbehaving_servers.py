@@ -26,6 +26,7 @@ from fleet.models import Cluster
 from tests.deployments.live_cluster import ISVC, ROUTE, Live
 from tests.deployments.world import World
 from tests.fleet.localcluster.conftest import LocalApi
+from tests.installations import use_same_installation
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -146,6 +147,7 @@ def live(
     """All requests of the portal to the cluster go through the proxy."""
     monkeypatch.setattr(clients, "factory", HttpKubeClient)
     clients.forget()
+    use_same_installation()
     Cluster.objects.filter(pk=world.cluster_id).update(
         kind="kubeconfig", kubeconfig_path=str(kubeconfig)
     )

@@ -21,6 +21,8 @@ class Facts:
     is_stopped: bool = False
     # Workloads and pods that still exist.
     remaining_objects: int = 0
+    # Why the cluster rejected the route: the live one, if there is one, is not what was approved.
+    route_refusal: str = ""
     # Why a deployment that never served was stopped.
     start_failure: str = ""
 
@@ -62,6 +64,8 @@ def _target(facts: Facts) -> Health:
         prefix = "not ready in time: " if facts.is_late and not stable.is_failing else ""
         state = DeploymentState.DEGRADED if is_degraded else DeploymentState.PROGRESSING
         return Health(state, prefix + stable.message)
+    if facts.route_refusal:
+        return Health(DeploymentState.DEGRADED, facts.route_refusal)
     if facts.route_problem != "":
         return _without_route(facts)
     if facts.candidate is not None and facts.candidate.is_failing:

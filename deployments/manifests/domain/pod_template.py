@@ -17,10 +17,6 @@ from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.gpus.domain import neuron, tolerations
 
-# Longer than the drain and Triton's own exit timeout together, so that open requests are answered, and
-# shorter than the two minutes' notice of a spot node.
-GRACE_SECONDS: Final = 35
-_DRAIN_SECONDS = 5
 _PROBE_SECONDS = 5
 # Short enough to restart a hung container soon, long enough to survive a minute under load.
 _LIVENESS = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
@@ -124,11 +120,6 @@ def probes(served: ServedRevision, *, ready: str, live: str, port: int = 8080) -
 
 def get(path: str, port: int = 8080, **numbers: int) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": port}, **numbers}
-
-
-def drain() -> dict[str, Any]:
-    """Requests still arrive for a moment after a pod is deleted, until routes have followed."""
-    return {"preStop": {"exec": {"command": ["sleep", str(_DRAIN_SECONDS)]}}}
 
 
 def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:

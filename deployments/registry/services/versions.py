@@ -14,6 +14,7 @@ from deployments.registry.selectors import versions
 from deployments.registry.services import transitions
 from deployments.states import VersionState
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
@@ -68,7 +69,8 @@ def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVer
     engine would serve it all the same.
     """
     version = versions.get_version(actor=actor, version_id=version_id)
-    policy.require(actor, Action.RELEASE_QUARANTINE, version)
+    policy.require(actor, Action.RELEASE_QUARANTINE, version, requester_id=version.created_by_id)
+    step_up.require(actor)
     _require_state(version, VersionState.QUARANTINED)
     problems = {}
     if not reason.strip():

@@ -31,7 +31,7 @@ from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import Manifest, ResourceType
 from fleet.kube.gateways.kube_client import KubeClient
-from fleet.kube.services import clients
+from fleet.kube.services import clients, namespaces
 from fleet.models import Cluster
 from portal.core import clock
 
@@ -93,6 +93,7 @@ def probe(*, cluster_id: int) -> Capabilities:
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=capabilities.to_json(), is_reachable=True, last_error=""
     )
+    namespaces.refresh_others(cluster_id)
     return capabilities
 
 

@@ -12,10 +12,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from fleet.clusters.domain import ca_bundle
+from fleet.clusters.services import credential_ownership
 from fleet.kube.gateways import credential_files
 from fleet.kube.services import clients
 from fleet.models import Cluster, ClusterKind, UnpricedHour
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import register as register_action
@@ -56,6 +58,7 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     The cluster itself is not contacted: that is `capabilities.probe`.
     """
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     _validate(draft)
     now = clock.now()
     columns = {
@@ -148,6 +151,10 @@ def _draft(cluster: Cluster) -> ClusterDraft:
 
 def _validate(draft: ClusterDraft) -> None:
     problems = {**_path_problems(draft), **_prometheus_problems(draft)}
+    if not problems:
+        problems = credential_ownership.problems(
+            draft.name, kubeconfig=draft.kubeconfig_path, token=draft.prometheus_token_path
+        )
     if not _NAME.fullmatch(draft.name):
         problems["name"] = (
             "use at most 40 lowercase letters, digits and '-', starting with a letter"

@@ -164,6 +164,7 @@ def _account(provider: Provider, user_name: str) -> User:
     user = User(username=username, date_joined=clock.now())
     user.set_unusable_password()
     user.save()
+    roles.record_holder(provider, user)
     trail.record(
         actor=actor_of(provider),
         action=CREATED,
@@ -195,6 +196,9 @@ def _update_profile(
     if after == before:
         return
     user.save(update_fields=[*after])
+    if before["email"] != after["email"]:
+        # A link for a new password goes there.
+        roles.record_holder(provider, user)
     trail.record(
         actor=actor_of(provider),
         action=CHANGED,
@@ -228,6 +232,7 @@ def _set_active(provider: Provider, row: ProvisionedPerson, *, is_active: bool) 
         return
     if is_active and not user.is_active:
         people.reactivate(actor=actor, username=user.username, reason=reason)
+        roles.record_holder(provider, user)
     if not is_active and user.is_active:
         people.deactivate(actor=actor, username=user.username, reason=reason)
     user.is_active = row.is_active = is_active
