@@ -242,5 +242,6 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
         "can_release": policy.is_allowed(
             user, Action.RELEASE_QUARANTINE, version, requester_id=version.created_by_id
-        ),
+        )
+        and versions.can_have_effect(version),
     }
