@@ -26,10 +26,11 @@ from deployments.registry.web import signature as registry_signature
 from deployments.registry.web.forms import (
     AliasForm,
     DeclareForm,
-    MetadataForm,
+    EditMetadataForm,
     ReasonForm,
     ReleaseForm,
 )
+from deployments.sizing.domain import declared_size
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import serving_spec
 from deployments.states import Environment, VersionState
@@ -80,8 +81,13 @@ def edit_metadata(
 ) -> HttpResponse:
     version = _find(user, team, name, number)
     policy.require(user, Action.UPLOAD, version)
-    form = MetadataForm(
-        request.POST or None, initial=MetadataForm.initial_of(version.metadata, version.readme)
+    size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
+    initial = EditMetadataForm.initial_of(version.metadata, version.readme)
+    form = EditMetadataForm(
+        request.POST or None,
+        initial=initial | {declared_size.KV_CACHE: size.kv_kib_per_token or ""},
+        stored=version.metadata,
+        needs_kv_cache=size.is_read and size.attention is None,
     )
     if request.method == "POST":
 
@@ -215,7 +221,8 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "signature": signature,
         **shown_metadata.context_of(version),
         "language_model": signature.facts.get(facts.KEY),
-        "engines": loading.engines_for(version.source_uri, version.format),
+        "engines": loading.engines_for(version.source_uri, version.format, version.signature),
+        "declared_kv_kib": version.metadata.get(declared_size.KV_CACHE, 0),
         **registry_signature.table(request, signature),
         "config": registry_signature.truncate(version.config_pbtxt),
         "serving": serving,
