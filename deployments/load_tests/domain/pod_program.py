@@ -117,7 +117,7 @@ class Trial:
                 self.measured["gpu_memory_mib"] = self.gpu_memory_mib()
                 return
             error = error_of(content)
-        raise Ended("not_answered" if self.plan["requests"] else "no_runtime", error)
+        raise Ended("not_answered" if self.plan["requests"] else "no_request", error)
 
     def infer(self, head: bytes, body: bytes) -> tuple[float, int, bytes, int]:
         path = f"/v2/models/{self.plan['model']}/infer"
@@ -253,7 +253,9 @@ def values_of(datatype: str, shape: list[int], below: int, seed: int) -> bytes:
             CODES[datatype], [chosen.randrange(below) for _ in range(block)]
         ).tobytes()
     else:
-        made = b"".join(float_bytes(datatype, chosen.gauss(0, 1)) for _ in range(block))
+        # Zeros are valid where a number is an index.
+        spread = 0 if below == 1 else 1
+        made = b"".join(float_bytes(datatype, chosen.gauss(0, spread)) for _ in range(block))
     width = len(made) // max(block, 1)
     return (made * (-(-count // max(block, 1))))[: count * width]
 

@@ -205,6 +205,7 @@ def _to_page(version: ModelVersion) -> HttpResponse:
 
 def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
     signature = signatures.from_json(version.signature)
+    load_test = results.of_signature(version.signature)
     declared = declaring.from_json(version.declared)
     serving = registry_versions.deployments_serving([version.pk]).get(version.pk, [])
     served = served_revisions.of_version(version)
@@ -223,12 +224,12 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "language_model": signature.facts.get(facts.KEY),
         "engines": loading.engines_for(version.source_uri, version.format, version.signature),
         "declared_kv_kib": version.metadata.get(declared_size.KV_CACHE, 0),
-        **registry_signature.table(request, signature),
+        **registry_signature.table(request, signature, load_test),
         "config": registry_signature.truncate(version.config_pbtxt),
         "serving": serving,
         "starts": starts.rows_of(served),
         "peak_mib": served_revisions.peak_mib(served),
-        "load_test": results.of_signature(version.signature),
+        "load_test": load_test,
         **registry_signature.calls(
             url, version.model.name, signature, has_grpc=not _is_on_knative(serving)
         ),

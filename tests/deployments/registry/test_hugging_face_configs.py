@@ -279,6 +279,8 @@ def test_a_cache_that_the_files_state_is_not_asked_for(
     version = verified(folders.folder(), model="chat")
     client.force_login(people.member)
 
-    text = page(client.get(reverse("version-metadata", args=["vision", "chat", version.number]))).text
+    text = page(
+        client.get(reverse("version-metadata", args=["vision", "chat", version.number]))
+    ).text
 
     assert "KV cache per token" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from deployments.registry.domain.artifacts import lfs_pointers
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.hugging_face import config as configs
 from deployments.registry.domain.hugging_face import quantization, safetensors, weights
@@ -40,6 +41,7 @@ def read(argument: dict[str, Any], artifact: Artifact) -> dict[str, Any]:
         )
     chosen = weights.choose(artifact, names)
     tensors = Tensors(placed={name: names[file] for name, file in chosen.placed.items()})
+    _refuse_pointers(artifact, names, chosen)
     for name in chosen.files:
         safetensors.read_header(artifact, names[name], tensors)
     missing = sorted(name for name in chosen.placed if name not in tensors.rows)
@@ -52,6 +54,12 @@ def read(argument: dict[str, Any], artifact: Artifact) -> dict[str, Any]:
     if not tensors.rows:
         raise NotServable("The files hold no tensors. Save the model again with save_pretrained.")
     return _facts(config, tensors, artifact, names, chosen).to_json()
+
+
+def _refuse_pointers(artifact: Artifact, names: dict[str, str], chosen: Weights) -> None:
+    for name, path in names.items():
+        if _is_served(name, chosen) and lfs_pointers.is_pointer(artifact, path):
+            raise NotServable(f"{path} is {lfs_pointers.NAME}. {lfs_pointers.ADVICE}")
 
 
 def _facts(
