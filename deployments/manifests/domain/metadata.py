@@ -12,6 +12,7 @@ from deployments.manifests.domain import yaml
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.provisioner import NOT_PROBED, NodeLabels
 from fleet.clusters.domain.queues import QUEUE_LABEL
 from fleet.gpus.domain import claimed_gpus
 from fleet.gpus.domain.claimed_gpus import CLAIMED_LABEL
@@ -77,6 +78,8 @@ class ManifestContext:
     proxy_namespaces: tuple[str, ...] = ()
     # The Gateway verifies keys that the portal signs, by policies in its own namespace.
     verifies_tokens: bool = False
+    # The labels of nodes that pods may require.
+    node_labels: NodeLabels = NOT_PROBED
 
 
 @dataclass(frozen=True, slots=True)

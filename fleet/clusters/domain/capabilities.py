@@ -15,6 +15,7 @@ from fleet.clusters.domain.capability_descriptions import (
 )
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
+from fleet.clusters.domain.provisioner import NodeLabels
 from fleet.clusters.domain.queues import Kueue
 
 FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
@@ -82,6 +83,8 @@ class Capabilities:
     api_servers: tuple[str, ...] | None = None
     # API_KEYS or ISTIO_TOKENS; empty where the gateway checks no keys, or that was never known.
     key_check: str = ""
+    # The labels of nodes that pods may require here.
+    node_labels: NodeLabels = field(default_factory=NodeLabels)
 
     @property
     def verifies_tokens(self) -> bool:
@@ -208,6 +211,7 @@ class Capabilities:
             "engine_notes": dict(self.engine_notes),
             "key_check": self.key_check,
             "api_servers": None if self.api_servers is None else list(self.api_servers),
+            "node_labels": self.node_labels.to_json(),
         }
 
     @classmethod
@@ -231,6 +235,7 @@ class Capabilities:
             engine_notes=raw.get("engine_notes") or {},
             key_check=raw.get("key_check", ""),
             api_servers=None if raw.get("api_servers") is None else tuple(raw["api_servers"]),
+            node_labels=NodeLabels.from_json(raw.get("node_labels") or {}),
         )
 
 
