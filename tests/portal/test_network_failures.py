@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -31,15 +31,15 @@ _PORT_OF_NOBODY: Final = 9
 
 @contextmanager
 def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
-    """One connection to a server that does `talk`."""
+    """A server that does `talk` with each connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         done = threading.Event()
 
         def serve() -> None:
-            opened, _ = listening.accept()
-            with opened:
-                talk(opened)
-                done.wait(5)
+            with ExitStack() as stack:
+                while not done.is_set():
+                    opened, _ = listening.accept()
+                    talk(stack.enter_context(opened))
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -47,6 +47,7 @@ def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
             yield f"127.0.0.1:{listening.getsockname()[1]}"
         finally:
             done.set()
+            socket.create_connection(listening.getsockname()).close()
 
 
 def by_urllib3(url: str) -> object:
@@ -100,12 +101,10 @@ def test_a_failure_on_the_way_is_a_phrase(
     talk: Callable[[socket.socket], None] | None,
     phrase: str,
 ) -> None:
-    with pytest.raises(Exception) as failure:  # noqa: PT011  each library has its own
-        if talk is None:
-            client(f"{scheme}://127.0.0.1:{_PORT_OF_NOBODY}/")
-        else:
-            with server(talk) as place:
-                client(f"{scheme}://{place}/")
+    with ExitStack() as stack:
+        place = stack.enter_context(server(talk)) if talk else f"127.0.0.1:{_PORT_OF_NOBODY}"
+        with pytest.raises(Exception) as failure:  # noqa: PT011  each library has its own
+            client(f"{scheme}://{place}/")
 
     described = network_failures.describe(failure.value)
     assert not _LIBRARY_TEXT.search(described), described
