@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +39,8 @@ def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
             with ExitStack() as stack:
                 while not done.is_set():
                     opened, _ = listening.accept()
-                    talk(stack.enter_context(opened))
+                    with suppress(OSError):
+                        talk(stack.enter_context(opened))
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -71,13 +72,15 @@ CLIENTS = [by_urllib3, by_urllib3_with_retries, by_requests, by_httpx]
 
 def close(opened: socket.socket) -> None:
     opened.recv(100)
-    opened.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 def cut(opened: socket.socket) -> None:
     opened.recv(100)
     opened.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
-    opened.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 def say_nothing(_opened: socket.socket) -> None:

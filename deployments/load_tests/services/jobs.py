@@ -17,6 +17,7 @@ from deployments.manifests.domain.metadata import Manifest, ManifestContext, Ser
 from deployments.manifests.selectors import rendering
 from deployments.models import LoadTestRun, ModelVersion
 from deployments.registry.domain import signatures
+from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.spec.domain.engines import TRITON
@@ -141,6 +142,7 @@ def _events(run: LoadTestRun) -> list[dict[str, Any]]:
 def _apply(run: LoadTestRun) -> None:
     """Register with fleet first: the pod's GPU has an owner."""
     version = _examined(run)
+    sample = ExaminedVersion.from_json(run.columns).sample
     choice = PodChoice.from_json(run.pod)
     context = _context(run)
     served = _served(version, choice)
@@ -149,6 +151,7 @@ def _apply(run: LoadTestRun) -> None:
         model=version.model.name,
         seconds=choice.minutes * 60,
         is_on_cpu=not choice.gpu_resource,
+        sample=comparison.from_json(sample) if sample else None,
     )
     workloads.register(
         cluster_id=run.cluster_id,
@@ -167,7 +170,7 @@ def _apply(run: LoadTestRun) -> None:
 def _examined(run: LoadTestRun) -> ModelVersion:
     """As it will be when it is ready. Not to be saved."""
     version = run.version
-    for name, value in ExaminedVersion.from_json(run.columns).to_json().items():
+    for name, value in ExaminedVersion.from_json(run.columns).columns().items():
         setattr(version, name, value)
     return version
 

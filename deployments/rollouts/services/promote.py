@@ -20,10 +20,15 @@ from portal.core.errors import DomainError
 
 
 def one_step(
-    *, actor: Actor, snapshot: RolloutSnapshot, evidence_hash: str, message: str = "promoted"
+    *,
+    actor: Actor,
+    snapshot: RolloutSnapshot,
+    evidence_hash: str,
+    message: str = "promoted",
+    comment: str = "",
 ) -> Rollout:
     """To the next step, now or once the candidate has its replicas. Raises Conflict when the evidence is
-    no longer the one decided on, or someone was first.
+    no longer the one decided on, or someone was first. The comment is kept beside the message.
     """
     progress = snapshot.progress
     action = audit_actions.ROLLOUT_PROMOTED
@@ -34,12 +39,13 @@ def one_step(
             evidence_hash=evidence_hash,
             action=action,
             message=f"{message} to all requests",
+            comment=comment,
         )
-    text = f"{message} {_describe_step(snapshot)}"
+    text = _join(f"{message} {_describe_step(snapshot)}", comment)
     index = progress.step_index + 1
     if progress.grows_before(index):
-        return _grow(actor, snapshot, index, action, text, evidence_hash)
-    return _to_next(actor, snapshot, action, text, evidence_hash)
+        return _grow(actor, snapshot, index, action, text, evidence_hash, comment)
+    return _to_next(actor, snapshot, action, text, evidence_hash, comment)
 
 
 def to_all(
@@ -49,11 +55,12 @@ def to_all(
     evidence_hash: str,
     action: AuditAction,
     message: str = "promoted to all requests",
+    comment: str = "",
 ) -> Rollout:
-    index = len(snapshot.plan.steps)
+    index, text = len(snapshot.plan.steps), _join(message, comment)
     if snapshot.progress.grows_before(index):
-        return _grow(actor, snapshot, index, action, message, evidence_hash)
-    return _to_all(actor, snapshot, action, message, evidence_hash)
+        return _grow(actor, snapshot, index, action, text, evidence_hash, comment)
+    return _to_all(actor, snapshot, action, text, evidence_hash, comment)
 
 
 def advance(snapshot: RolloutSnapshot, *, message: str) -> Rollout:
@@ -63,6 +70,10 @@ def advance(snapshot: RolloutSnapshot, *, message: str) -> Rollout:
         text = f"{message}: {_describe_step(snapshot)}"
         return _to_next(SYSTEM, snapshot, action, text, None)
     return _to_all(SYSTEM, snapshot, action, f"{message}: all requests go to it", None)
+
+
+def _join(message: str, comment: str) -> str:
+    return f"{message}: {comment}" if comment else message
 
 
 def _describe_step(snapshot: RolloutSnapshot) -> str:
@@ -78,6 +89,7 @@ def _grow(
     action: AuditAction,
     message: str,
     evidence_hash: str,
+    comment: str,
 ) -> Rollout:
     return growth.begin(
         actor=actor,
@@ -86,6 +98,7 @@ def _grow(
         action=action,
         message=f"{message}, once its replicas are ready",
         evidence=evidence_hash,
+        comment=comment,
     )
 
 
@@ -95,6 +108,7 @@ def _to_next(
     action: AuditAction,
     message: str,
     evidence_hash: str | None,
+    comment: str = "",
 ) -> Rollout:
     rollout, weight = snapshot.rollout, snapshot.progress.next_weight
     with transaction.atomic():
@@ -106,6 +120,7 @@ def _to_next(
             message=message,
             step_index=snapshot.progress.step_index + 1,
             evidence=evidence_hash,
+            comment=comment,
         )
         deployment = transitions.reload(rollout)
         if snapshot.plan.is_shadow:
@@ -121,6 +136,7 @@ def _to_all(
     action: AuditAction,
     message: str,
     evidence_hash: str | None,
+    comment: str = "",
 ) -> Rollout:
     rollout = snapshot.rollout
     with transaction.atomic():
@@ -131,6 +147,7 @@ def _to_all(
             action=action,
             message=message,
             evidence=evidence_hash,
+            comment=comment,
         )
         deployment = transitions.reload(rollout)
         if deployment.candidate_weight != 100:
