@@ -16,18 +16,20 @@ from deployments.delivery.services import (
     crash_logs,
     effects,
     git_backend,
+    observe_apart,
     queue_states,
     record,
     start_logs,
 )
+from deployments.delivery.services.batch_items import traced, without
 from deployments.delivery.services.effects import Result
 from deployments.delivery.services.git_backend import CommitResult
-from deployments.delivery.services.observe import observe, observe_dependents
+from deployments.delivery.services.observe import observe_dependents
 from deployments.delivery.services.reconcile_state import ReconcileState
 from deployments.delivery.services.snapshot import DeploymentSnapshot
 from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
-from fleet.kube.domain.errors import ClusterError, NotAllowed
+from fleet.kube.domain.errors import ClusterError
 from portal.core import clock, tracing
 from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.leases import Lease
@@ -99,8 +101,8 @@ class Batch:
             ends = [state for step in _ENDS for state, _ in by_step.get(step, [])]
             unchecked = [state for state in ends if state.needs_check(self._at)]
             self._check_dependents(unchecked)
-            self._settle(_without(by_step.pop(Step.NONE, []), unchecked))
-            self._finish(_without(by_step.pop(Step.FINISH_RETIRING, []), unchecked))
+            self._settle(without(by_step.pop(Step.NONE, []), unchecked))
+            self._finish(without(by_step.pop(Step.FINISH_RETIRING, []), unchecked))
             self._act(by_step)
             self._record_committed()
         for pk in self._states:
@@ -139,27 +141,12 @@ class Batch:
     def _observe(self, pks: Sequence[int]) -> None:
         if not pks:
             return
-        try:
-            self._observe_together(pks)
-        except NotAllowed:
-            # A role may be missing in one namespace only.
-            by_namespace: dict[str, list[int]] = defaultdict(list)
-            for pk in pks:
-                by_namespace[self._states[pk].deployment.namespace].append(pk)
-            for some in by_namespace.values():
-                self._observe_apart(some)
-
-    def _observe_together(self, pks: Sequence[int]) -> None:
-        observations = observe([self._states[pk].deployment for pk in pks])
+        rows = [self._states[pk].deployment for pk in pks]
+        observations, refused = observe_apart.observe_all(rows)
         for pk, observation in observations.items():
             self._states[pk].observe(observation, self._at)
-
-    def _observe_apart(self, pks: Sequence[int]) -> None:
-        try:
-            self._observe_together(pks)
-        except NotAllowed as error:
-            for pk in pks:
-                self._fail(self._states[pk], error)
+        for pk, error in refused.items():
+            self._fail(self._states[pk], error)
 
     def _check_dependents(self, states: Sequence[ReconcileState]) -> None:
         """Compare all objects that the portal may have written, not only workloads and routes."""
@@ -182,7 +169,7 @@ class Batch:
         if not items:
             return
         pushes = [state.push_of(decision.revision_number) for state, decision in items]
-        with tracing.span_for_each("push revision", [_traced(state) for state, _ in items]):
+        with tracing.span_for_each("push revision", [traced(state) for state, _ in items]):
             results = effects.push_revisions(pushes)
         for (state, decision), result in zip(items, results, strict=True):
             if isinstance(result, _PERMANENT):
@@ -194,7 +181,7 @@ class Batch:
     def _push_routes(self, states: Sequence[ReconcileState]) -> None:
         if not states:
             return
-        with tracing.span_for_each("push route", [_traced(state) for state in states]):
+        with tracing.span_for_each("push route", [traced(state) for state in states]):
             results = effects.push_routes([state.rendered for state in states])
         for state, result in zip(states, results, strict=True):
             state.is_route_drifted = False
@@ -296,18 +283,6 @@ class Batch:
     def _end(self, pk: int, wait: float | None) -> None:
         self.waits[pk] = wait
         self._states.pop(pk, None)
-
-
-def _traced(state: ReconcileState) -> tuple[str, tracing.Attributes]:
-    deployment = state.deployment
-    named = {"slipway.deployment": str(deployment), "slipway.cluster": deployment.cluster.name}
-    return deployment.trace, named
-
-
-def _without(
-    items: Sequence[tuple[ReconcileState, NextStep]], unchecked: Sequence[ReconcileState]
-) -> list[ReconcileState]:
-    return [state for state, _ in items if state not in unchecked]
 
 
 def _wait_of(deployment: Deployment, *, is_settled: bool) -> float:
