@@ -15,6 +15,7 @@ from deployments.delivery.services import (
     crash_logs,
     effects,
     git_backend,
+    observe_apart,
     queue_states,
     record,
     start_logs,
@@ -22,12 +23,12 @@ from deployments.delivery.services import (
 )
 from deployments.delivery.services.effects import Result
 from deployments.delivery.services.git_backend import CommitResult
-from deployments.delivery.services.observe import observe, observe_dependents
+from deployments.delivery.services.observe import observe_dependents
 from deployments.delivery.services.reconcile_state import ReconcileState
 from deployments.delivery.services.snapshot import DeploymentSnapshot
 from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
-from fleet.kube.domain.errors import ClusterError, NotAllowed
+from fleet.kube.domain.errors import ClusterError
 from portal.core import clock, tracing
 from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.leases import Lease
@@ -131,27 +132,12 @@ class Batch:
     def _observe(self, pks: Sequence[int]) -> None:
         if not pks:
             return
-        try:
-            self._observe_together(pks)
-        except NotAllowed:
-            # A role may be missing in one namespace only.
-            by_namespace: dict[str, list[int]] = defaultdict(list)
-            for pk in pks:
-                by_namespace[self._states[pk].deployment.namespace].append(pk)
-            for some in by_namespace.values():
-                self._observe_apart(some)
-
-    def _observe_together(self, pks: Sequence[int]) -> None:
-        observations = observe([self._states[pk].deployment for pk in pks])
+        rows = [self._states[pk].deployment for pk in pks]
+        observations, refused = observe_apart.observe_all(rows)
         for pk, observation in observations.items():
             self._states[pk].observe(observation, self._at)
-
-    def _observe_apart(self, pks: Sequence[int]) -> None:
-        try:
-            self._observe_together(pks)
-        except NotAllowed as error:
-            for pk in pks:
-                self._fail(self._states[pk], error)
+        for pk, error in refused.items():
+            self._fail(self._states[pk], error)
 
     def _check_dependents(self, states: Sequence[ReconcileState]) -> None:
         """Compare all objects that the portal may have written, not only workloads and routes."""

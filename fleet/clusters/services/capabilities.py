@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fleet.clusters.domain import (
+    keda_releases,
     kserve_releases,
     monitor_selection,
     node_pools,
@@ -167,6 +169,8 @@ def _group_features(
     if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
         # Its policies of gateways alone encrypt nothing between pods.
         features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
+    if problem := keda_releases.problem_with(features["keda"].version):
+        features["keda"] = replace(features["keda"], is_there=False, why=problem)
     features["scaled-jobs"] = features["keda"]
     if is_local:
         features["keda"] = _NO_SCALED_OBJECTS
