@@ -54,6 +54,7 @@ MIDDLEWARE = [
     # Before what looks at the host.
     "portal.api.health.ProbesMiddleware",
     "portal.api.border.NulMiddleware",
+    "portal.api.border.LargeNumberMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -163,7 +163,9 @@ def _cluster_of(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInf
 
 def _engines_for(version: ModelVersion | None) -> Sequence[str]:
     """Engines that load the version. Beside a model of Triton, weights of a hub may be requested."""
-    loads = loading.engines_for(version.source_uri, version.format) if version else ONNX_ENGINES
+    if version is None:
+        return (*ONNX_ENGINES, *LLM_ENGINES)
+    loads = loading.engines_for(version.source_uri, version.format, version.signature)
     return (*ONNX_ENGINES, *LLM_ENGINES) if loads == ONNX_ENGINES else loads
 
 

@@ -9,7 +9,7 @@ from fleet.actions.domain.kinds import ActionKind, TargetKind
 from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES
 from fleet.actions.domain.states import ActionState
 from fleet.actions.services.node_groups import MOST_NODES
-from portal.api.base_serializer import Serializer, choice_of, dollars
+from portal.api.base_serializer import HIGHEST_INTEGER, Serializer, choice_of, dollars
 
 
 class ActionCommentSerializer(Serializer):
@@ -114,7 +114,7 @@ class FleetActionDetailsSerializer(FleetActionSerializer):
 
 class ActionFilterSerializer(Serializer):
     state = choice_of(ActionState, required=False)
-    cluster = serializers.IntegerField(required=False, min_value=1)
+    cluster = serializers.IntegerField(required=False, min_value=1, max_value=HIGHEST_INTEGER)
 
 
 class PoolSettingsSerializer(ActionCommentSerializer):

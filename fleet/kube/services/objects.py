@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from fleet.kube.domain.errors import (
     InstallationSuspended,
     NotAllowed,
     NotAttempted,
+    NotOwned,
     ObjectNotFound,
     Refused,
     Throttled,
@@ -279,6 +281,20 @@ def delete(
         writer.delete(writer.client.resource_type(api_version, kind), namespace, name)
     except ObjectNotFound:
         return
+
+
+def delete_own(
+    *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
+) -> None:
+    """Delete an object that the portal may have made; one of another installation is none."""
+    with suppress(NotOwned):
+        delete(
+            cluster_id=cluster_id,
+            api_version=api_version,
+            kind=kind,
+            namespace=namespace,
+            name=name,
+        )
 
 
 def pod_log(*, cluster_id: int, namespace: str, pod: str, tail_lines: int) -> str:
