@@ -9,7 +9,7 @@ import pytest
 
 from deployments.changes.services import requests
 from deployments.preflight.domain.checks import Check
-from deployments.preflight.services import disruption_checks, preflight
+from deployments.preflight.services import cost, preflight
 from deployments.spec.domain.serving_spec import Placement, ServingSpec
 from fleet.clusters.selectors import clusters
 from fleet.gpus.domain.offers import GpuShare
@@ -24,7 +24,7 @@ _KEPT = Placement(do_not_disrupt=True)
 def _check(world: World, share: GpuShare | None, **spec: Any) -> Check:
     values = {"engine": "triton", "instance_type": "p4d.24xlarge", "placement": _KEPT, **spec}
     cluster = clusters.get_cluster(world.cluster_id)
-    (check,) = disruption_checks.check_disruption(ServingSpec(**values), cluster, [share])
+    (check,) = cost.check_consolidation(ServingSpec(**values), cluster, [share])
     return check
 
 
