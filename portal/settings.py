@@ -252,13 +252,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": ["'self'", "data:"],
         "connect-src": [
             "'self'",
-            *filter(
-                None,
-                [
-                    SLIPWAY_S3_BROWSER_ENDPOINT_URL
-                    or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com"
-                ],
-            ),
+            SLIPWAY_S3_BROWSER_ENDPOINT_URL
+            or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com",
         ],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
