@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import QueryDict
@@ -39,13 +39,16 @@ _BOUNDS: Final = (
 
 
 # A docstring here would become the description of every component in the OpenAPI document.
-# A misspelt field never passes as left out, at any depth; read-only fields are ignored.
+# A misspelt field never passes as left out, at any depth, and one that the portal sets never as taken.
 class Serializer(serializers.Serializer[Any]):
+    # Read-only fields that may be sent with this value, so that a copied answer is a request.
+    same_as_left_out: ClassVar[Mapping[str, Any]] = {}
+
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return super().to_internal_value(data)
         known = [*self.fields, *_OF_LISTS] if isinstance(data, QueryDict) else list(self.fields)
-        unknown = unknown_fields(data, known)
+        unknown = unknown_fields(data, known) | self._read_only_fields(data)
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -55,6 +58,13 @@ class Serializer(serializers.Serializer[Any]):
         if unknown:
             raise serializers.ValidationError(unknown)
         return values
+
+    def _read_only_fields(self, data: Mapping[Any, Any]) -> dict[str, str]:
+        return {
+            name: "The portal sets this. Leave it out."
+            for name, field in self.fields.items()
+            if field.read_only and name in data and data[name] != self.same_as_left_out.get(name)
+        }
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         return representation.represent(self, instance)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 
+from deployments.registry.domain import onnx_opsets
 from deployments.registry.domain.not_servable import NotServable
 
 # The runtime knows the operator but has no CPU kernel for it.
@@ -33,6 +34,10 @@ RUN_ERRORS: Final = (
 _PREFIXES: Final = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from \S+ failed:|/\S+\.(?:cc|h):\d+ [^\n]*?\) "
 )
+_NEWEST_OPSET: Final = re.compile(r"official support for domain ai\.onnx is till opset (\d+)")
+_NEWEST_IR: Final = re.compile(
+    r"Unsupported model IR version: \d+, max supported IR version: (\d+)"
+)
 _MAX_MESSAGE_LENGTH: Final = 300
 
 
@@ -45,18 +50,24 @@ def open_session(path: str) -> Any:
 
 
 def load(argument: dict[str, Any]) -> dict[str, Any]:
-    """{"path"} to {"runtime": version, "missing_kernel": message}. Raises NotServable.
+    """{"path", "opset"} to {"runtime": version, "missing_kernel": message}. Raises NotServable.
 
     An operator without a CPU kernel may still run on a GPU.
     """
-    version = onnxruntime.__version__
+    version, opset = onnxruntime.__version__, int(argument.get("opset", 0))
     try:
         session = open_session(argument["path"])
     except _NO_KERNEL as error:
-        return {"runtime": version, "missing_kernel": plain(str(error))}
+        message = plain(str(error))
+        if onnx_opsets.is_old(opset):
+            raise NotServable(
+                f"ONNX Runtime {version} does not run this model: {message} "
+                f"{onnx_opsets.describe_conversion(opset)}"
+            ) from error
+        return {"runtime": version, "missing_kernel": message}
     except REFUSALS as error:
         raise NotServable(
-            f"ONNX Runtime {version} cannot load this model: {plain(str(error))} {_fix(str(error))}"
+            f"ONNX Runtime {version} cannot load this model: {plain(str(error))} {_fix(str(error), opset)}"
         ) from error
     return {
         "runtime": version,
@@ -66,7 +77,13 @@ def load(argument: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fix(message: str) -> str:
+def _fix(message: str, opset: int) -> str:
+    if onnx_opsets.is_old(opset):
+        return onnx_opsets.describe_conversion(opset)
+    if newest := _NEWEST_OPSET.search(message):
+        return onnx_opsets.describe_downgrade(newest[1])
+    if newest := _NEWEST_IR.search(message):
+        return f"Save it with that version: model.ir_version = {newest[1]}, then onnx.save(model, 'model.onnx')."
     if "Failed to construct locale" in message:
         return (
             "Its StringNormalizer names no locale, or one that images of servers lack. Name C.UTF-8; with skl2onnx: "

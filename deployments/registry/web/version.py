@@ -26,10 +26,11 @@ from deployments.registry.web import signature as registry_signature
 from deployments.registry.web.forms import (
     AliasForm,
     DeclareForm,
-    MetadataForm,
+    EditMetadataForm,
     ReasonForm,
     ReleaseForm,
 )
+from deployments.sizing.domain import declared_size
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import serving_spec
 from deployments.states import Environment, VersionState
@@ -80,8 +81,13 @@ def edit_metadata(
 ) -> HttpResponse:
     version = _find(user, team, name, number)
     policy.require(user, Action.UPLOAD, version)
-    form = MetadataForm(
-        request.POST or None, initial=MetadataForm.initial_of(version.metadata, version.readme)
+    size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
+    initial = EditMetadataForm.initial_of(version.metadata, version.readme)
+    form = EditMetadataForm(
+        request.POST or None,
+        initial=initial | {declared_size.KV_CACHE: size.kv_kib_per_token or ""},
+        stored=version.metadata,
+        needs_kv_cache=size.is_read and size.attention is None,
     )
     if request.method == "POST":
 
@@ -199,6 +205,7 @@ def _to_page(version: ModelVersion) -> HttpResponse:
 
 def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
     signature = signatures.from_json(version.signature)
+    load_test = results.of_signature(version.signature)
     declared = declaring.from_json(version.declared)
     serving = registry_versions.deployments_serving([version.pk]).get(version.pk, [])
     served = served_revisions.of_version(version)
@@ -215,13 +222,14 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "signature": signature,
         **shown_metadata.context_of(version),
         "language_model": signature.facts.get(facts.KEY),
-        "engines": loading.engines_for(version.source_uri, version.format),
-        **registry_signature.table(request, signature),
+        "engines": loading.engines_for(version.source_uri, version.format, version.signature),
+        "declared_kv_kib": version.metadata.get(declared_size.KV_CACHE, 0),
+        **registry_signature.table(request, signature, load_test),
         "config": registry_signature.truncate(version.config_pbtxt),
         "serving": serving,
         "starts": starts.rows_of(served),
         "peak_mib": served_revisions.peak_mib(served),
-        "load_test": results.of_signature(version.signature),
+        "load_test": load_test,
         **registry_signature.calls(
             url, version.model.name, signature, has_grpc=not _is_on_knative(serving)
         ),
@@ -242,5 +250,6 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
         "can_release": policy.is_allowed(
             user, Action.RELEASE_QUARANTINE, version, requester_id=version.created_by_id
-        ),
+        )
+        and versions.can_have_effect(version),
     }

@@ -138,12 +138,14 @@ class PoolSettingsSerializer(ActionCommentSerializer):
         help_text="key=value:Effect",
     )
     consolidation = serializers.ChoiceField(choices=list(POLICIES), default="WhenEmpty")
-    consolidate_after = serializers.CharField(default="5m", max_length=10)
+    consolidate_after = serializers.CharField(default="5m", max_length=20)
 
 
 class NewPoolSerializer(PoolSettingsSerializer):
     name = serializers.CharField(max_length=63)
-    node_class = serializers.CharField(max_length=63, help_text="an EC2NodeClass of the cluster")
+    node_class = serializers.CharField(
+        max_length=63, help_text="an EC2NodeClass of the cluster, or a NodeClass of EKS Auto Mode"
+    )
 
 
 class RequirementSerializer(Serializer):
