@@ -32,6 +32,7 @@ from deployments.models.quality import (
 from deployments.models.registry import Alias, ArtifactFile, Model, ModelVersion
 from deployments.models.registry_search import VersionDocument, VersionLabel, VersionMetric
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
+from deployments.models.safeguards import SafeguardRequest
 from deployments.models.synthetic_requests import SyntheticHour, SyntheticRequest
 from deployments.models.targets import ServiceTarget, TargetCount
 
@@ -79,6 +80,7 @@ __all__ = [
     "RolloutLimit",
     "RolloutTemplate",
     "RolloutVerdict",
+    "SafeguardRequest",
     "ServiceTarget",
     "SigningKey",
     "SigningRule",
