@@ -12,7 +12,7 @@ from portal.accounts.oidc import providers as oidc_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-SECRET_KEY = env.secret("SLIPWAY_SECRET_KEY")
+SECRET_KEY = env.secret("SLIPWAY_SECRET_KEY", value_hint="50 random characters")
 DEBUG = env.flag("SLIPWAY_DEBUG", default=False)
 ALLOWED_HOSTS = env.names("SLIPWAY_ALLOWED_HOSTS", "127.0.0.1,localhost")
 CSRF_TRUSTED_ORIGINS = env.names("SLIPWAY_TRUSTED_ORIGINS")
@@ -51,7 +51,10 @@ MIDDLEWARE = [
     "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.core.content_policy.ContentPolicyMiddleware",
+    # Before what looks at the host.
+    "portal.api.health.ProbesMiddleware",
     "portal.api.border.NulMiddleware",
+    "portal.api.border.LargeNumberMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -114,7 +117,7 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
 
-SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL")
+SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL", value_hint="redis://HOST:6379/0")
 CACHES = {
     "default": {
         "BACKEND": "portal.core.cache.Cache",

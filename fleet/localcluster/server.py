@@ -21,6 +21,7 @@ from fleet.localcluster import (
     event_forms,
     evictions,
     openapi,
+    options,
     reads,
     reviews,
     scale,
@@ -186,8 +187,8 @@ async def _post(api: Api, request: Request, resource: Resource) -> Response:
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
     if resource.is_new_event:
         body = event_forms.to_core(body)
-    options = _options(request)
-    return _written(request, resource, api.writer.create(resource.target, body, options))
+    created = api.writer.create(resource.target, body, _options(request))
+    return _written(request, resource, created)
 
 
 async def _put(api: Api, request: Request, resource: Resource) -> Response:
@@ -196,8 +197,8 @@ async def _put(api: Api, request: Request, resource: Resource) -> Response:
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
     if resource.is_new_event:
         body = event_forms.to_core(body)
-    options = _options(request)
-    return _written(request, resource, api.writer.update(resource.target, body, options))
+    updated = api.writer.update(resource.target, body, _options(request))
+    return _written(request, resource, updated)
 
 
 async def _patch(api: Api, request: Request, resource: Resource) -> Response:
@@ -210,10 +211,10 @@ async def _patch(api: Api, request: Request, resource: Resource) -> Response:
 
 async def _delete(api: Api, request: Request, resource: Resource) -> Response:
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
-    options = parsing.delete_options(_options(request), body)
+    deletion = options.delete_options(_options(request), body)
     target = resource.target
     if target.name is not None:
-        return _json(_deletion(api, resource, api.writer.delete(target, options)))
+        return _json(_deletion(api, resource, api.writer.delete(target, deletion)))
     selector = reads.selector_of(resource, request.query_params)
     deleted = [
         item for item in api.store.list(target.kind, target.namespace) if selector.matches(item)
@@ -221,7 +222,7 @@ async def _delete(api: Api, request: Request, resource: Resource) -> Response:
     for item in deleted:
         metadata = item["metadata"]
         named = replace(target, namespace=metadata.get("namespace"), name=metadata["name"])
-        api.writer.delete(named, options)
+        api.writer.delete(named, deletion)
     output = reads.output_format_of(resource, "", request.query_params)
     return _json(output.render_list(deleted, {"resourceVersion": str(api.store.revision)}))
 
@@ -259,8 +260,8 @@ async def _evict(api: Api, request: Request, resource: Resource) -> Response:
     if request.method != "POST":
         raise MethodNotAllowed
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
-    options = parsing.delete_options(_options(request), body.get("deleteOptions") or {})
-    return _json(evictions.evict(api.store, api.writer, resource.target, options), 201)
+    deletion = options.delete_options(_options(request), body.get("deleteOptions") or {})
+    return _json(evictions.evict(api.store, api.writer, resource.target, deletion), 201)
 
 
 _Verb = Callable[[Api, Request, Resource], Awaitable[Response]]
@@ -275,7 +276,12 @@ _VERBS: dict[str, _Verb] = {
 
 
 def _options(request: Request) -> WriteOptions:
-    return parsing.write_options(request.query_params, request.headers.get("user-agent", ""))
+    return options.write_options(
+        request.query_params,
+        request.headers.get("user-agent", ""),
+        method=request.method,
+        content_type=_media_type(request),
+    )
 
 
 def _media_type(request: Request) -> str:

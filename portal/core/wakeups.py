@@ -8,6 +8,8 @@ from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from portal.core.breaker import NotAsked, valkey
+
 logger = logging.getLogger(__name__)
 
 
@@ -18,8 +20,11 @@ def wake(task_name: str, *ids: int) -> None:
 
 def send(task_name: str, *ids: int, expires: float) -> None:
     """Now; nobody runs it after `expires` seconds. Broker failures are only logged."""
+    task = current_app.tasks[task_name]
     try:
-        current_app.tasks[task_name].apply_async(args=ids, expires=expires, retry=False)
+        valkey.ask(lambda: task.apply_async(args=ids, expires=expires, retry=False))
+    except NotAsked:
+        return
     except OperationalError as error:
         logger.warning(
             "wake-up %s%s was not sent: %s; the sweep will run it", task_name, ids, error

@@ -125,6 +125,27 @@ class RecordingCluster:
         for key in pods:
             del self.objects[key]
 
+    def merge_patch(
+        self,
+        kind: ResourceType,
+        namespace: str | None,
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+    ) -> Any:
+        """Patches of a Namespace, which each write is preceded by, are not among the calls."""
+        self._answer()
+        key = (kind.kind, namespace or "", name)
+        if key not in self.objects:
+            raise ObjectNotFound(f"{kind.plural} {name} not found")
+        if kind.kind != "Namespace":
+            self.calls.append(("patch", kind.kind, name))
+        patched = _merged(self.objects[key], patch)
+        if not dry_run:
+            self.objects[key] = patched
+        return copy.deepcopy(patched)
+
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
         resource = find(api_version, kind)
         if resource is None:
@@ -212,3 +233,11 @@ def _matches(labels: Mapping[str, str], expected: Mapping[str, Any]) -> bool:
 
 
 _WORKLOADS = ("InferenceService", "Deployment")
+
+
+def _merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(target)
+    for key, value in patch.items():
+        old = merged.get(key)
+        merged[key] = _merged(old or {}, value) if isinstance(value, Mapping) else value
+    return merged

@@ -16,6 +16,7 @@ from deployments.callers.services.issuing import NO_LIMITS, KeyLimits, NewKey
 from deployments.models import CallerKey, Consumer, Deployment
 from deployments.states import ConsumerKind
 from portal.accounts import tokens
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
@@ -59,6 +60,7 @@ class KeyDraft:
 
 def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
     deployment = key_rows.changeable(actor, deployment_id)
+    step_up.require(actor)
     days = _days(draft.days)
     limits.check(deployment, draft.limits)
     issuer = claims.find_issuer(deployment, draft.token_issuer, draft.claim_value.strip())
@@ -93,6 +95,7 @@ def rotate(
     would have. A caller with tokens is listed anew for `days`: its provider changes its tokens.
     """
     deployment = key_rows.changeable(actor, deployment_id)
+    step_up.require(actor)
     lifetime = _days(days)
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise Invalid(

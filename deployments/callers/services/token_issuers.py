@@ -17,6 +17,7 @@ from deployments.models import TokenIssuer
 from deployments.spec.domain.pod_settings import ISSUER_NAME
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.audit import trail
 from portal.core import clock
@@ -56,6 +57,7 @@ def is_value(text: str) -> bool:
 def add(*, actor: User, draft: IssuerDraft) -> TokenIssuer:
     """Raises Invalid, or Conflict for a name that is or was taken."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     problems = dict(_problems(draft))
     if problems:
         raise Invalid(f"Check {', '.join(sorted(problems))} of the issuer.", fields=problems)

@@ -22,6 +22,7 @@ from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import starts, versions
+from deployments.serving.selectors import revision_roles
 from deployments.spec.domain import access as spec_access
 from deployments.spec.domain import default_scaling, replicas, serving_spec
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -158,13 +159,7 @@ def roll_back(
     """A new revision with the version and spec of an earlier one; it takes over when ready."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
     stable = submit.stable_of(deployment)
-    rows = deployment.revisions.filter(baseline_of=None).select_related("version__model__team")
-    earlier = rows.filter(number=revision_number).first()
-    if earlier is None or earlier.pk == stable.pk:
-        raise Invalid(
-            f"{deployment} has no other revision r{revision_number} to roll back to.",
-            fields={"revision_number": "choose an earlier revision"},
-        )
+    earlier = _restorable(deployment, revision_number)
     restored = serving_spec.stored(earlier.spec)
     _require_no_callers_without_key(deployment, stable, restored)
     requested = ChangeSpec(
@@ -175,6 +170,19 @@ def roll_back(
         restored_number=earlier.number,
     )
     return ChangeDraft(deployment, requested)
+
+
+def _restorable(deployment: Deployment, number: int) -> Revision:
+    restorable = revision_roles.list_restorable(deployment)
+    earlier = next((row for row in restorable if row.number == number), None)
+    if earlier is not None:
+        return earlier
+    others = ", ".join(f"r{row.number}" for row in restorable)
+    raise Invalid(
+        f"{deployment} cannot be rolled back to r{number}: only to revisions that ran before "
+        f"({others or 'there are none'}).",
+        fields={"revision_number": "choose a revision that ran before"},
+    )
 
 
 def scale(

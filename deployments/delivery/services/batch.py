@@ -10,6 +10,7 @@ from typing import Final
 
 from django.db.models import CharField, DateTimeField
 
+from deployments.delivery.domain import refusals
 from deployments.delivery.domain.reconcile import NextStep, Step
 from deployments.delivery.services import (
     crash_logs,
@@ -26,14 +27,7 @@ from deployments.delivery.services.reconcile_state import ReconcileState
 from deployments.delivery.services.snapshot import DeploymentSnapshot
 from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
-from deployments.preflight.services.dry_run import describe_error
-from fleet.kube.domain.errors import (
-    ClusterError,
-    NotAllowed,
-    ObjectConflict,
-    ObjectInvalid,
-    ObjectNotFound,
-)
+from fleet.kube.domain.errors import ClusterError, NotAllowed
 from portal.core import clock, tracing
 from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.leases import Lease
@@ -47,9 +41,10 @@ _UNWATCHED_SECONDS = 30.0
 _WATCH_IS_FRESH = timedelta(seconds=60)
 _MOVING_SECONDS = 3.0
 _COMMITTED_SECONDS = 10.0
-# Sending the same again cannot help soon; someone must change something first.
+# Something that the cluster rejected is sent again after this long: someone must change something first.
+_REFUSED_SECONDS = 10.0
 # Credentials that expired between two calls (Refused) say nothing about the revision.
-_PERMANENT = (ObjectInvalid, ObjectConflict, ObjectNotFound, NotAllowed, NotAsApproved)
+_PERMANENT = (*refusals.REFUSALS, NotAsApproved)
 _PUSHES: Final = (Step.PUSH_REVISION, Step.PUSH_ROUTE)
 _ENDS: Final = (Step.NONE, Step.FINISH_RETIRING)
 _RELATED = (
@@ -144,9 +139,27 @@ class Batch:
     def _observe(self, pks: Sequence[int]) -> None:
         if not pks:
             return
+        try:
+            self._observe_together(pks)
+        except NotAllowed:
+            # A role may be missing in one namespace only.
+            by_namespace: dict[str, list[int]] = defaultdict(list)
+            for pk in pks:
+                by_namespace[self._states[pk].deployment.namespace].append(pk)
+            for some in by_namespace.values():
+                self._observe_apart(some)
+
+    def _observe_together(self, pks: Sequence[int]) -> None:
         observations = observe([self._states[pk].deployment for pk in pks])
         for pk, observation in observations.items():
             self._states[pk].observe(observation, self._at)
+
+    def _observe_apart(self, pks: Sequence[int]) -> None:
+        try:
+            self._observe_together(pks)
+        except NotAllowed as error:
+            for pk in pks:
+                self._fail(self._states[pk], error)
 
     def _check_dependents(self, states: Sequence[ReconcileState]) -> None:
         """Compare all objects that the portal may have written, not only workloads and routes."""
@@ -185,7 +198,16 @@ class Batch:
             results = effects.push_routes([state.rendered for state in states])
         for state, result in zip(states, results, strict=True):
             state.is_route_drifted = False
+            self._take_route(state, result)
+
+    def _take_route(self, state: ReconcileState, result: Result) -> None:
+        """A refused route ends the pass: nothing is removed that requests may still reach."""
+        if not isinstance(result, refusals.REFUSALS):
             self._take_result(state, result)
+            return
+        state.route_refusal = refusals.describe_refusal(result, what="the route")
+        self._record([state])
+        self.waits[state.deployment.pk] = _REFUSED_SECONDS
 
     def _take_result(self, state: ReconcileState, result: Result) -> None:
         """The cluster's answer to a push is what it holds: no need to list again."""
@@ -199,7 +221,7 @@ class Batch:
     def _refuse(self, state: ReconcileState, number: int, error: ClusterError) -> None:
         is_own_check = isinstance(error, NotAsApproved)
         state.refusals[number] = (
-            error.message if is_own_check else f"the cluster rejected it: {describe_error(error)}"
+            error.message if is_own_check else refusals.describe_refusal(error, what="it")
         )
         state.drifted.discard(number)
         if number not in state.observation.workloads:

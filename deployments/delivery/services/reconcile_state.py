@@ -54,6 +54,8 @@ class ReconcileState:
         self.refusals: dict[int, str] = {}
         self.drifted: set[int] = set()
         self.is_route_drifted = False
+        # Why the cluster rejected the route in this pass.
+        self.route_refusal = ""
         self.orphans: list[Json] = []
         self.pruned: list[str] = []
         self._recorded_drift = self._drift = Drift.from_json(deployment.drift)
@@ -61,7 +63,7 @@ class ReconcileState:
         self._objects: dict[tuple[str, str], Json] | None = None
 
     def decide(self) -> NextStep:
-        return reconcile.decide(*self._compare())
+        return reconcile.decide(*self.compare())
 
     def observe(self, observation: Observation, at: datetime) -> None:
         self.observation = observation
@@ -126,7 +128,8 @@ class ReconcileState:
         revisions = self.rendered.revisions
         return [revision for revision in revisions if revision.number not in self.refusals]
 
-    def _compare(self) -> tuple[Desired, Observed]:
+    def compare(self) -> tuple[Desired, Observed]:
+        """Return what is desired and what was observed."""
         rendered, workloads = self.rendered, self.observation.workloads
         desired = Desired(
             digests={

@@ -197,7 +197,7 @@ def parse(message: str) -> LoadTest | None:
     numbers = (result.load_seconds, result.memory_mib, result.first_ms, result.warm_ms)
     if result.cluster or not all(map(_is_measure, (*numbers, result.gpu_memory_mib))):
         return None
-    if not isinstance(result.detail, str):
+    if not isinstance(result.detail, str) or not isinstance(result.sample_answers, str):
         return None
     return _judged(result)
 

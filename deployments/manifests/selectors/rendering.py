@@ -113,6 +113,7 @@ def context_for(
         control_plane_cidrs=used.control_plane_cidrs,
         proxy_namespaces=used.gateway_namespaces,
         verifies_tokens=capabilities.verifies_tokens,
+        node_labels=capabilities.node_labels,
     )
 
 

@@ -27,6 +27,7 @@ _NOT_READ: Final = (
     "cluster. Where none is free, pods wait, and their page has the scheduler's reason."
 )
 _READ_THEM: Final = "Ask a platform admin to apply the permissions of manage.py cluster_rbac again."
+_LABEL_THEM: Final = "Ask a platform admin to label the node, for example with lab-a6000."
 BASELINE: Final = "Capacity for the baseline"
 INSTANCE_TYPE: Final = "Instance type"
 OTHER_TYPES: Final = "Other instance types"
@@ -42,6 +43,10 @@ def check_instance_type(
         return []
     name = unknown[0]
     title = INSTANCE_TYPE if name == spec.instance_type else OTHER_TYPES
+    unlabelled = cluster_instance_types.list_unlabelled(cluster_id=cluster_id)
+    if nodes := unlabelled.get(name):
+        detail = f"No pod can require {name}: {nodes[0]} has no label {instance_types.LABEL}."
+        return [Check(title, ok=False, detail=detail, fix=_LABEL_THEM)]
     if not known:
         detail = (
             f"Instance type {name} could not be verified: the cluster has no nodes and no "

@@ -17,12 +17,14 @@ from deployments.preflight.services import (
     capacity_checks,
     cluster_checks,
     compiled_models,
+    disruption_checks,
     dry_run,
     environment_checks,
     image_weights,
     limits,
     monitor_checks,
     multi_model_checks,
+    node_label_checks,
     queue_checks,
     quota_checks,
     revision_checks,
@@ -200,6 +202,7 @@ def _evaluate(
         ),
         preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
         *capacity_checks.check_all(spec, baseline, subject.cluster, nodes.spaces),
+        *disruption_checks.check_disruption(spec, subject.cluster, shares),
     ]
     checks += _check_dry_run(subject) if is_name_valid and version_check.ok else []
     return RevisionPreflight(
@@ -259,6 +262,9 @@ def _check_cluster(subject: Subject) -> list[Check]:
         *monitor_checks.check_monitor(subject.context, subject.spec, subject.cluster),
         *capacity_checks.check_instance_type(
             subject.spec, cluster_id=subject.cluster.id, pools=capabilities.node_pools or ()
+        ),
+        *node_label_checks.check_labels(
+            subject.spec.placement.node_labels, capabilities.node_labels
         ),
         revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
         *limits.check_spec(

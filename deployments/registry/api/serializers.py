@@ -39,6 +39,11 @@ class SignatureSerializer(Serializer):
     largest_inputs = serializers.CharField(
         required=False, help_text="the input sizes of the GPU memory estimate"
     )
+    class_names = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="of a forest that classifies, in the order of its scores; one score is that of the second class",
+    )
     declared_by_uploader = serializers.BooleanField(
         required=False, help_text="the file does not state inputs and outputs"
     )

@@ -248,5 +248,8 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "code_paths": source_code.paths(version) if source_code.can_read(user, version) else [],
         "can_upload": policy.is_allowed(user, Action.UPLOAD, version),
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
-        "can_release": policy.is_allowed(user, Action.RELEASE_QUARANTINE, version),
+        "can_release": policy.is_allowed(
+            user, Action.RELEASE_QUARANTINE, version, requester_id=version.created_by_id
+        )
+        and versions.can_have_effect(version),
     }

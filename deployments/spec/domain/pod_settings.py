@@ -158,6 +158,15 @@ class Placement(Definition):
     spread_zones: Annotated[
         bool, setting("Spread across zones", "Best effort. Never blocks scheduling.")
     ] = True
+    do_not_disrupt: Annotated[
+        bool,
+        setting(
+            "Do not disrupt",
+            "Karpenter does not move its pods to save nodes or to update them, for a model that takes long to "
+            "start. Their nodes stay, also when they are nearly empty.",
+        ),
+        needs({True: "karpenter"}),
+    ] = False
     pre_pull: Annotated[
         bool,
         setting(

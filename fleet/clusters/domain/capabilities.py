@@ -14,6 +14,7 @@ from fleet.clusters.domain.capability_descriptions import (
 )
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
+from fleet.clusters.domain.provisioner import NodeLabels
 from fleet.clusters.domain.queues import Kueue
 
 FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
@@ -79,6 +80,8 @@ class Capabilities:
     engine_notes: Mapping[str, str] = field(default_factory=dict)
     # API_KEYS or ISTIO_TOKENS; empty where the gateway checks no keys, or that was never known.
     key_check: str = ""
+    # The labels of nodes that pods may require here.
+    node_labels: NodeLabels = field(default_factory=NodeLabels)
 
     @property
     def verifies_tokens(self) -> bool:
@@ -190,6 +193,7 @@ class Capabilities:
             "excluded_engines": dict(self.excluded_engines),
             "engine_notes": dict(self.engine_notes),
             "key_check": self.key_check,
+            "node_labels": self.node_labels.to_json(),
         }
 
     @classmethod
@@ -212,6 +216,7 @@ class Capabilities:
             excluded_engines=raw.get("excluded_engines") or {},
             engine_notes=raw.get("engine_notes") or {},
             key_check=raw.get("key_check", ""),
+            node_labels=NodeLabels.from_json(raw.get("node_labels") or {}),
         )
 
 

@@ -28,7 +28,7 @@ from fleet.costs.selectors import open_hours, ranking, sealed, unpriced, usage
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.selectors.ranking import GroupTotal, Ranking
 from fleet.costs.selectors.sealed import Scope, SealedSum
-from fleet.gpus.domain.intervals import HOUR, HOUR_MS
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS, whole_hours
 from fleet.gpus.domain.shares import GPU_PPM
 from fleet.models import GpuLease, SealedHour
 from portal.core import clock
@@ -73,8 +73,10 @@ def table(
 ) -> CostTable:
     """One row for each group, with the change from the previous period of equal length. With a limit:
     so many of the most expensive ones after `offset`. A deployment's name limits all of it to that one.
-    Idle stays separate between clusters, each of which has its own, and where nothing was held.
+    Idle stays separate between clusters, each of which has its own, and where nothing was held. The table states the
+    whole hours that it sums.
     """
+    start, end = whole_hours(start, end)
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
     unsealed = unsealed or open_hours.read(team_slugs, start, end)
     whole = ranking.rank(scope, start, end, group_by, unsealed, limit=limit, offset=offset)

@@ -63,6 +63,8 @@ def _listener(
     return {
         "name": name,
         "address": address("127.0.0.1", port),
+        # Else a second Envoy may listen on the same port, and the kernel deals out the connections.
+        "enable_reuse_port": False,
         "filter_chains": [{"filters": [_http_manager(name, routes, discovered)]}],
     }
 

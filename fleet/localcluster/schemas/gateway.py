@@ -24,7 +24,7 @@ _KIND = text(r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$", least=1, most=63)
 _NAME = text(least=1, most=253)
 _DURATION = text(r"^([0-9]{1,5}(h|m|s|ms)){1,4}$")
 
-_PARENT = closed(
+PARENT = closed(
     {
         "group": _GROUP,
         "kind": _KIND,
@@ -37,7 +37,7 @@ _PARENT = closed(
 )
 # Two parents of the same kind and name must each name a section or port, and another one.
 _PARENTS = list_of(
-    _PARENT,
+    PARENT,
     most=32,
     rules=(
         Rule(

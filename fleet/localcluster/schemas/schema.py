@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ABSENT = object()
-QUANTITY, BASE64 = "quantity", "base64"
+QUANTITY, BASE64, DATE_TIME = "quantity", "base64", "date-time"
 
 
 @dataclass(frozen=True, slots=True)

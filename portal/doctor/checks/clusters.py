@@ -11,12 +11,29 @@ from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.clusters.domain.connection_checks import Check
 from fleet.clusters.selectors import clusters
 from fleet.clusters.services import connection_checks
+from fleet.kube.services import installation
 from portal.accounts.policy import SYSTEM
 from portal.doctor.lines import Line, Status, failed, note, ok
 from portal.doctor.registry import check
 
 _AREA: Final = "clusters"
 _STATUS: Final = {True: Status.OK, False: Status.FAILED, None: Status.NOTE}
+
+
+@check(_AREA, "Installation", fix="Fix the database first.")
+def identity() -> Iterator[Line]:
+    current = installation.read()
+    if current.suspended_reason:
+        yield failed("Installation", current.suspended_reason, "Run `manage.py adopt`.")
+    else:
+        yield ok("Installation", f"{current.identity} may write to its clusters")
+    for cluster in clusters.list_clusters():
+        for other in cluster.other_installations:
+            detail = (
+                f"{other.identity} has {other.objects} objects in {', '.join(other.namespaces)}"
+            )
+            fix = "Nothing, if it is meant to be there: this portal leaves it alone."
+            yield note(f"Another installation on {cluster.name}", detail, fix)
 
 
 @check(_AREA, "Clusters", fix="Fix the database first.")

@@ -7,12 +7,13 @@ from rest_framework.response import Response
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
 from rest_framework.views import APIView
 
+from portal.accounts import tokens
 from portal.accounts.models import User
 from portal.api.idempotency import IdempotentMixin
 from portal.api.models import IdempotencyRecord
 from portal.core import clock
 from portal.core.errors import Unavailable
-from tests.accounts import make_user
+from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -109,3 +110,42 @@ def test_an_outage_is_not_remembered() -> None:
     Counter.is_down = False
 
     assert post(user, key="k").status_code == 201
+
+
+def test_a_token_of_one_team_gets_no_answer_about_another() -> None:
+    user, one, other = make_user(), make_team(), make_team()
+    plain = {
+        team: tokens.create(actor=user, name="ci", team_slug=team.slug if team else "").plain
+        for team in (None, one, other)
+        if team is None or make_membership(user=user, team=team)
+    }
+
+    answers = {}
+    for team, token in plain.items():
+        request = APIRequestFactory().post(
+            "/count", {"say": "hi"}, format="json", HTTP_IDEMPOTENCY_KEY="k"
+        )
+        holder = tokens.user_of(token)
+        assert holder is not None
+        force_authenticate(request, holder, token=holder.grant)
+        answers[team] = Counter.as_view()(request)
+
+    assert [answer.status_code for answer in answers.values()] == [201, 422, 422]
+    assert Counter.calls == 1
+
+
+def test_a_token_of_one_team_repeats_its_own_answer() -> None:
+    user, team = make_user(), make_team()
+    make_membership(user=user, team=team)
+    token = tokens.create(actor=user, name="ci", team_slug=team.slug).plain
+    answers = []
+    for _ in range(2):
+        request = APIRequestFactory().post(
+            "/count", {"say": "hi"}, format="json", HTTP_IDEMPOTENCY_KEY="k"
+        )
+        holder = tokens.user_of(token)
+        assert holder is not None
+        force_authenticate(request, holder, token=holder.grant)
+        answers.append(Counter.as_view()(request).data)
+
+    assert answers[0] == answers[1]

@@ -52,6 +52,13 @@ KERAS: Final = Format(
     detect=zip_of(zip_names.KERAS),
     advice=f"Export it. {_KERAS}",
 )
+SKOPS: Final = Format(
+    key="skops",
+    name="a file of skops (scikit-learn)",
+    detect=zip_of(zip_names.SKOPS),
+    advice="No runtime reads it. Export the model to ONNX with skl2onnx; or save a RandomForest, ExtraTrees or "
+    "DecisionTree alone: joblib.dump(model, 'model.joblib').",
+)
 TORCHSERVE: Final = Format(
     key="torchserve",
     name="a TorchServe archive (.mar)",

@@ -12,7 +12,7 @@ from deployments.registry.domain.load_tests.results import LoadTest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedVersion:
-    """Each field is the column of a version of that name. Signature, scan, objects and checks are JSON, which
+    """Each field but the sample is the column of a version of that name. Signature, scan, objects and checks are JSON, which
     their own classes read.
     """
 
@@ -26,6 +26,8 @@ class ExaminedVersion:
     config_pbtxt: str
     laid_out: Sequence[Mapping[str, Any]]
     checks: Sequence[Mapping[str, Any]]
+    # No column: rows that the load test sends, whose answers are known.
+    sample: Mapping[str, Any] | None = None
 
     def with_load_test(self, loaded: LoadTest | None) -> ExaminedVersion:
         measured = {results.KEY: loaded.to_json()} if loaded else {}
@@ -33,6 +35,9 @@ class ExaminedVersion:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def columns(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "sample"}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ExaminedVersion:

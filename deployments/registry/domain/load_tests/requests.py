@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from deployments.registry.domain import trial_inputs
+from deployments.registry.domain.forests.comparison import Sample
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.registry.domain.trial_inputs import Input
 
@@ -57,6 +58,24 @@ def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
         item = trial_inputs.make_item(inputs, policy, 0, {})
         if item is not None:
             yield _request(signature, item)
+
+
+def sample_requests(signature: Signature, sample: Sample) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows of a sample in batches, each with the length of its header, for a model of one input."""
+    rows = sample.read_rows()
+    for start in range(0, len(rows), signature.max_batch_size):
+        batch = rows[start : start + signature.max_batch_size]
+        yield _request(signature, {signature.inputs[0].name: batch})
+
+
+def describe_sample(signature: Signature, sample: Sample) -> dict[str, Any]:
+    """Describe the same requests for a program that builds them itself."""
+    return {
+        "input": signature.inputs[0].name,
+        "rows": sample.rows,
+        "count": sample.count,
+        "batch": signature.max_batch_size,
+    }
 
 
 def alternatives_of(signature: Signature) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -44,9 +44,14 @@ class LoadTest:
     # The cluster that it ran on; empty: the portal's own machine.
     cluster: str = ""
     outputs: tuple[Mapping[str, Any], ...] = ()
+    # To the rows of a sample: 32-bit numbers in base64, which are compared and not kept.
+    sample_answers: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def without_answers(self) -> LoadTest:
+        return replace(self, sample_answers="")
 
     def describe_load(self) -> str:
         on_gpu = f" and {self.gpu_memory_mib:,} MiB of GPU memory" if self.gpu_memory_mib else ""

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from deployments.models import ModelVersion
+from deployments.registry.domain.forests.comparison import Sample
 from deployments.registry.domain.formats.format import Format, Inspection
 from deployments.registry.domain.load_tests import requests, results
 from deployments.registry.domain.load_tests.results import LoadOutcome, LoadTest
@@ -56,7 +57,10 @@ def run(
         sandboxed_steps.counted(version, STEP, checklist),
         _folder(store, columns["repository_prefix"], objects, checklist) as folder,
     ):
-        _write_requests(inspection.signature, folder / "requests")
+        _write(requests.requests_of(inspection.signature), folder / "requests")
+        if inspection.sample:
+            rows = requests.sample_requests(inspection.signature, inspection.sample)
+            _write(rows, folder / "sample")
         size = sum(item.size_bytes for item in objects)
         result = gateway.run(
             folder,
@@ -65,7 +69,7 @@ def run(
             seconds=settings.SLIPWAY_LOAD_TEST_SECONDS,
             while_running=checklist.keep_alive_unless_stopped,
         )
-    return conclude(result, inspection.signature, checklist)
+    return conclude(result, inspection.signature, checklist, inspection.sample)
 
 
 def is_on_cluster(version: ModelVersion, kind: Format, checklist: Checklist) -> bool:
@@ -92,14 +96,16 @@ def _reason_not_to_try(kind: Format, objects: Sequence[ServingObject]) -> str:
     return ""
 
 
-def conclude(result: LoadTest, signature: Signature, checklist: Checklist) -> LoadTest | None:
+def conclude(
+    result: LoadTest, signature: Signature, checklist: Checklist, sample: Sample | None = None
+) -> LoadTest | None:
     """None if the test has no result. Raises FileRefused and LeaseLost as `run`."""
     where = f"on cluster {result.cluster}" if result.cluster else "on the portal's CPU"
     cause = printable(result.detail)[:_MAX_CAUSE_LENGTH].rstrip(". ")
     match result.outcome:
         case LoadOutcome.ANSWERED:
-            _check_answer(result, signature, checklist)
-            return result
+            _check_answer(result, signature, sample, checklist)
+            return result.without_answers()
         case LoadOutcome.NO_RUNTIME:
             checklist.not_tried(STEP, cause)
             return None
@@ -133,18 +139,38 @@ def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str
     return ""
 
 
-def _check_answer(result: LoadTest, signature: Signature, checklist: Checklist) -> None:
-    """A runtime that answers serves the model, so another shape than the declared one is a warning."""
+def _check_answer(
+    result: LoadTest, signature: Signature, sample: Sample | None, checklist: Checklist
+) -> None:
+    """Another score than that of the user's own library is refused; a runtime that answers another shape than
+    the declared one serves the model, so that is a warning.
+    """
+    has_scores = sample is not None and bool(result.sample_answers)
+    if sample is not None and has_scores:
+        difference = sample.describe_difference(result.sample_answers)
+        if difference:
+            raise refused(
+                checklist,
+                STEP,
+                f"Triton loads the model, but answers otherwise than {sample.library}: {difference}. Convert the model "
+                "to ONNX, or train it without the setting that differs.",
+            )
+    scored = (
+        f"; {sample.count} generated rows get the scores of {sample.library}"
+        if sample is not None and has_scores
+        else ""
+    )
     differences = list(results.compare_outputs(result, signature))
     if not differences:
-        checklist.passed(STEP, result.describe())
+        checklist.passed(STEP, f"{result.describe()}{scored}")
         return
-    told = "; ".join(difference.describe() for difference in differences[:_MAX_DIFFERENCES])
+    described = "; ".join(difference.describe() for difference in differences[:_MAX_DIFFERENCES])
     more = len(differences) - _MAX_DIFFERENCES
     rest = f" and {more:,} more" if more > 0 else ""
     checklist.warned(
         STEP,
-        f"{result.describe()}. It answers otherwise than it declares: {told}{rest}. Clients get what it answers.",
+        f"{result.describe()}{scored}. It answers otherwise than it declares: {described}{rest}. Clients get what it "
+        "answers.",
     )
 
 
@@ -167,7 +193,7 @@ def _folder(
         yield folder
 
 
-def _write_requests(signature: Signature, folder: Path) -> None:
+def _write(bodies: Iterator[tuple[int, bytes]], folder: Path) -> None:
     folder.mkdir()
-    for number, (header_bytes, body) in enumerate(requests.requests_of(signature)):
+    for number, (header_bytes, body) in enumerate(bodies):
         (folder / f"{number}-{header_bytes}").write_bytes(body)
