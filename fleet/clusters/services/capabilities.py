@@ -97,7 +97,7 @@ def probe(*, cluster_id: int) -> Capabilities:
         at=clock.now(),
         promql=prometheus.probe(cluster),
         caller_tokens=prometheus.probe_metric(cluster, CALLER_TOKENS),
-    ).keeping_key_check(Capabilities.from_json(cluster.capabilities))
+    ).keeping_known(Capabilities.from_json(cluster.capabilities))
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=capabilities.to_json(), is_reachable=True, last_error=""
     )
@@ -151,6 +151,7 @@ def read_capabilities(
         knative_flags=flags,
         kueue=queue_probe.read_kueue(client, groups),
         prometheuses=_prometheuses(client, features["prometheus"]),
+        api_servers=api_server_probe.read_addresses(client),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if is_local else {},
         key_check=key_check,
