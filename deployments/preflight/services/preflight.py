@@ -23,7 +23,6 @@ from deployments.preflight.services import (
     limits,
     monitor_checks,
     multi_model_checks,
-    node_label_checks,
     queue_checks,
     quota_checks,
     revision_checks,
@@ -262,9 +261,7 @@ def _check_cluster(subject: Subject) -> list[Check]:
         *capacity_checks.check_instance_type(
             subject.spec, cluster_id=subject.cluster.id, pools=capabilities.node_pools or ()
         ),
-        *node_label_checks.check_labels(
-            subject.spec.placement.node_labels, capabilities.node_labels
-        ),
+        *capacity_checks.check_labels(subject.spec.placement.node_labels, capabilities.node_labels),
         revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
         *limits.check_spec(
             subject.spec, rendering.policy_in_force(subject.cluster.serving), cluster=name
