@@ -18,12 +18,14 @@ from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Placement
+from fleet.actions.domain import pool_settings
 from fleet.clusters.domain.provisioner import NodeLabels, Provisioner
 from tests.cluster import kserve
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.waiting import wait_until
 from tests.contract.conftest import served
 from tests.deployments.manifest_strategies import CONTEXT
+from tests.fleet.actions import test_pool_settings
 
 _FILE: Final = "nodeclaims.karpenter.sh.yaml"
 _DOMAINS: Final = {
@@ -95,6 +97,29 @@ def test_the_server_refuses_the_labels_that_we_refuse(
     # Nothing sets Karpenter's own labels in Auto Mode, so we refuse them there though its schema does not.
     is_of_another = provisioner is Provisioner.AUTO_MODE and label.startswith("karpenter.k8s.aws/")
     assert bool(problem) is (is_refused or is_of_another)
+
+
+def test_every_pool_that_we_write_is_accepted(
+    admin: Kubectl, journey: Callable[[str], None]
+) -> None:
+    """Reserved capacity, Balanced consolidation and the node classes of Auto Mode among them."""
+    folder = kserve.named_folder()
+    assert folder is not None
+    kind = yaml.safe_load((folder / "nodepools.karpenter.sh.yaml").read_text())
+    admin.apply([kind])
+    admin.run("wait", "--for=condition=Established", "crd", kind["metadata"]["name"])
+    pools = [
+        pool_settings.manifest(f"pool-{number}", settings)
+        for number, settings in enumerate(test_pool_settings.EVERY)
+    ]
+    listed = {"apiVersion": "v1", "kind": "List", "items": pools}
+
+    made = admin.run(
+        "create", "--dry-run=server", "--output=name", "-f", "-", stdin=json.dumps(listed)
+    )
+
+    assert len(made.split()) == len(pools)
+    journey(f"{len(pools)} NodePools: accepted")
 
 
 def _requirements(
