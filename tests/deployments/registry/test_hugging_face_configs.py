@@ -176,7 +176,7 @@ def test_what_the_file_leaves_out_is_the_default_of_its_class(
     assert shape(config) == expected
 
 
-NOT_KNOWN = [
+NOT_KNOWN: list[dict[str, Any]] = [
     {"architectures": ["MambaForCausalLM"], "model_type": "mamba"},
     {"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2"},
     {"architectures": ["FalconMambaForCausalLM"], "model_type": "falcon_mamba"},
@@ -302,7 +302,8 @@ def test_a_cache_that_the_files_state_is_not_asked_for(
 def test_a_configuration_that_is_code_is_told(config: dict[str, Any], is_known: bool) -> None:
     facts = read(folder({**config, "auto_map": {"AutoConfig": "configuration_own.Config"}}))
 
-    inspection = HUGGING_FACE.reading.conclude(facts, CONTEXT)  # type: ignore[union-attr]  it has one
+    assert HUGGING_FACE.reading is not None
+    inspection = HUGGING_FACE.reading.conclude(facts, CONTEXT)
 
     assert ("engines do not start with it" in inspection.details["Runtime"]) is not is_known
     assert "Code in the folder is not run." in inspection.details["Runtime"]
