@@ -4,7 +4,14 @@ from deployments.models.approvals import ApprovalRule
 from deployments.models.attestations import Attestation, SigningRule, TrustedSigner, TrustRoot
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.batch import BatchChunk, BatchJob, BatchUpload
-from deployments.models.callers import CallerKey, Consumer, KeyTokens, SigningKey, TokenIssuer
+from deployments.models.callers import (
+    CallerKey,
+    Consumer,
+    KeysAtGateway,
+    KeyTokens,
+    SigningKey,
+    TokenIssuer,
+)
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.environments import EnvironmentRule
@@ -25,6 +32,7 @@ from deployments.models.quality import (
 from deployments.models.registry import Alias, ArtifactFile, Model, ModelVersion
 from deployments.models.registry_search import VersionDocument, VersionLabel, VersionMetric
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
+from deployments.models.safeguards import SafeguardRequest
 from deployments.models.synthetic_requests import SyntheticHour, SyntheticRequest
 from deployments.models.targets import ServiceTarget, TargetCount
 
@@ -58,6 +66,7 @@ __all__ = [
     "Import",
     "ImportedFile",
     "KeyTokens",
+    "KeysAtGateway",
     "LoadTestPlace",
     "LoadTestRun",
     "Model",
@@ -71,6 +80,7 @@ __all__ = [
     "RolloutLimit",
     "RolloutTemplate",
     "RolloutVerdict",
+    "SafeguardRequest",
     "ServiceTarget",
     "SigningKey",
     "SigningRule",

@@ -67,9 +67,7 @@ def patch(kind: Kind, live: JsonObject, document: Any, content_type: str) -> Jso
     return patched
 
 
-def patched_part(
-    kind: Kind, subresource: str, live: JsonObject, patched: JsonObject
-) -> JsonObject:
+def patched_part(kind: Kind, subresource: str, live: JsonObject, patched: JsonObject) -> JsonObject:
     """The patched object without what this resource does not write: all but the status, or the status."""
     if subresource == "status":
         return {**live, "metadata": patched["metadata"], "status": patched.get("status")}

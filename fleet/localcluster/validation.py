@@ -11,7 +11,8 @@ from fleet.localcluster.rules import kserve
 from fleet.localcluster.rules.changes import find_change_faults
 from fleet.localcluster.rules.formats import LABEL, SUBDOMAIN
 from fleet.localcluster.rules.object_metadata import find_metadata_changes, find_metadata_faults
-from fleet.localcluster.rules.registry import FIND_FAULTS, FIND_STATUS_FAULTS
+from fleet.localcluster.rules.registry import FIND_FAULTS
+from fleet.localcluster.rules.statuses import find_status_faults
 from fleet.localcluster.schemas.kserve import inference_service_spec
 from fleet.localcluster.schemas.lookup import schema_of
 from fleet.localcluster.schemas.schema import ANYTHING, Schema
@@ -130,7 +131,7 @@ def require_valid_change(kind: Kind, live: JsonObject, obj: JsonObject) -> None:
 def require_valid_status(kind: Kind, obj: JsonObject) -> None:
     """Raise Invalid with all faults of the status, whose types have been checked."""
     if kind.group in NATIVE_GROUPS:
-        faults = list(FIND_STATUS_FAULTS[kind](obj) if kind in FIND_STATUS_FAULTS else ())
+        faults = list(find_status_faults(kind, obj))
     else:
         whole = with_defaults({"status": obj.get("status")}, schema_of(kind))
         parts = [part for part in find_parts(whole, schema_of(kind), "") if part[2]]

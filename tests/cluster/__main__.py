@@ -69,15 +69,10 @@ def _run_smaller(builds: Sequence[Build], named: Sequence[str]) -> int:
         return 1
     with (
         tempfile.TemporaryDirectory(prefix="slipway-journeys-") as folder,
-        custom_kinds.running(*builds) as admin,
+        custom_kinds.running(*builds) as store,
     ):
         journeys = Path(folder) / "journeys"
-        environment = {
-            "SLIPWAY_TEST_KUBECONFIG": str(admin.kubeconfig),
-            "SLIPWAY_TEST_ADMIN_KUBECONFIG": str(admin.kubeconfig),
-            "SLIPWAY_TEST_JOURNEYS": str(journeys),
-            custom_kinds.IS_ALONE: "1",
-        }
+        environment = {"SLIPWAY_TEST_JOURNEYS": str(journeys), **custom_kinds.environment_of(store)}
         status = _pytest([custom_kinds.TESTS], environment)
         print(report.describe_alone(builds, journeys))
     return status

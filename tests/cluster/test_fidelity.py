@@ -27,4 +27,6 @@ def test_the_recorded_verdicts_are_those_of_the_real_server(journey: Callable[[s
     assert len(served) >= len(table.ROWS) - 3
     assert len(changed) == len(table.CHANGES)
     refused = [said for said in verdicts.values() if said["status"] != "accepted"]
-    journey(f"fidelity: {len(verdicts)} objects and changes, {len(refused)} of them refused as recorded")
+    journey(
+        f"fidelity: {len(verdicts)} objects and changes, {len(refused)} of them refused as recorded"
+    )

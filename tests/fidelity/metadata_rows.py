@@ -18,12 +18,6 @@ _OWNER: Json = {
 }
 
 
-def add_to(rows: Changes) -> None:
-    for kind, manifest in _KINDS:
-        _finalizers(rows, kind, manifest)
-        _created_with(rows, kind, manifest)
-
-
 def _finalizers(rows: Changes, kind: str, manifest: Json) -> None:
     for name, finalizers in (
         ("without-domain", ["hold"]),
@@ -77,3 +71,9 @@ def _created_with(rows: Changes, kind: str, manifest: Json) -> None:
     created("a-name-with-slash", "name", "a/b")
     created("another-namespace", "namespace", "another")
     created("a-bad-generated-name", "generateName", "Not_It")
+
+
+ROWS = Changes()
+for _kind, _manifest in _KINDS:
+    _finalizers(ROWS, _kind, _manifest)
+    _created_with(ROWS, _kind, _manifest)

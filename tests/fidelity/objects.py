@@ -63,3 +63,42 @@ ROUTE = _object(
         "rules": [{"backendRefs": [{"name": "fidelity", "port": 80}]}],
     },
 )
+BUDGET = _object(
+    "policy/v1",
+    "PodDisruptionBudget",
+    spec={"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}},
+)
+AUTOSCALER = _object(
+    "autoscaling/v2",
+    "HorizontalPodAutoscaler",
+    spec={
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "fidelity"},
+        "minReplicas": 1,
+        "maxReplicas": 4,
+    },
+)
+POLICY = _object(
+    "networking.k8s.io/v1",
+    "NetworkPolicy",
+    spec={"podSelector": {"matchLabels": _LABELS}, "policyTypes": ["Ingress"]},
+)
+ACCOUNT = _object("v1", "ServiceAccount", automountServiceAccountToken=False)
+RUNTIME = _object(
+    "serving.kserve.io/v1alpha1",
+    "ServingRuntime",
+    spec={
+        "supportedModelFormats": [{"name": "a", "version": "1"}],
+        "containers": [{"name": "kserve-container", "image": "nginx:1"}],
+    },
+)
+MODEL = _object(
+    "serving.kserve.io/v1beta1",
+    "InferenceService",
+    spec={
+        "predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": "s3://b/a/"}},
+    },
+)
+MODEL["metadata"]["annotations"] = {
+    "serving.kserve.io/deploymentMode": "Standard",
+    "serving.kserve.io/autoscalerClass": "external",
+}

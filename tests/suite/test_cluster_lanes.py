@@ -55,13 +55,12 @@ def _install(machine: Machine, monkeypatch: pytest.MonkeyPatch, *, is_cached: bo
     monkeypatch.setattr(build, "build_all", machine.build_all)
     monkeypatch.setattr(build, "cached", lambda artifact: object() if is_cached else None)
     monkeypatch.setattr(program, "_run_all", lambda *_: machine.ran.append(_ALL) or 0)
-    monkeypatch.setattr(program.custom_kinds, "running", lambda *_: nullcontext(_Admin))
+    monkeypatch.setattr(program.custom_kinds, "running", lambda *_: nullcontext(_STORE))
     monkeypatch.setattr(program, "_pytest", lambda *_: machine.ran.append(_SMALLER) or 0)
     monkeypatch.setattr(program.report, "describe_alone", lambda *_: "")
 
 
-class _Admin:
-    kubeconfig = Path("/none")
+_STORE = custom_kinds.Store("https://none", Path("/none"), Path("/none"))
 
 
 @pytest.mark.usefixtures("arguments")

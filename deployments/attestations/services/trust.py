@@ -17,7 +17,7 @@ from portal.accounts import policy
 from portal.accounts.local import step_up
 from portal.accounts.models import Team, User
 from portal.audit import trail
-from portal.core import clock
+from portal.core import clock, identifiers
 from portal.core.errors import Conflict, Invalid, NotFound
 
 _LONGEST_NAME: Final = 80
@@ -191,6 +191,8 @@ def _root(draft: SignerDraft) -> TrustRoot | None:
 def check_name(name: str) -> None:
     if not 1 <= len(name.strip()) <= _LONGEST_NAME:
         raise Invalid("Enter a name.", fields={"name": f"1 to {_LONGEST_NAME} characters"})
+    if problem := identifiers.problem_with(name):
+        raise Invalid(f"Choose another name: {problem}.", fields={"name": problem})
 
 
 def _check_rule(draft: RuleDraft, team: Team | None) -> list[TrustedSigner]:

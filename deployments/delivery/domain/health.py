@@ -59,13 +59,14 @@ def _target(facts: Facts) -> Health:
     stable = facts.stable
     if stable is None:
         return Health(DeploymentState.PENDING, "no revision is approved yet")
+    if facts.route_refusal:
+        waits = "" if stable.is_ready or not stable.message else f"; {stable.message}"
+        return Health(DeploymentState.DEGRADED, f"{facts.route_refusal}{waits}")
     if not stable.is_ready:
         is_degraded = stable.is_failing or facts.was_ready or facts.is_late
         prefix = "not ready in time: " if facts.is_late and not stable.is_failing else ""
         state = DeploymentState.DEGRADED if is_degraded else DeploymentState.PROGRESSING
         return Health(state, prefix + stable.message)
-    if facts.route_refusal:
-        return Health(DeploymentState.DEGRADED, facts.route_refusal)
     if facts.route_problem != "":
         return _without_route(facts)
     if facts.candidate is not None and facts.candidate.is_failing:

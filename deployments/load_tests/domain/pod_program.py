@@ -119,7 +119,7 @@ class Trial:
                 self.answer_sample()
                 return
             error = error_of(content)
-        raise Ended("not_answered" if self.plan["requests"] else "no_runtime", error)
+        raise Ended("not_answered" if self.plan["requests"] else "no_request", error)
 
     def answer_sample(self) -> None:
         """Collect the answers to rows whose scores are known, for the portal to compare."""
@@ -269,7 +269,9 @@ def values_of(datatype: str, shape: list[int], below: int, seed: int) -> bytes:
             CODES[datatype], [chosen.randrange(below) for _ in range(block)]
         ).tobytes()
     else:
-        made = b"".join(float_bytes(datatype, chosen.gauss(0, 1)) for _ in range(block))
+        # Zeros are valid where a number is an index.
+        spread = 0 if below == 1 else 1
+        made = b"".join(float_bytes(datatype, chosen.gauss(0, spread)) for _ in range(block))
     width = len(made) // max(block, 1)
     return (made * (-(-count // max(block, 1))))[: count * width]
 

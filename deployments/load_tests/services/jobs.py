@@ -24,7 +24,7 @@ from deployments.spec.domain.engines import TRITON
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.clusters.selectors import clusters
-from fleet.kube.domain.errors import ClusterError, ObjectInvalid, Refused
+from fleet.kube.domain.errors import ClusterError, NotOwned, ObjectInvalid, Refused
 from fleet.kube.services import objects
 from fleet.observation.services import workloads
 from portal.core import clock
@@ -65,7 +65,7 @@ class Jobs:
     def advance(self, run: LoadTestRun) -> LoadTest | str:
         try:
             step = _advance(run)
-        except (Refused, ObjectInvalid) as error:
+        except (NotOwned, Refused, ObjectInvalid) as error:
             step = observation.refused(error.message)
         except ClusterError as error:
             logger.warning("load test of version %s: %s", run.version_id, error.message)
@@ -77,7 +77,7 @@ class Jobs:
     def remove(self, run: LoadTestRun) -> bool:
         workloads.retire(cluster_id=run.cluster_id, namespace=run.namespace, name=run.name)
         try:
-            objects.delete(
+            objects.delete_own(
                 cluster_id=run.cluster_id,
                 api_version=job.API_VERSION,
                 kind=job.KIND,

@@ -12,6 +12,7 @@ from deployments.manifests.domain import yaml
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.provisioner import NOT_PROBED, NodeLabels
 from fleet.clusters.domain.queues import QUEUE_LABEL
 from fleet.gpus.domain import claimed_gpus
 from fleet.gpus.domain.claimed_gpus import CLAIMED_LABEL
@@ -71,10 +72,14 @@ class ManifestContext:
     egress_cidrs: tuple[str, ...] = ("0.0.0.0/0", "::/0")
     # The addresses from which the cluster's API server reaches pods.
     control_plane_cidrs: tuple[str, ...] = ()
+    # Namespaces whose pods read metrics: Prometheus and its like.
+    metrics_namespaces: tuple[str, ...] = ("monitoring",)
     # Namespaces of the gateway's proxies, in addition to the Gateway's own.
     proxy_namespaces: tuple[str, ...] = ()
     # The Gateway verifies keys that the portal signs, by policies in its own namespace.
     verifies_tokens: bool = False
+    # The labels of nodes that pods may require.
+    node_labels: NodeLabels = NOT_PROBED
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,10 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """Node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
-    fields: dict[str, Any] = {"tolerations": _tolerations(spec)}
+    fields: dict[str, Any] = {"tolerations": _tolerations(context, spec)}
     if selector := node_affinity.selector_of(spec):
         fields["nodeSelector"] = selector
-    if affinity := node_affinity.affinity_of(spec):
+    if affinity := node_affinity.affinity_of(spec, context.node_labels):
         fields["affinity"] = {"nodeAffinity": affinity}
     fields |= resource_claims.pod_fields(context, served)
     if spec.placement.priority_class:
@@ -57,9 +57,10 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
     return fields
 
 
-def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
+def _tolerations(context: ManifestContext, spec: ServingSpec) -> list[dict[str, str]]:
     own = node_selection.tolerations(spec.placement.tolerations)
-    always = tolerations.of_pods(spec.gpu_resource, spec.placement.capacity)
+    spot = context.node_labels.spot
+    always = tolerations.of_pods(spec.gpu_resource, spec.placement.capacity, spot)
     return [*(one.manifest() for one in always), *own]
 
 

@@ -22,7 +22,6 @@ from deployments.pipelines.domain.reconcile import Act, Live, Verdict, decide, e
 from deployments.pipelines.selectors import pipelines
 from deployments.pipelines.services import record
 from deployments.pipelines.services.record import Observation
-from deployments.preflight.services.dry_run import describe_error
 from deployments.states import DeploymentState
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
@@ -33,6 +32,8 @@ from portal.core.leases import Lease
 _LEASE_SECONDS: Final = 60
 _SOON_SECONDS: Final = 1.0
 _CALM_SECONDS: Final = 15.0
+_UNREACHABLE_SECONDS: Final = 5.0
+_CAP_SECONDS: Final = 60.0
 _CALM: Final = (DeploymentState.READY, DeploymentState.STOPPED)
 _DEPLOYMENT: Final = (resource_types.DEPLOYMENT.api_version, resource_types.DEPLOYMENT.kind)
 _KINDS: Final = (
@@ -60,7 +61,7 @@ def sweep(*, limit: int = 200) -> int:
     for pipeline_id in due:
         if places[pipeline_id] in unreachable:
             continue
-        if isinstance(reconcile(pipeline_id=pipeline_id), Unreachable | Throttled):
+        if isinstance(reconcile(pipeline_id=pipeline_id), Unreachable):
             unreachable.add(places[pipeline_id])
     return len(due)
 
@@ -77,9 +78,11 @@ def reconcile(*, pipeline_id: int) -> ClusterError | None:
     try:
         seconds = _pass(pipeline, lease)
     except ClusterError as error:
-        record.note_refusal(pipeline, lease, describe_error(error))
+        record.note_refusal(pipeline, lease, error)
         retry_after = error.retry_after_seconds if isinstance(error, Throttled) else 0
-        leases.back_off(Pipeline, lease, least_seconds=retry_after)
+        # Soon after a cluster answers again everything arrives, however long it was away.
+        cap = _UNREACHABLE_SECONDS if isinstance(error, Unreachable) else _CAP_SECONDS
+        leases.back_off(Pipeline, lease, cap_seconds=cap, least_seconds=retry_after)
         return error
     later = None if seconds is None else clock.now() + timedelta(seconds=seconds)
     leases.release(Pipeline, lease, next_check_at=later)

@@ -151,10 +151,6 @@ def _draft(cluster: Cluster) -> ClusterDraft:
 
 def _validate(draft: ClusterDraft) -> None:
     problems = {**_path_problems(draft), **_prometheus_problems(draft)}
-    if not problems:
-        problems = credential_ownership.problems(
-            draft.name, kubeconfig=draft.kubeconfig_path, token=draft.prometheus_token_path
-        )
     if not _NAME.fullmatch(draft.name):
         problems["name"] = (
             "use at most 40 lowercase letters, digits and '-', starting with a letter"
@@ -185,7 +181,9 @@ def _path_problems(draft: ClusterDraft) -> dict[str, str]:
             _full_path(getattr(draft, field))
         except credential_files.OutsideFolder as error:
             problems[field] = str(error)
-    return problems
+    return problems or credential_ownership.problems(
+        draft.name, kubeconfig=draft.kubeconfig_path, token=draft.prometheus_token_path
+    )
 
 
 def _audited(columns: Mapping[str, Any]) -> dict[str, Any]:

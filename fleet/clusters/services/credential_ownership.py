@@ -6,9 +6,12 @@ Whoever registers a cluster chooses the address, so naming another cluster's tok
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from fleet.kube.gateways import credential_files
 from fleet.models import Cluster
+
+_FIELD: Final = "prometheus_token_path"
 
 
 def problems(name: str, *, kubeconfig: str, token: str) -> dict[str, str]:
@@ -17,11 +20,11 @@ def problems(name: str, *, kubeconfig: str, token: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     if _is_same(token, kubeconfig):
-        found["prometheus_token_path"] = "use a file of its own, not the kubeconfig"
+        found |= {_FIELD: "use a file of its own, not the kubeconfig"}
     for other in Cluster.objects.exclude(name=name):
         theirs = (other.kubeconfig_path, other.prometheus_token_path)
         if any(_is_same(token, named) for named in theirs):
-            found["prometheus_token_path"] = _belongs_to(other)
+            found[_FIELD] = _belongs_to(other)
         if _is_same(kubeconfig, other.prometheus_token_path):
             found["kubeconfig_path"] = _belongs_to(other)
     return found

@@ -12,7 +12,7 @@ LABEL: Final = "slipway.dev/installation"
 FENCE: Final = "slipway.dev/installation-fence"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
 # Their controllers copy labels to pods: a label that is added to a running one restarts it.
-_COPIED_TO_PODS: Final = frozenset(
+COPIED_TO_PODS: Final = frozenset(
     {"InferenceService", "LLMInferenceService", "LLMInferenceServiceConfig", "InferenceGraph"}
 )
 _MAX_NAMED: Final = 3
@@ -72,7 +72,7 @@ def is_managed(item: Mapping[str, Any]) -> bool:
 
 def stamp(manifest: Manifest, identity: str, live: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the manifest with the identity. A running model from before it keeps its labels."""
-    if live is not None and manifest["kind"] in _COPIED_TO_PODS and not owner_of(live):
+    if live is not None and manifest["kind"] in COPIED_TO_PODS and not owner_of(live):
         return dict(manifest)
     meta = manifest["metadata"]
     labels = {**(meta.get("labels") or {}), LABEL: identity}

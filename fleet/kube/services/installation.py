@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,7 @@ class Identity:
     identity: str
     fence: Fence
     suspended_reason: str
+    created_at: datetime
 
     def require_active(self) -> None:
         """Raise InstallationSuspended unless the portal may write."""
@@ -48,7 +50,7 @@ def read() -> Identity:
     reason = row.suspended_reason
     if not reason and row.database != fingerprint():
         reason = _MOVED
-    return Identity(str(row.identity), Fence(row.fence, row.fence_nonce), reason)
+    return Identity(str(row.identity), Fence(row.fence, row.fence_nonce), reason, row.created_at)
 
 
 def raise_fence() -> Fence:

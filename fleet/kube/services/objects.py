@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from fleet.kube.domain.errors import (
     InstallationSuspended,
     NotAllowed,
     NotAttempted,
+    NotOwned,
     ObjectNotFound,
     Refused,
     Throttled,
@@ -256,9 +258,8 @@ def _list_kind(
 def _list_namespaces(
     client: KubeClient, kind: ResourceType, namespaces: Sequence[str], labels: Labels
 ) -> list[Json]:
-    """An API server has no index of labels: a listing costs as much as all objects of the namespace, or
-    of the cluster. So a few namespaces are listed one by one, and many in one cluster-wide listing,
-    unless the portal may list the kind in the namespaces of teams only.
+    """List a few namespaces one by one, many in one listing of the cluster where the portal may: an API server
+    has no index of labels.
     """
     if len(namespaces) > _FEW_NAMESPACES:
         try:
@@ -279,6 +280,20 @@ def delete(
         writer.delete(writer.client.resource_type(api_version, kind), namespace, name)
     except ObjectNotFound:
         return
+
+
+def delete_own(
+    *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
+) -> None:
+    """Delete an object that the portal may have made; one of another installation is none."""
+    with suppress(NotOwned):
+        delete(
+            cluster_id=cluster_id,
+            api_version=api_version,
+            kind=kind,
+            namespace=namespace,
+            name=name,
+        )
 
 
 def pod_log(*, cluster_id: int, namespace: str, pod: str, tail_lines: int) -> str:

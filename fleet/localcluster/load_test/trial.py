@@ -171,8 +171,10 @@ class _Trial:
         return False
 
     def _send(self, model: str) -> Result:
-        detail = "no request can be generated for its inputs"
-        files = (self._folder / "requests").iterdir()
+        detail = ""
+        files = list((self._folder / "requests").iterdir())
+        if not files:
+            return {"outcome": "no_request", "detail": "no request can be generated for its inputs"}
         for file in sorted(files, key=lambda item: int(item.name.split("-")[0])):
             try:
                 answer, first_ms = self._infer(model, file)

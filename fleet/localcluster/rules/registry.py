@@ -31,6 +31,3 @@ FIND_FAULTS: Mapping[kinds.Kind, Callable[[JsonObject], Iterator[Cause]]] = {
     kinds.SECRET: contents.find_secret_faults,
     kinds.SERVICE: services.find_service_faults,
 }
-FIND_STATUS_FAULTS: Mapping[kinds.Kind, Callable[[JsonObject], Iterator[Cause]]] = {
-    kinds.DEPLOYMENT: workloads.find_deployment_status_faults,
-}

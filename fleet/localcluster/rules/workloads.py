@@ -25,19 +25,6 @@ def find_deployment_faults(obj: JsonObject) -> Iterator[Cause]:
         yield invalid("spec.progressDeadlineSeconds", deadline, detail)
 
 
-def find_deployment_status_faults(obj: JsonObject) -> Iterator[Cause]:
-    """No part of the replicas is larger than all of them."""
-    status = obj.get("status") or {}
-    replicas = int(status.get("replicas") or 0)
-    yield from find_number_faults("status.replicas", replicas)
-    for name in ("updatedReplicas", "readyReplicas", "availableReplicas"):
-        count = int(status.get(name) or 0)
-        yield from find_number_faults(f"status.{name}", count)
-        if count > replicas:
-            detail = "cannot be greater than status.replicas"
-            yield invalid(f"status.{name}", count, detail)
-
-
 def find_replica_set_faults(obj: JsonObject) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
     template = spec.get("template") or {}

@@ -56,7 +56,7 @@ def schema_of(kind: Kind) -> Schema:
 
 
 def _own(kind: Kind) -> Schema:
-    conditions = opened(conditions=list_of(opened(type=TEXT, status=TEXT)))
+    conditions = opened(conditions=list_of(opened(type=TEXT, status=TEXT)), url=TEXT)
     fields = {
         "apiVersion": TEXT,
         "kind": TEXT,

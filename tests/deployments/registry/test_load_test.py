@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.test import Client
+from onnx import TensorProto, helper, numpy_helper
 
 from deployments.models import ModelVersion
 from deployments.registry.domain.forests import comparison
@@ -40,6 +41,9 @@ BATCHED = Signature(
 
 def step(version: ModelVersion) -> Any:
     return next(check for check in version.checks if check["name"] == "Load test")
+
+
+NO_RESULT = (LoadOutcome.NO_RUNTIME, LoadOutcome.LATE, LoadOutcome.TOO_LARGE)
 
 
 @pytest.fixture
@@ -189,10 +193,17 @@ def test_a_large_version_is_not_tried(verified: Upload, with_triton: Any) -> Non
                 LoadOutcome.ANSWERED,
                 outputs=({"name": "scores", "datatype": "FP64", "shape": [1, 3]},),
             ),
-            VersionState.FAILED,
+            VersionState.READY,
             False,
-            "The model answers otherwise than its signature says: scores is FP64 [1, 3], and FP32 "
-            "[-1, 3] in the signature. Correct the configuration or the model.",
+            "loaded in 0.0 s with 0 MiB; answered a generated request in 0.0 ms, then in 0.0 ms. It answers "
+            "otherwise than it declares: scores is FP64 [1, 3], and FP32 [-1, 3] in the signature. Clients get "
+            "what it answers.",
+        ),
+        (
+            LoadTest(LoadOutcome.NO_REQUEST, load_seconds=1.5, memory_mib=90),
+            VersionState.READY,
+            None,
+            "loaded in 1.5 s with 90 MiB; not sent a request: ",
         ),
     ],
     ids=lambda value: value.outcome if isinstance(value, LoadTest) else "",
@@ -212,7 +223,7 @@ def test_what_each_outcome_means(
 
     assert (version.state, step(version)["ok"], step(version)["detail"]) == (state, ok, detail)
     assert (results.of_signature(version.signature) is None) is (
-        ok is None or state != VersionState.READY
+        result.outcome in NO_RESULT or state != VersionState.READY
     )
 
 
@@ -315,7 +326,99 @@ def test_an_answer_is_compared_with_the_signature(
 ) -> None:
     result = LoadTest(LoadOutcome.ANSWERED, outputs=(output,))
 
-    assert list(results.contradictions(result, BATCHED)) == problems
+    differences = results.compare_outputs(result, BATCHED)
+    assert [difference.describe() for difference in differences] == problems
+
+
+def declared_otherwise() -> bytes:
+    """A reader of text that declares [1, n] for an output of [n, 1, 16], as PaddleOCR's exports do."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, "w"])
+    y = helper.make_tensor_value_info("387", TensorProto.FLOAT, [1, "n"])
+    weights = np.ones((8, 16), np.float32)
+    constants = {"w": weights, "s": np.array([-1, 8]), "ax": np.array([1])}
+    nodes = [
+        helper.make_node("Reshape", ["x", "s"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["m"]),
+        helper.make_node("Unsqueeze", ["m", "ax"], ["387"]),
+    ]
+    tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "ocr", [x], [y], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def fixed_input(*dims: int, element: int = TensorProto.FLOAT, extra: int = 0) -> bytes:
+    """The shape of an input, which runs on any values; `extra` are small inputs beside it."""
+    inputs = [helper.make_tensor_value_info("video", element, dims)]
+    inputs += [
+        helper.make_tensor_value_info(f"x{number}", TensorProto.FLOAT, [1])
+        for number in range(extra)
+    ]
+    y = helper.make_tensor_value_info("y", TensorProto.INT64, [len(dims)])
+    graph = helper.make_graph([helper.make_node("Shape", ["video"], ["y"])], "g", inputs, [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.django_db
+def test_a_shape_that_the_file_declares_wrong_is_a_warning(
+    verified: Upload, with_triton: Any, people: People, client: Client
+) -> None:
+    version = verified(declared_otherwise())
+
+    assert (version.state, version.state_reason) == (VersionState.READY, "")
+    assert step(version)["ok"] is False
+    assert "387 is FP32 [64, 1, 16], and FP32 [1, -1] in the signature" in step(version)["detail"]
+    client.force_login(people.viewer)
+    text = page(client.get(f"/models/vision/{version.model.name}/{version.number}")).text
+    assert "answers FP32 [64, 1, 16]" in text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "content",
+    [
+        fixed_input(1, 3, 64, 224, 224),
+        fixed_input(1, 3, 2160, 3840, element=TensorProto.UINT8),
+        fixed_input(16, 1024, 1024, element=TensorProto.INT64, extra=2),
+    ],
+    ids=["video", "4K", "integers"],
+)
+def test_inputs_that_are_too_large_to_generate_are_inconclusive(
+    verified: Upload, with_triton: Any, content: bytes
+) -> None:
+    version = verified(content)
+
+    assert (version.state, version.state_reason) == (VersionState.READY, "")
+    assert step(version)["ok"] is None
+    assert step(version)["detail"].endswith(
+        "; not sent a request: its inputs are larger than the 64 MiB that are generated"
+    )
+    result = results.of_signature(version.signature)
+    assert result is not None
+    assert result.outcome is LoadOutcome.NO_REQUEST
+
+
+@pytest.mark.django_db
+def test_numbers_that_are_indices_are_answered(verified: Upload, with_triton: Any) -> None:
+    """A table of one row, whose row number travels as a float."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 2])
+    nodes = [
+        helper.make_node("Mul", ["x", "many"], ["larger"]),
+        helper.make_node("Cast", ["larger"], ["index"], to=TensorProto.INT64),
+        helper.make_node("Gather", ["table", "index"], ["y"]),
+    ]
+    tensors = [
+        numpy_helper.from_array(np.ones((1, 2), np.float32), "table"),
+        numpy_helper.from_array(np.float32(1000), "many"),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    version = verified(bytes(model.SerializeToString()))
+
+    assert (version.state, step(version)["ok"]) == (VersionState.READY, True)
 
 
 @pytest.mark.django_db

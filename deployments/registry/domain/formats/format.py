@@ -75,6 +75,7 @@ class Format:
     A format without a `reading` has an examination of its own in deployments/registry/services.
     `is_declared`: its files do not state inputs and outputs, so the uploader declares them.
     `engines` are those that load a version of it.
+    `is_about_one_file`: its refusal names the main file of a folder.
     `is_read_locally`: its examination needs the files on disk, each at `local_path(path, main)`.
     """
 
@@ -87,6 +88,7 @@ class Format:
     endings: tuple[str, ...] = ()
     has_code: bool = False
     is_declared: bool = False
+    is_about_one_file: bool = False
     is_read_locally: bool = False
     local_path: Callable[[str, str], str] = lambda path, main: path
     reading: Reading | None = None

@@ -38,6 +38,18 @@ def is_any_request_valid(signature: Signature) -> bool:
     )
 
 
+def reason_for_none(signature: Signature) -> str:
+    """Why no request is generated; empty if one is."""
+    inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
+    if not trial_inputs.can_make(inputs):
+        return "inputs of these types are not generated"
+    shapes = (trial_inputs.shapes_of(inputs, policy) for policy in trial_inputs.POLICIES)
+    if all(alternative is None for alternative in shapes):
+        limit = trial_inputs.MAX_ITEM_BYTES // 2**20
+        return f"its inputs are larger than the {limit} MiB that are generated"
+    return ""
+
+
 def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
     """Alternatives of one item, each with the length of its header."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]

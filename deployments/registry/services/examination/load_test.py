@@ -30,6 +30,7 @@ _MIB: Final = 2**20
 _BASE_MEMORY_MIB: Final = 2048
 _MEMORY_PER_FILE_BYTE: Final = 3
 _MAX_CAUSE_LENGTH: Final = 600
+_MAX_DIFFERENCES: Final = 5
 _NO_MODULE: Final = "ModuleNotFoundError"
 _DECOUPLED: Final = "decoupled"
 
@@ -108,52 +109,69 @@ def conclude(
         case LoadOutcome.NO_RUNTIME:
             checklist.not_tried(STEP, cause)
             return None
+        case LoadOutcome.NO_REQUEST:
+            reason = requests.reason_for_none(signature) or cause
+            checklist.inconclusive(STEP, f"{result.describe_load()}; not sent a request: {reason}")
+            return result
         case LoadOutcome.LATE | LoadOutcome.TOO_LARGE:
             checklist.inconclusive(STEP, f"stopped, no verdict: {cause} {where}")
             return None
-        case LoadOutcome.NOT_LOADED if _NO_MODULE in cause:
-            fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."
-            checklist.warned(STEP, f"did not load here: {cause}. {fix}")
-            return result
-        case LoadOutcome.NOT_ANSWERED if _DECOUPLED in cause:
-            detail = f"{result.describe_load()}; it streams its answers, which is not tried"
-            checklist.warned(STEP, detail)
-            return result
-        case LoadOutcome.NOT_ANSWERED if not requests.is_any_request_valid(signature):
-            detail = f"{result.describe_load()}; no generated request fits the model"
-            checklist.warned(STEP, f"{detail}: {cause}")
-            return result
-        case LoadOutcome.NOT_ANSWERED | LoadOutcome.CRASHED:
-            raise refused(
-                checklist, STEP, f"Triton loads the model, but it answers no request: {cause}."
-            )
-    raise refused(checklist, STEP, f"Triton does not load the model: {cause}.")
+    if warning := _describe_warning(result, signature, cause):
+        checklist.warned(STEP, warning)
+        return result
+    problem = "Triton does not load the model"
+    if result.outcome != LoadOutcome.NOT_LOADED:
+        problem = "Triton loads the model, but it answers no request"
+    raise refused(checklist, STEP, f"{problem}: {cause}.")
+
+
+def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str:
+    """Why a model that was not loaded, or gave no answer, may serve all the same; empty if it cannot."""
+    if result.outcome == LoadOutcome.NOT_LOADED and _NO_MODULE in cause:
+        fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."
+        return f"did not load here: {cause}. {fix}"
+    if result.outcome != LoadOutcome.NOT_ANSWERED:
+        return ""
+    if _DECOUPLED in cause:
+        return f"{result.describe_load()}; it streams its answers, which is not tried"
+    if not requests.is_any_request_valid(signature):
+        return f"{result.describe_load()}; no generated request fits the model: {cause}"
+    return ""
 
 
 def _check_answer(
     result: LoadTest, signature: Signature, sample: Sample | None, checklist: Checklist
 ) -> None:
-    problems = list(results.contradictions(result, signature))
-    if problems:
-        raise refused(
-            checklist,
-            STEP,
-            f"The model answers otherwise than its signature says: {'; '.join(problems)}. "
-            "Correct the configuration or the model.",
-        )
-    if sample is None or not result.sample_answers:
-        checklist.passed(STEP, result.describe())
+    """Another score than that of the user's own library is refused; a runtime that answers another shape than
+    the declared one serves the model, so that is a warning.
+    """
+    has_scores = sample is not None and bool(result.sample_answers)
+    if sample is not None and has_scores:
+        difference = sample.describe_difference(result.sample_answers)
+        if difference:
+            raise refused(
+                checklist,
+                STEP,
+                f"Triton loads the model, but answers otherwise than {sample.library}: {difference}. Convert the model "
+                "to ONNX, or train it without the setting that differs.",
+            )
+    scored = (
+        f"; {sample.count} generated rows get the scores of {sample.library}"
+        if sample is not None and has_scores
+        else ""
+    )
+    differences = list(results.compare_outputs(result, signature))
+    if not differences:
+        checklist.passed(STEP, f"{result.describe()}{scored}")
         return
-    difference = sample.describe_difference(result.sample_answers)
-    if difference:
-        raise refused(
-            checklist,
-            STEP,
-            f"Triton loads the model, but answers otherwise than {sample.library}: {difference}. Convert the model to "
-            "ONNX, or train it without the setting that differs.",
-        )
-    scored = f"{sample.count} generated rows get the scores of {sample.library}"
-    checklist.passed(STEP, f"{result.describe()}; {scored}")
+    described = "; ".join(difference.describe() for difference in differences[:_MAX_DIFFERENCES])
+    more = len(differences) - _MAX_DIFFERENCES
+    rest = f" and {more:,} more" if more > 0 else ""
+    checklist.warned(
+        STEP,
+        f"{result.describe()}{scored}. It answers otherwise than it declares: {described}{rest}. Clients get what it "
+        "answers.",
+    )
 
 
 @contextmanager
