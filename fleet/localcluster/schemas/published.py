@@ -80,4 +80,6 @@ def _rules(node: Mapping[str, Any]) -> Iterator[Rule]:
     for rule in node.get("x-kubernetes-validations") or ():
         if "oldSelf" not in rule["rule"]:
             message = rule.get("message") or f"failed rule: {rule['rule']}"
-            yield Rule(rule["rule"], message, rule.get("fieldPath", ""))
+            # A word of the language where the rule is written, and none for the runtime here.
+            expression = rule["rule"].replace("__namespace__", "namespace")
+            yield Rule(expression, message, rule.get("fieldPath", ""))
