@@ -187,6 +187,8 @@ SLIPWAY_PRIORITY_CLASSES = env.text("SLIPWAY_PRIORITY_CLASSES", "")
 SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
 # Where requests of API servers to pods come from, such as golden requests.
 SLIPWAY_CONTROL_PLANE_CIDRS = env.text("SLIPWAY_CONTROL_PLANE_CIDRS", "")
+# Empty: found in each cluster.
+SLIPWAY_PROMETHEUS_NAMESPACES = env.text("SLIPWAY_PROMETHEUS_NAMESPACES", "")
 # Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency queries it.
 _SCALING_PROMETHEUS = "http://prometheus-operated.monitoring:9090"
 SLIPWAY_SCALING_PROMETHEUS_URL = env.text("SLIPWAY_SCALING_PROMETHEUS_URL", _SCALING_PROMETHEUS)
@@ -250,13 +252,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": ["'self'", "data:"],
         "connect-src": [
             "'self'",
-            *filter(
-                None,
-                [
-                    SLIPWAY_S3_BROWSER_ENDPOINT_URL
-                    or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com"
-                ],
-            ),
+            SLIPWAY_S3_BROWSER_ENDPOINT_URL
+            or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com",
         ],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],

@@ -4,7 +4,14 @@ from deployments.models.approvals import ApprovalRule
 from deployments.models.attestations import Attestation, SigningRule, TrustedSigner, TrustRoot
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.batch import BatchChunk, BatchJob, BatchUpload
-from deployments.models.callers import CallerKey, Consumer, KeyTokens, SigningKey, TokenIssuer
+from deployments.models.callers import (
+    CallerKey,
+    Consumer,
+    KeysAtGateway,
+    KeyTokens,
+    SigningKey,
+    TokenIssuer,
+)
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.environments import EnvironmentRule
@@ -59,6 +66,7 @@ __all__ = [
     "Import",
     "ImportedFile",
     "KeyTokens",
+    "KeysAtGateway",
     "LoadTestPlace",
     "LoadTestRun",
     "Model",

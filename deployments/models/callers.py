@@ -168,3 +168,26 @@ class KeyTokens(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key_id}: {self.day_tokens}"
+
+
+class KeysAtGateway(models.Model):
+    """How far the gateway of a deployment has the keys and limits of its callers."""
+
+    deployment = models.OneToOneField(
+        Deployment, on_delete=models.CASCADE, related_name="keys_at_gateway"
+    )
+    # Of the last change of a key or a limit.
+    changed_at = models.DateTimeField()
+    # Of the keys that the cluster took last; 0: none yet.
+    written_generation = models.PositiveIntegerField(default=0)
+    written_at = models.DateTimeField(null=True)
+    # Why the cluster refused them, in its own words; empty where it did not.
+    problem = models.TextField(blank=True, default="")
+    # Whether callers are checked as stated, and only limits were refused.
+    is_limit = models.BooleanField(default=False)
+
+    class Meta:
+        verbose_name_plural = "keys at gateway"
+
+    def __str__(self) -> str:
+        return f"{self.deployment_id}: {self.written_generation}"

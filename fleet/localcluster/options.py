@@ -6,6 +6,7 @@ from typing import Any
 
 from fleet.localcluster import bodies
 from fleet.localcluster.errors import BadRequest, Cause, Invalid, JsonObject
+from fleet.localcluster.requests import media_type
 from fleet.localcluster.rules.causes import forbidden, invalid, required, unsupported
 from fleet.localcluster.writes import WriteOptions
 
@@ -17,16 +18,15 @@ _LONGEST_MANAGER = 128
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
-def write_options(
-    query: Query, user_agent: str, *, method: str, content_type: str = ""
-) -> WriteOptions:
+def write_options(query: Query, headers: Mapping[str, str], *, method: str) -> WriteOptions:
     """Raises Invalid."""
+    user_agent = headers.get("user-agent", "")
     is_delete = method == "DELETE"
     faults = list(_dry_run_faults(query.get("dryRun", "")))
     if not is_delete:
         faults += _write_faults(query)
     if method == "PATCH":
-        faults += _patch_faults(query, is_apply=content_type == bodies.APPLY)
+        faults += _patch_faults(query, is_apply=media_type(headers) == bodies.APPLY)
     _require(_OPTIONS.get(method, "DeleteOptions"), faults)
     return WriteOptions(
         manager=query.get("fieldManager") or user_agent.partition("/")[0] or "unknown",

@@ -66,6 +66,10 @@ def read_body(raw: bytes, content_type: str) -> JsonObject:
     return body
 
 
+def media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip()
+
+
 def wants_table(accept: str) -> bool:
     """True when the first supported format that the client accepts is a v1 Table."""
     for choice in accept.split(","):

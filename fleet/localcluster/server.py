@@ -93,7 +93,7 @@ async def _dispatch(api: Api, request: Request) -> Response:
     group, version, rest = _split(parts)
     if reviews.is_review(group, rest):
         # The result does not depend on the body, which may be protobuf.
-        is_json = _media_type(request) == "application/json"
+        is_json = parsing.media_type(request.headers) == "application/json"
         body = parsing.read_body(await request.body(), "") if is_json else {}
         return _json(reviews.evaluate(rest[0], body), 201)
     resource = parsing.parse_resource(group, version, rest)
@@ -205,7 +205,9 @@ async def _patch(api: Api, request: Request, resource: Resource) -> Response:
     if resource.target.name is None:
         raise MethodNotAllowed
     raw = await request.body()
-    written = api.writer.patch(resource.target, raw, _media_type(request), _options(request))
+    written = api.writer.patch(
+        resource.target, raw, parsing.media_type(request.headers), _options(request)
+    )
     return _written(request, resource, written)
 
 
@@ -249,7 +251,7 @@ async def _scale(api: Api, request: Request, resource: Resource) -> Response:
         return _json(scale.scale_of(live))
     body = parsing.read_body(await request.body(), "application/json")
     if request.method == "PATCH":
-        body = scale.patched_scale(live, body, _media_type(request))
+        body = scale.patched_scale(live, body, parsing.media_type(request.headers))
     elif request.method != "PUT":
         raise MethodNotAllowed
     scaled = scale.with_scale(live, body)
@@ -276,16 +278,7 @@ _VERBS: dict[str, _Verb] = {
 
 
 def _options(request: Request) -> WriteOptions:
-    return options.write_options(
-        request.query_params,
-        request.headers.get("user-agent", ""),
-        method=request.method,
-        content_type=_media_type(request),
-    )
-
-
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip()
+    return options.write_options(request.query_params, request.headers, method=request.method)
 
 
 def _written(request: Request, resource: Resource, written: Written) -> Response:

@@ -83,17 +83,26 @@ class Artifact:
         yield self.folder
 
 
-CONTROL_PLANE = Artifact(
-    name="control-plane",
-    release_of="k8s.io/kubernetes",
-    programs={
-        "etcd": "go.etcd.io/etcd/server/v3",
-        "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-        "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-        "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-    },
-    stamps_version=True,
-)
+def _control_plane(name: str) -> Artifact:
+    return Artifact(
+        name=name,
+        release_of="k8s.io/kubernetes",
+        programs={
+            "etcd": "go.etcd.io/etcd/server/v3",
+            "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+            "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+            "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+        },
+        stamps_version=True,
+    )
+
+
+# Building one takes minutes: CI runs the first.
+CONTROL_PLANES = {
+    "1.36": _control_plane("control-plane"),
+    "1.37": _control_plane("control-plane-1.37"),
+}
+CONTROL_PLANE = CONTROL_PLANES[os.environ.get("SLIPWAY_CLUSTER_KUBERNETES") or "1.36"]
 
 HELM = Artifact(
     name="helm",

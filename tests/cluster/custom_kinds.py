@@ -35,6 +35,7 @@ LEAST_MINUTES: Final = 15.0
 TESTS: Final = "tests/cluster/test_custom_kinds.py"
 # Says where it is, in a run of this lane.
 IS_ALONE: Final = "SLIPWAY_TEST_CUSTOM_KINDS_ALONE"
+_TRIES: Final = 5
 _APPLY: Final = {"Content-Type": "application/apply-patch+yaml"}
 _LOOPBACK: Final = "127.0.0.1"
 _CRD: Final = "CustomResourceDefinition"
@@ -115,7 +116,14 @@ class Store:
         )
 
     def _ask(self, method: str, path: str, body: Manifest | None = None) -> Manifest:
-        answer = _client_of(self).request(method, path, json=body, headers=_APPLY)
+        for _ in range(_TRIES):
+            answer = _client_of(self).request(method, path, json=body, headers=_APPLY)
+            # On a busy machine, while it reads new kinds.
+            if answer.status_code not in (
+                httpx.codes.GATEWAY_TIMEOUT,
+                httpx.codes.TOO_MANY_REQUESTS,
+            ):
+                break
         if answer.is_error:
             raise Refused(answer.json()["message"])
         return dict(answer.json())

@@ -18,12 +18,14 @@ from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import Placement
+from fleet.actions.domain import pool_settings
 from fleet.clusters.domain.provisioner import NodeLabels, Provisioner
 from tests.cluster import kserve
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.waiting import wait_until
 from tests.contract.conftest import served
 from tests.deployments.manifest_strategies import CONTEXT
+from tests.fleet.actions import test_pool_settings
 
 _FILE: Final = "nodeclaims.karpenter.sh.yaml"
 _DOMAINS: Final = {
@@ -97,12 +99,35 @@ def test_the_server_refuses_the_labels_that_we_refuse(
     assert bool(problem) is (is_refused or is_of_another)
 
 
+def test_every_pool_that_we_write_is_accepted(
+    admin: Kubectl, journey: Callable[[str], None]
+) -> None:
+    """Reserved capacity, Balanced consolidation and the node classes of Auto Mode among them."""
+    folder = kserve.named_folder()
+    assert folder is not None
+    kind = yaml.safe_load((folder / "nodepools.karpenter.sh.yaml").read_text())
+    admin.apply([kind])
+    admin.run("wait", "--for=condition=Established", "crd", kind["metadata"]["name"])
+    pools = [
+        pool_settings.manifest(f"pool-{number}", settings)
+        for number, settings in enumerate(test_pool_settings.EVERY)
+    ]
+    listed = {"apiVersion": "v1", "kind": "List", "items": pools}
+
+    made = admin.run(
+        "create", "--dry-run=server", "--output=name", "-f", "-", stdin=json.dumps(listed)
+    )
+
+    assert len(made.split()) == len(pools)
+    journey(f"{len(pools)} NodePools: accepted")
+
+
 def _requirements(
     context: ManifestContext, engine: str, capacity: str
 ) -> Iterator[list[dict[str, Any]]]:
     """As Karpenter reads them: one list for each term, in case that it drops the first."""
     one = served(engine)
-    placement = Placement(capacity=capacity, other_instance_types="g6.xlarge")
+    placement = Placement(other_instance_types="g6.xlarge").replace(capacity=capacity)
     for placed in (one.spec, one.spec.replace(placement=placement)):
         spec = placed.replace(placement=placed.placement.replace(capacity=capacity))
         for pod in _pods(revision.own(context, replace(one, spec=spec))):

@@ -1,13 +1,15 @@
 {{/*
-Who decides on the replicas of a Deployment that is there: (dict "root" $ "name" "slipway-web"). {"live": n, "byOthers": …,
-"isApplied": …}, or {} before it is there and under `helm template`. Others are `kubectl scale` or an autoscaler. Helm's own
+Who decides on the replicas of a Deployment that is there: (dict "root" $ "name" "slipway-web"). {"live": n, "isStopped": …,
+"byOthers": …, "isApplied": …}, or {} before it is there and under `helm template`. Others are `kubectl scale` or an autoscaler. Helm's own
 entry is the one that applied the pod template (Helm 4), or that is called helm (Helm 3).
 */}}
 {{- define "slipway.replica-owners" -}}
 {{- $live := lookup "apps/v1" "Deployment" .root.Release.Namespace .name -}}
 {{- $owners := dict -}}
 {{- if $live -}}
-{{- $_ := set $owners "live" (int (dig "spec" "replicas" 1 $live)) -}}
+{{- $replicas := int (dig "spec" "replicas" 1 $live) -}}
+{{- $_ := set $owners "live" $replicas -}}
+{{- $_ := set $owners "isStopped" (eq $replicas 0) -}}
 {{- range $live.metadata.managedFields -}}
 {{- $fields := dig "fieldsV1" "f:spec" dict . -}}
 {{- $applies := and (eq .operation "Apply") (hasKey $fields "f:template") -}}
@@ -28,7 +30,10 @@ when an autoscaler takes over, because leaving it out means 1.
 {{- define "slipway.replicas" -}}
 {{- $owners := include "slipway.replica-owners" . | fromJson -}}
 {{- $isThere := hasKey $owners "live" -}}
-{{- if and $isThere $owners.byOthers -}}
+{{- if and $isThere $owners.isStopped -}}
+{{- /* By hand, as no values say so. A number of 0 is in nobody's managed fields. */ -}}
+replicas: 0
+{{- else if and $isThere $owners.byOthers -}}
 {{- if not $owners.isApplied -}}replicas: {{ int $owners.live }}{{- end -}}
 {{- else if ne .kind "none" -}}
 {{- if $isThere -}}replicas: {{ int $owners.live }}{{- end -}}

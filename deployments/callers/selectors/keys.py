@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +12,8 @@ from django.db.models import BigIntegerField
 
 from deployments.callers.domain import token_windows
 from deployments.callers.domain.token_windows import TokenLimits, TokenUse
+from deployments.callers.selectors import gateway_state
+from deployments.callers.selectors.gateway_state import GatewayState
 from deployments.models import CallerKey, Deployment, KeyTokens
 from deployments.serving.selectors import deployments
 from portal.accounts.policy import Actor
@@ -35,6 +37,8 @@ class KeyView:
     row: CallerKey
     state: str
     use: TokenUse
+    # Of all keys of the deployment together; None as `gateway_state.of` says, and where it was not asked for.
+    gateway: GatewayState | None = None
 
     @property
     def is_open(self) -> bool:
@@ -74,7 +78,8 @@ class KeyView:
 def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[KeyView]]:
     """The newest first. Raises NotFound."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-    return deployment, list_of(deployment)
+    gateway = gateway_state.of(deployment)
+    return deployment, [replace(view, gateway=gateway) for view in list_of(deployment)]
 
 
 def list_of(deployment: Deployment) -> list[KeyView]:
@@ -84,6 +89,12 @@ def list_of(deployment: Deployment) -> list[KeyView]:
 
 def view_of(row: CallerKey, at: datetime) -> KeyView:
     return KeyView(row, state_of(row, at), _use_of(row, at))
+
+
+def view_with_gateway(row: CallerKey) -> KeyView:
+    """Of a key that was just changed."""
+    deployment = Deployment.objects.select_related("stable_revision").get(pk=row.deployment_id)
+    return replace(view_of(row, clock.now()), gateway=gateway_state.of(deployment))
 
 
 def _use_of(row: CallerKey, at: datetime) -> TokenUse:

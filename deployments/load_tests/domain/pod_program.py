@@ -123,19 +123,9 @@ class Trial:
 
     def answer_sample(self) -> None:
         """Collect the answers to rows whose scores are known, for the portal to compare."""
-        sample = self.plan.get("sample")
-        if not sample:
-            return
-        rows = base64.b64decode(sample["rows"])
-        width = len(rows) // sample["count"]
         answers = b""
-        for start in range(0, len(rows), sample["batch"] * width):
-            batch = rows[start : start + sample["batch"] * width]
-            tensor: Json = {"name": sample["input"], "datatype": "FP32"}
-            tensor["shape"] = [len(batch) // width, width // 4]
-            tensor["parameters"] = {"binary_data_size": len(batch)}
-            head = json.dumps({"inputs": [tensor], "parameters": PARAMETERS}).encode()
-            _, status, content, length = self.infer(head, batch)
+        for batch in self.plan.get("sample", ()):
+            _, status, content, length = self.infer(*request_of(batch))
             if status != 200:
                 raise Ended("not_answered", error_of(content))
             answers += content[length:]
@@ -253,9 +243,13 @@ def request_of(alternative: Json) -> tuple[bytes, bytes]:
     described: list[Json] = []
     bodies: list[bytes] = []
     for number, tensor in enumerate(alternative["inputs"]):
-        body = values_of(tensor["datatype"], tensor["shape"], alternative["below"], number)
+        given = {**tensor}
+        if "values" in given:
+            body = base64.b64decode(given.pop("values"))
+        else:
+            body = values_of(tensor["datatype"], tensor["shape"], alternative["below"], number)
         bodies.append(body)
-        described.append({**tensor, "parameters": {"binary_data_size": len(body)}})
+        described.append({**given, "parameters": {"binary_data_size": len(body)}})
     head = json.dumps({"inputs": described, "parameters": PARAMETERS}).encode()
     return head, b"".join(bodies)
 

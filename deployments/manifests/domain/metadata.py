@@ -72,6 +72,8 @@ class ManifestContext:
     egress_cidrs: tuple[str, ...] = ("0.0.0.0/0", "::/0")
     # The addresses from which the cluster's API server reaches pods.
     control_plane_cidrs: tuple[str, ...] = ()
+    # Namespaces whose pods read metrics: Prometheus and its like.
+    metrics_namespaces: tuple[str, ...] = ("monitoring",)
     # Namespaces of the gateway's proxies, in addition to the Gateway's own.
     proxy_namespaces: tuple[str, ...] = ()
     # The Gateway verifies keys that the portal signs, by policies in its own namespace.

@@ -10,7 +10,8 @@ import re
 from typing import Any, Final
 
 from deployments.manifests.domain.metadata import ServedRevision
-from deployments.spec.domain import serving_spec, termination
+from deployments.spec.domain import serving_spec
+from deployments.spec.domain.engines import OTHER_GRACE_SECONDS
 from deployments.spec.domain.serving_spec import ServingSpec
 
 # Requests still arrive for a moment after a pod is deleted, until routes have followed.
@@ -69,7 +70,7 @@ while works() and time.monotonic() < end:
 
 def grace_seconds(spec: ServingSpec) -> int:
     """From the deletion of a pod until it is killed."""
-    seconds = spec.termination_grace_seconds or termination.OTHER_SECONDS
+    seconds = spec.termination_grace_seconds or OTHER_GRACE_SECONDS
     is_knative = spec.scaling.kind == serving_spec.KNATIVE
     return min(seconds, _KNATIVE_MOST_SECONDS) if is_knative else seconds
 
@@ -87,7 +88,7 @@ def knative_request_seconds(spec: ServingSpec) -> int:
 
 def triton_args(spec: ServingSpec) -> list[str]:
     """An argument that follows the one of the command, and replaces it."""
-    if grace_seconds(spec) == termination.OTHER_SECONDS:
+    if grace_seconds(spec) == OTHER_GRACE_SECONDS:
         return []
     return [f"--exit-timeout-secs={drain_seconds(spec)}"]
 

@@ -17,6 +17,7 @@ from deployments.manifests.domain.access import (
     provider_tokens,
     team_address,
 )
+from deployments.manifests.domain.access.limit_rules import LimitRules
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -154,10 +155,16 @@ class RenderedDeployment:
 
     @cached_property
     def route(self) -> Manifest:
+        return self.route_with(self.keys)
+
+    def route_with(self, keys: str) -> Manifest:
+        """As it is written where its policies are in another state than desired."""
+        return caller_keys.annotated(self._plain_route, keys)
+
+    @cached_property
+    def _plain_route(self) -> Manifest:
         route = http_route.http_route(self.context, self.backends)
-        if self.token_issuer:
-            route = provider_tokens.without_credentials(route)
-        return caller_keys.annotated(route, self.keys)
+        return provider_tokens.without_credentials(route) if self.token_issuer else route
 
     @cached_property
     def token_issuer(self) -> str:
@@ -184,7 +191,7 @@ class RenderedDeployment:
         """
         if not self._is_closed or self.context.verifies_tokens:
             return ()
-        limits = caller_access.limits(self.deployment)
+        limits = self.limits.rules
         if self.token_issuer:
             issuer = caller_access.token_issuer(self.token_issuer)
             callers = caller_access.claim_values(self.deployment, issuer.name)
@@ -192,6 +199,10 @@ class RenderedDeployment:
         else:
             policy = caller_keys.policy(self.context)
         return (policy, caller_keys.limits(self.context, limits)) if limits else (policy,)
+
+    @cached_property
+    def limits(self) -> LimitRules:
+        return caller_access.limits(self.deployment, self.token_issuer)
 
     @cached_property
     def gateway_policies(self) -> Sequence[Manifest]:

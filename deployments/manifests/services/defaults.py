@@ -12,7 +12,7 @@ from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.sizing.domain import declared_size
 from deployments.sizing.domain.declared_size import DeclaredSize
-from deployments.spec.domain import default_scaling, termination
+from deployments.spec.domain import default_scaling, engines
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
@@ -33,7 +33,7 @@ def complete_spec(
     with rejections.as_invalid():
         full = golden_warm_up.pinned(_with_weights(spec, version), version)
     scaled = _autoscaled(full, serving, capabilities, is_in_place=False)
-    grace = scaled.termination_grace_seconds or termination.default_seconds(scaled.engine)
+    grace = scaled.termination_grace_seconds or engines.default_grace_seconds(scaled.engine)
     image = rendering.image_for(scaled, serving)
     return scaled.replace(image=image, termination_grace_seconds=grace)
 

@@ -17,14 +17,12 @@ from deployments.preflight.services import (
     capacity_checks,
     cluster_checks,
     compiled_models,
-    disruption_checks,
     dry_run,
     environment_checks,
     image_weights,
     limits,
     monitor_checks,
     multi_model_checks,
-    node_label_checks,
     queue_checks,
     quota_checks,
     revision_checks,
@@ -202,7 +200,6 @@ def _evaluate(
         ),
         preflight_cost.check_budget(cost, is_binding=subject.team.is_budget_binding),
         *capacity_checks.check_all(spec, baseline, subject.cluster, nodes.spaces),
-        *disruption_checks.check_disruption(spec, subject.cluster, shares),
     ]
     checks += _check_dry_run(subject) if is_name_valid and version_check.ok else []
     return RevisionPreflight(
@@ -245,6 +242,7 @@ def _check_gpu(subject: Subject, shares: Sequence[GpuShare | None]) -> list[Chec
             (subject.version, *subject.rendered.additional),
             [share.gpu_name if share else "" for share in shares],
         ),
+        *preflight_cost.check_consolidation(subject.spec, subject.cluster, shares),
     ]
 
 
@@ -263,9 +261,7 @@ def _check_cluster(subject: Subject) -> list[Check]:
         *capacity_checks.check_instance_type(
             subject.spec, cluster_id=subject.cluster.id, pools=capabilities.node_pools or ()
         ),
-        *node_label_checks.check_labels(
-            subject.spec.placement.node_labels, capabilities.node_labels
-        ),
+        *capacity_checks.check_labels(subject.spec.placement.node_labels, capabilities.node_labels),
         revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
         *limits.check_spec(
             subject.spec, rendering.policy_in_force(subject.cluster.serving), cluster=name

@@ -247,8 +247,8 @@ class RegisterReferenceSerializer(Serializer):
     )
     metadata = serializers.DictField(
         default=dict,
-        help_text="as for an uploaded version; parameters_millions, dtype and context_length are "
-        "used for sizing",
+        help_text="as for an uploaded version; parameters_millions, dtype, context_length and "
+        "kv_cache_kib_per_token are used for sizing",
     )
     readme = serializers.CharField(default="", allow_blank=True, help_text="Markdown")
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 
-from deployments.registry.domain import onnx_opsets
 from deployments.registry.domain.not_servable import NotServable
 
 # The runtime knows the operator but has no CPU kernel for it.
@@ -38,6 +37,9 @@ _NEWEST_OPSET: Final = re.compile(r"official support for domain ai\.onnx is till
 _NEWEST_IR: Final = re.compile(
     r"Unsupported model IR version: \d+, max supported IR version: (\d+)"
 )
+# ONNX Runtime guarantees it and later ones (docs: "Compatibility"); of older ones it has some operators.
+OLDEST_OPSET: Final = 7
+_CONVERTED_OPSET: Final = 17
 _MAX_MESSAGE_LENGTH: Final = 300
 
 
@@ -59,10 +61,10 @@ def load(argument: dict[str, Any]) -> dict[str, Any]:
         session = open_session(argument["path"])
     except _NO_KERNEL as error:
         message = plain(str(error))
-        if onnx_opsets.is_old(opset):
+        if _is_old(opset):
             raise NotServable(
                 f"ONNX Runtime {version} does not run this model: {message} "
-                f"{onnx_opsets.describe_conversion(opset)}"
+                f"{_describe_conversion(opset)}"
             ) from error
         return {"runtime": version, "missing_kernel": message}
     except REFUSALS as error:
@@ -78,10 +80,10 @@ def load(argument: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fix(message: str, opset: int) -> str:
-    if onnx_opsets.is_old(opset):
-        return onnx_opsets.describe_conversion(opset)
+    if _is_old(opset):
+        return _describe_conversion(opset)
     if newest := _NEWEST_OPSET.search(message):
-        return onnx_opsets.describe_downgrade(newest[1])
+        return f"Convert it to an older opset: {_conversion_to(newest[1])}."
     if newest := _NEWEST_IR.search(message):
         return f"Save it with that version: model.ir_version = {newest[1]}, then onnx.save(model, 'model.onnx')."
     if "Failed to construct locale" in message:
@@ -90,6 +92,23 @@ def _fix(message: str, opset: int) -> str:
             "options={'STEP__locale': 'C.UTF-8'}, where STEP is the vectorizer in the pipeline."
         )
     return "Export it again with standard operators; run onnx.checker.check_model(path, full_check=True) for details."
+
+
+def _is_old(opset: int) -> bool:
+    """Whether the runtime may lack operators only because the opset is old. 0 means not stated."""
+    return 0 < opset < OLDEST_OPSET
+
+
+def _describe_conversion(opset: int) -> str:
+    return (
+        f"It has opset {opset}, and ONNX Runtime serves opset {OLDEST_OPSET} and later. Convert it: "
+        f"{_conversion_to(_CONVERTED_OPSET)}."
+    )
+
+
+def _conversion_to(opset: object) -> str:
+    converted = f"onnx.version_converter.convert_version(onnx.load('model.onnx'), {opset})"
+    return f"onnx.save({converted}, 'converted.onnx')"
 
 
 def plain(message: str) -> str:

@@ -14,11 +14,9 @@ from deployments.registry.domain.metadata.version_metadata import (
     DIRECTIONS,
     LABELS,
     METRICS,
-    SIZES,
     TEXTS,
 )
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
-from deployments.sizing.domain.declared_size import KV_CACHE
 from deployments.sizing.domain.memory import BITS
 from portal.core.definitions import Rejected
 from portal.ui.service_form import ServiceForm
@@ -81,36 +79,6 @@ class MetadataForm(ServiceForm):
             LABELS: metadata_text.format_labels(metadata),
             "readme": readme,
         }
-
-
-class EditMetadataForm(MetadataForm):
-    """Edit stored metadata. Sizes that the form has no field for stay as they are."""
-
-    renamed: ClassVar[Mapping[str, str]] = {
-        **MetadataForm.renamed,
-        f"metadata.{KV_CACHE}": KV_CACHE,
-    }
-
-    kv_cache_kib_per_token = forms.CharField(
-        required=False,
-        max_length=20,
-        label="KV cache per token",
-        help_text="At 16 bits. config.json does not state it. Used to size the GPU.",
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "KiB"}),
-    )
-
-    def __init__(
-        self, *args: Any, stored: Mapping[str, Any], needs_kv_cache: bool, **kwargs: Any
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._stored = stored
-        if not needs_kv_cache:
-            del self.fields[KV_CACHE]
-
-    def metadata(self) -> dict[str, Any]:
-        sizes = {key: self._stored[key] for key in SIZES if key in self._stored}
-        typed = {KV_CACHE: self.cleaned_data[KV_CACHE]} if KV_CACHE in self.fields else {}
-        return super().metadata() | sizes | typed
 
 
 DECLARED_FIELDS: Final = ("largest_inputs", "inputs", "outputs", "compute_capability")

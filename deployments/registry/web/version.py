@@ -26,10 +26,10 @@ from deployments.registry.web import signature as registry_signature
 from deployments.registry.web.forms import (
     AliasForm,
     DeclareForm,
-    EditMetadataForm,
     ReasonForm,
     ReleaseForm,
 )
+from deployments.registry.web.metadata_form import EditMetadataForm
 from deployments.sizing.domain import declared_size
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import serving_spec
@@ -82,12 +82,8 @@ def edit_metadata(
     version = _find(user, team, name, number)
     policy.require(user, Action.UPLOAD, version)
     size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
-    initial = EditMetadataForm.initial_of(version.metadata, version.readme)
-    form = EditMetadataForm(
-        request.POST or None,
-        initial=initial | {declared_size.KV_CACHE: size.kv_kib_per_token or ""},
-        stored=version.metadata,
-        needs_kv_cache=size.is_read and size.attention is None,
+    form = EditMetadataForm.from_stored(
+        request.POST or None, stored=version.metadata, readme=version.readme, size=size
     )
     if request.method == "POST":
 
@@ -203,6 +199,15 @@ def _to_page(version: ModelVersion) -> HttpResponse:
     return HttpResponseRedirect(where)
 
 
+def _describe_language_model(version: ModelVersion) -> dict[str, Any]:
+    """The facts of a language model, or None, the engines that load the version, and its declared KV cache."""
+    return {
+        "language_model": version.signature.get(facts.KEY),
+        "engines": loading.engines_for(version.source_uri, version.format, version.signature),
+        "declared_kv_kib": version.metadata.get(declared_size.KV_CACHE, 0),
+    }
+
+
 def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
     signature = signatures.from_json(version.signature)
     load_test = results.of_signature(version.signature)
@@ -221,9 +226,7 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         **file_table.of(request, version),
         "signature": signature,
         **shown_metadata.context_of(version),
-        "language_model": signature.facts.get(facts.KEY),
-        "engines": loading.engines_for(version.source_uri, version.format, version.signature),
-        "declared_kv_kib": version.metadata.get(declared_size.KV_CACHE, 0),
+        **_describe_language_model(version),
         **registry_signature.table(request, signature, load_test),
         "config": registry_signature.truncate(version.config_pbtxt),
         "serving": serving,

@@ -50,6 +50,7 @@ from deployments.spec.domain.pod_settings import (
     Network,
     Placement,
     Storage,
+    TerminationGrace,
 )
 from deployments.spec.domain.scaling import (
     FIXED,
@@ -59,7 +60,6 @@ from deployments.spec.domain.scaling import (
     OfficeHours,
     Scaling,
 )
-from deployments.spec.domain.termination import TerminationGrace
 from deployments.spec.domain.triton_settings import TritonSettings
 from portal.core import definitions
 from portal.core.definitions import Definition, setting
@@ -200,7 +200,6 @@ class ServingSpec(Definition):
     triton: Annotated[
         Triton, used_by(ONNX_ENGINES, "{engine} does not use these settings. Remove triton.")
     ] = TritonSettings()
-    # 0 in a stored spec: requested before it was a setting.
     termination_grace_seconds: TerminationGrace = 0
     summary_latencies: Annotated[
         bool,

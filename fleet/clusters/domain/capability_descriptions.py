@@ -101,12 +101,12 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "keda": FeatureDescription(
         "KEDA",
         "scaling on queue length, on a schedule or to zero",
-        "Install KEDA.",
+        "Install KEDA 2.20 or newer.",
     ),
     "scaled-jobs": FeatureDescription(
         "KEDA's ScaledJob",
         "batch jobs that drain a queue",
-        "Install KEDA.",
+        "Install KEDA 2.20 or newer.",
     ),
     "karpenter": FeatureDescription(
         "Karpenter",

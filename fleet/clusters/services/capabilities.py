@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fleet.clusters.domain import (
+    keda_releases,
     kserve_releases,
     monitor_selection,
     node_pools,
@@ -95,7 +97,7 @@ def probe(*, cluster_id: int) -> Capabilities:
         at=clock.now(),
         promql=prometheus.probe(cluster),
         caller_tokens=prometheus.probe_metric(cluster, CALLER_TOKENS),
-    ).keeping_key_check(Capabilities.from_json(cluster.capabilities))
+    ).keeping_known(Capabilities.from_json(cluster.capabilities))
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=capabilities.to_json(), is_reachable=True, last_error=""
     )
@@ -149,6 +151,7 @@ def read_capabilities(
         knative_flags=flags,
         kueue=queue_probe.read_kueue(client, groups),
         prometheuses=_prometheuses(client, features["prometheus"]),
+        api_servers=api_server_probe.read_addresses(client),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if is_local else {},
         key_check=key_check,
@@ -166,6 +169,8 @@ def _group_features(
     if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
         # Its policies of gateways alone encrypt nothing between pods.
         features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
+    if problem := keda_releases.problem_with(features["keda"].version):
+        features["keda"] = replace(features["keda"], is_there=False, why=problem)
     features["scaled-jobs"] = features["keda"]
     if is_local:
         features["keda"] = _NO_SCALED_OBJECTS

@@ -258,9 +258,8 @@ def _list_kind(
 def _list_namespaces(
     client: KubeClient, kind: ResourceType, namespaces: Sequence[str], labels: Labels
 ) -> list[Json]:
-    """An API server has no index of labels: a listing costs as much as all objects of the namespace, or
-    of the cluster. So a few namespaces are listed one by one, and many in one cluster-wide listing,
-    unless the portal may list the kind in the namespaces of teams only.
+    """List a few namespaces one by one, many in one listing of the cluster where the portal may: an API server
+    has no index of labels.
     """
     if len(namespaces) > _FEW_NAMESPACES:
         try:

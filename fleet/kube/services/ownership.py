@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from fleet.kube.domain import ownership
-from fleet.kube.domain.errors import ClusterError, NotOwned, ObjectNotFound
+from fleet.kube.domain.errors import ClusterError, NotAllowed, NotOwned, ObjectNotFound
 from fleet.kube.domain.ownership import Fence
 from fleet.kube.domain.resource_types import Manifest, ResourceType
 from fleet.kube.services import clients, installation
@@ -73,6 +73,7 @@ class Writer:
     def __init__(self, cluster_id: int) -> None:
         self.client = clients.client_for(cluster_id)
         self.refusals: dict[str, ClusterError] = {}
+        self._unclaimed: set[str] = set()
         self._cluster_id = cluster_id
 
     @cached_property
@@ -91,7 +92,8 @@ class Writer:
             error = self._check_namespace(name, live[name])
             if error is not None:
                 self.refusals[name] = error
-        existing = [name for name in names if live[name] is not None and name not in self.refusals]
+        left = {*self.refusals, *self._unclaimed}
+        existing = [name for name in names if live[name] is not None and name not in left]
         if existing and not dry_run:
             fence = installation.raise_fence()
             written = self._each(lambda name: self._claim(name, fence), existing)
@@ -239,6 +241,10 @@ class Writer:
                 resource, namespace=namespace, labels=ownership.MANAGED_BY
             ).items
         except ObjectNotFound:
+            return []
+        except NotAllowed:
+            # Where the portal may not read it may not write either, and claims nothing.
+            self._unclaimed.add(namespace)
             return []
         return [item for item in items if not item["metadata"].get("ownerReferences")]
 

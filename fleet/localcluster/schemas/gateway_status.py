@@ -1,6 +1,6 @@
 """The status of an HTTPRoute, as the Gateway API publishes it."""
 
-from fleet.localcluster.schemas.gateway import PARENT
+from fleet.localcluster.schemas.gateway_references import PARENT
 from fleet.localcluster.schemas.schema import (
     DATE_TIME,
     TEXT,

@@ -63,9 +63,16 @@ def _capabilities(name: str, capabilities: Capabilities) -> Iterator[Line]:
         detail = f"not installed or not known: {', '.join(missing)}"
         fix = "Nothing, unless you want what they offer: Admin > Clusters says what each is for."
         yield note(f"Capabilities of {name}", detail, fix)
-    problem = kserve_releases.problem_with("kserve", capabilities.feature("kserve").version)
+    kserve = capabilities.feature("kserve").version
+    problem, untested = (
+        kserve_releases.problem_with("kserve", kserve),
+        kserve_releases.untested(kserve),
+    )
     if problem:
         yield failed(f"KServe of {name}", problem, "Upgrade KServe on that cluster.")
+    if untested:
+        fix = "Nothing, while it works: docs/kserve-releases.md says what is known of it."
+        yield note(f"KServe of {name}", untested, fix)
 
 
 def _split(capabilities: Capabilities) -> tuple[Sequence[str], Sequence[str]]:

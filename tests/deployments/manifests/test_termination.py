@@ -22,7 +22,7 @@ from hypothesis import given
 from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.manifests.services import defaults
-from deployments.spec.domain import engines, termination
+from deployments.spec.domain import engines
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
@@ -90,7 +90,7 @@ def test_a_revision_of_before_the_setting_is_what_it_was(case: str) -> None:
 @pytest.mark.parametrize("case", [case for case in _BEFORE if not case.endswith("Knative")])
 def test_the_grace_is_that_of_the_setting_by_engine(case: str) -> None:
     engine = case.partition(" ")[0]
-    seconds = termination.default_seconds(engine)
+    seconds = engines.default_grace_seconds(engine)
 
     grace = _pod(_workload(_spec(case, termination_grace_seconds=seconds)))[
         "terminationGracePeriodSeconds"

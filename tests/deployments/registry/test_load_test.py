@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shlex
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from django.test import Client
 from onnx import TensorProto, helper, numpy_helper
 
 from deployments.models import ModelVersion
+from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.load_tests import requests, results
 from deployments.registry.domain.load_tests.results import LoadOutcome, LoadTest
 from deployments.registry.domain.signatures import Signature, Tensor
@@ -25,6 +28,7 @@ from deployments.states import VersionState
 from tests.deployments import onnx_models
 from tests.deployments.registry.test_triton_code import MODEL, PYTHON
 from tests.deployments.uploading import People, Upload
+from tests.fixtures import forest_models
 from tests.fixtures import triton_repositories as repositories
 from tests.page import page
 from tests.waiting import PATIENCE_SECONDS
@@ -196,10 +200,10 @@ def test_a_large_version_is_not_tried(verified: Upload, with_triton: Any) -> Non
             "what it answers.",
         ),
         (
-            LoadTest(LoadOutcome.NO_REQUEST, load_seconds=1.5, memory_mib=90),
+            LoadTest(LoadOutcome.NO_REQUEST, "no request fits", load_seconds=1.5, memory_mib=90),
             VersionState.READY,
             None,
-            "loaded in 1.5 s with 90 MiB; not sent a request: ",
+            "inconclusive: no request fits; loaded in 1.5 s with 90 MiB",
         ),
     ],
     ids=lambda value: value.outcome if isinstance(value, LoadTest) else "",
@@ -387,8 +391,8 @@ def test_inputs_that_are_too_large_to_generate_are_inconclusive(
 
     assert (version.state, version.state_reason) == (VersionState.READY, "")
     assert step(version)["ok"] is None
-    assert step(version)["detail"].endswith(
-        "; not sent a request: its inputs are larger than the 64 MiB that are generated"
+    assert step(version)["detail"].startswith(
+        "inconclusive: its inputs are larger than the 64 MiB that are generated; loaded in "
     )
     result = results.of_signature(version.signature)
     assert result is not None
@@ -415,3 +419,54 @@ def test_numbers_that_are_indices_are_answered(verified: Upload, with_triton: An
     version = verified(bytes(model.SerializeToString()))
 
     assert (version.state, step(version)["ok"]) == (VersionState.READY, True)
+
+
+@pytest.mark.django_db
+def test_a_forest_answers_a_sample_of_rows_as_its_own_library(
+    verified: Upload, with_triton: Any, tmp_path: Path
+) -> None:
+    model = forest_models.xgboost_model(
+        "classes", "m.json", tmp_path, objective="multi:softprob", num_class=4
+    )
+
+    version = verified(model.content, filename="m.json", head=model.content[:4096])
+
+    assert (version.state, version.state_reason) == (VersionState.READY, "")
+    assert "32 generated rows get the scores of XGBoost 3." in step(version)["detail"]
+    result = results.of_signature(version.signature)
+    assert result is not None
+    assert result.sample_answers == ""
+
+
+@pytest.mark.django_db
+def test_a_triton_that_answers_otherwise_fails_the_version_with_a_row(
+    verified: Upload, with_triton: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a backend that compares other than the library: here, of a program that changes an answer."""
+    real = load_test.run
+
+    def run(*args: Any, **options: Any) -> LoadTest:
+        result = real(*args, **options)
+        answers = np.frombuffer(base64.b64decode(result.sample_answers), "<f4").copy()
+        answers[3] += 0.01
+        return replace(result, sample_answers=base64.b64encode(answers.tobytes()).decode())
+
+    monkeypatch.setattr(load_test, "run", run)
+    model = forest_models.xgboost_model("b", "m.json", tmp_path, objective="binary:logistic")
+
+    version = verified(model.content, filename="m.json", head=model.content[:4096])
+
+    assert version.state == VersionState.FAILED
+    assert "answers otherwise than XGBoost 3." in version.state_reason
+    assert "1 of 32 generated rows get other scores: a row of (" in version.state_reason
+    assert step(version)["ok"] is False
+
+
+@pytest.mark.parametrize("answer", ["", "AAAA", "not base64", base64.b64encode(bytes(12)).decode()])
+def test_answers_of_another_form_are_a_difference(answer: str) -> None:
+    rows = np.zeros((4, 2), np.float32)
+    sample = comparison.keep_sample(rows, np.ones((4, 1)), tolerance=1e-5, library="XGBoost")
+    assert sample is not None
+
+    assert sample.describe_difference(answer)
+    assert sample.describe_difference(sample.answers) == ""

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from deployments.registry.domain import onnx_opsets
+from deployments.registry.domain import onnx_loading
 from deployments.states import VersionState
 from tests.deployments.uploading import Upload
 
@@ -45,7 +45,7 @@ def relu(opset: int, ir_version: int = 8) -> bytes:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("opset", range(1, onnx_opsets.OLDEST))
+@pytest.mark.parametrize("opset", range(1, onnx_loading.OLDEST_OPSET))
 def test_an_old_opset_is_refused_with_the_converter(verified: Upload, opset: int) -> None:
     version = verified(old(opset).SerializeToString())
 

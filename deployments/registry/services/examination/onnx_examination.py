@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deployments.models import ModelVersion
-from deployments.registry.domain import object_keys, onnx_facts, onnx_opsets
+from deployments.registry.domain import object_keys, onnx_facts
 from deployments.registry.domain.formats import onnx
 from deployments.registry.domain.formats.catalogue import Detected
 from deployments.registry.domain.formats.format import Inspection
@@ -94,7 +94,7 @@ def load(version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checkli
         version=version,
         step=step,
         checklist=checklist,
-        argument={"opset": onnx_opsets.opset_of(facts.signature.facts)},
+        argument={"opset": facts.opset},
         file_bytes=facts.external_bytes,
     )
     if loaded["missing_kernel"]:

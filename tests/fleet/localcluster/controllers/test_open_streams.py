@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from deployments.spec.domain import termination
+from deployments.spec.domain import engines
 from deployments.spec.domain.serving_spec import Placement, ServingSpec
 from tests.fleet.localcluster.controllers import language_models
 from tests.fleet.localcluster.controllers.running import Running
@@ -25,7 +25,7 @@ _VLLM_MIRRORED = "registry.example/models/vllm@sha256:" + "ab" * 32
 def _spec(
     engine: str = "kserve-vllm", *, replicas: int = 2, grace: int | None = None
 ) -> ServingSpec:
-    seconds = termination.default_seconds(engine) if grace is None else grace
+    seconds = engines.default_grace_seconds(engine) if grace is None else grace
     return language_models.spec(engine).replace(
         min_replicas=replicas,
         max_replicas=replicas,

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ('deployments', '0003_alias_moves'),
+        ('deployments', '0004_keys_at_gateway'),
     ]
 
     operations = [
