@@ -28,7 +28,7 @@ def to_text(
         "requests": list(requests.alternatives_of(signature)),
     }
     if sample:
-        plan["sample"] = requests.describe_sample(signature, sample)
+        plan["sample"] = list(requests.describe_sample(signature, sample))
     while len(text := json.dumps(plan)) > _MAX_LENGTH and plan["requests"]:
         plan["requests"].pop()
     # Kubernetes expands $(NAME) in values, and tensors have any name.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.registry.domain.forests import lightgbm_splits, reading
+from deployments.registry.domain.forests import lightgbm_splits, own_library, reading
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.sandbox import Finished, Refused
@@ -137,7 +137,7 @@ def test_a_difference_between_the_libraries_is_refused_with_a_row(tmp_path: Path
 
     path = save(tmp_path / "model.txt", zero_as_missing=True)
     model = treelite.frontend.load_lightgbm_model(path)
-    library = reading.own_library.open_lightgbm(str(path))
+    library = own_library.open_lightgbm(str(path))
 
     with pytest.raises(NotServable, match=r"of 256 generated rows get other scores: a row of \("):
         reading.require_same_answers(model, library.predict, name=library.name)

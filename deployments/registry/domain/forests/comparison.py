@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -58,7 +59,7 @@ def from_json(data: Mapping[str, Any]) -> Sample:
 
 def choose_tolerance(trees: int) -> float:
     """Return the relative error of summing so many 32-bit numbers in another order."""
-    return max(1e-5, 4 * _EPSILON * (8 + 2 * trees**0.5))
+    return max(1e-5, 4 * _EPSILON * (8 + 2 * math.sqrt(trees)))
 
 
 def keep_sample(rows: Any, answers: Any, *, tolerance: float, library: str) -> Sample | None:

@@ -104,4 +104,6 @@ def _add_categories(tree: Any, found: dict[int, list[Any]]) -> None:
     for node in np.flatnonzero(tree.get_field("node_type") == _CATEGORICAL).tolist():
         listed = categories[int(begins[node]) : int(ends[node])].astype(np.float32)
         unknown = [_NO_CATEGORY, 0.0, float(listed.max(initial=0)) + 1]
-        found[int(split[node])].append(np.append(listed, np.float32(unknown)).astype(np.float32))
+        found[int(split[node])].append(
+            np.append(listed, np.array(unknown, np.float32)).astype(np.float32)
+        )

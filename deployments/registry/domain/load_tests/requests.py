@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -41,7 +42,7 @@ def reason_for_none(signature: Signature) -> str:
     """Why no request is generated; empty if one is."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
     if not trial_inputs.can_make(inputs):
-        return "inputs of these types are not generated"
+        return "inputs of its types are not generated"
     shapes = (trial_inputs.shapes_of(inputs, policy) for policy in trial_inputs.POLICIES)
     if all(alternative is None for alternative in shapes):
         limit = trial_inputs.MAX_ITEM_BYTES // 2**20
@@ -68,14 +69,18 @@ def sample_requests(signature: Signature, sample: Sample) -> Iterator[tuple[int,
         yield _request(signature, {signature.inputs[0].name: batch})
 
 
-def describe_sample(signature: Signature, sample: Sample) -> dict[str, Any]:
-    """Describe the same requests for a program that builds them itself."""
-    return {
-        "input": signature.inputs[0].name,
-        "rows": sample.rows,
-        "count": sample.count,
-        "batch": signature.max_batch_size,
-    }
+def describe_sample(signature: Signature, sample: Sample) -> Iterator[dict[str, Any]]:
+    """Yield the same batches for a program that builds requests itself, with the values in base64."""
+    rows = sample.read_rows()
+    for start in range(0, len(rows), signature.max_batch_size):
+        batch = rows[start : start + signature.max_batch_size]
+        tensor = {
+            "name": signature.inputs[0].name,
+            "datatype": signature.inputs[0].protocol_dtype,
+            "shape": list(batch.shape),
+            "values": base64.b64encode(batch.tobytes()).decode(),
+        }
+        yield {"inputs": [tensor]}
 
 
 def alternatives_of(signature: Signature) -> Iterator[dict[str, Any]]:

@@ -67,8 +67,8 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
     report = scan_step.scan(version, artifact, copies, detected, checklist)
     result.columns |= scan_step.columns_of(report)
     need = scan_step.decide(version, kind, report, checklist)
+    result.quarantine_reason = need
     if need and not kind.is_read_before_release:
-        result.quarantine_reason = need
         return result
     try:
         inspection = _inspect(version, artifact, copies, detected, result, checklist)
@@ -80,11 +80,9 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
             raise
         result.quarantine_reason = releases.describe_no_engine(kind, report, str(refusal))
         return result
-    if need:
-        result.quarantine_reason = need
-        return result
-    result.columns |= _create_repository(version, artifact, detected, inspection, checklist)
-    _load(version, kind, artifact, inspection, result, checklist)
+    if not need:
+        result.columns |= _create_repository(version, artifact, detected, inspection, checklist)
+        _load(version, kind, artifact, inspection, result, checklist)
     return result
 
 
