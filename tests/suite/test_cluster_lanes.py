@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import __main__ as program
-from tests.cluster import build, custom_kinds
+from tests.cluster import build, custom_kinds, go_toolchain, report
 from tests.cluster.build import Artifact, Build
 from tests.cluster.go_toolchain import Go, NotInTime, Unavailable
 
@@ -36,8 +36,17 @@ class Machine:
             raise error
         return [Build(artifact, Path("/none"), 1.0) for artifact in artifacts]
 
+    def run_all(self, *_: object) -> int:
+        self.ran.append(_ALL)
+        return 0
 
-_CASES = {
+    def run_smaller(self, *_: object) -> int:
+        self.ran.append(_SMALLER)
+        return 0
+
+
+_Case = tuple[Exception | None, Exception | None, int, list[str]]
+_CASES: dict[str, _Case] = {
     "everything is built": (None, None, 0, [_ALL]),
     "no modules": (Unavailable("no proxy"), Unavailable("no proxy"), 0, []),
     "Kubernetes is not built in time": (None, NotInTime("slow"), 0, [_SMALLER]),
@@ -54,10 +63,10 @@ def arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 def _install(machine: Machine, monkeypatch: pytest.MonkeyPatch, *, is_cached: bool) -> None:
     monkeypatch.setattr(build, "build_all", machine.build_all)
     monkeypatch.setattr(build, "cached", lambda artifact: object() if is_cached else None)
-    monkeypatch.setattr(program, "_run_all", lambda *_: machine.ran.append(_ALL) or 0)
-    monkeypatch.setattr(program.custom_kinds, "running", lambda *_: nullcontext(_STORE))
-    monkeypatch.setattr(program, "_pytest", lambda *_: machine.ran.append(_SMALLER) or 0)
-    monkeypatch.setattr(program.report, "describe_alone", lambda *_: "")
+    monkeypatch.setattr(program, "_run_all", machine.run_all)
+    monkeypatch.setattr(custom_kinds, "running", lambda *_: nullcontext(_STORE))
+    monkeypatch.setattr(program, "_pytest", machine.run_smaller)
+    monkeypatch.setattr(report, "describe_alone", lambda *_: "")
 
 
 _STORE = custom_kinds.Store("https://none", Path("/none"), Path("/none"))
@@ -103,8 +112,8 @@ def test_a_build_that_takes_too_long_is_not_an_absent_proxy(
     slow.chmod(0o755)
     monkeypatch.setenv("SLIPWAY_CLUSTER_CACHE", str(tmp_path))
     monkeypatch.setenv("SLIPWAY_CLUSTER_BUILD_MINUTES", "0.001")
-    monkeypatch.setattr(build.go_toolchain, "find", lambda cache: Go(slow, "1.26"))
-    monkeypatch.setattr(build.go_toolchain, "require_modules", lambda go: None)
+    monkeypatch.setattr(go_toolchain, "find", lambda cache: Go(slow, "1.26"))
+    monkeypatch.setattr(go_toolchain, "require_modules", lambda go: None)
 
     with pytest.raises(NotInTime, match="control-plane was not built within"):
         build.build_all((build.CONTROL_PLANE,))

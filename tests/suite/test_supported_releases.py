@@ -14,7 +14,7 @@ from tests.cluster.kueue.artifact import KUEUE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs" / "releases.md").read_text()
-_BUILT = {
+_BUILT: dict[str, list[build.Artifact]] = {
     "Kubernetes": [build.CONTROL_PLANES["1.36"]],
     "KServe": list(build.KSERVE_RELEASES),
     "KEDA": [KEDA],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,8 +69,9 @@ def test_the_command_renews_the_file(
             return next(rounds, None) is None
 
     monkeypatch.setenv("SLIPWAY_WORKER_ALIVE_FILE", str(alive))
-    monkeypatch.setattr(watch_clusters.threading, "Event", Stopping)
-    monkeypatch.setattr(watch_clusters.signal, "signal", lambda *_: None)
+    silent = SimpleNamespace(SIGTERM=1, SIGINT=2, signal=lambda *_: None)
+    monkeypatch.setattr(f"{watch_clusters.__name__}.threading", SimpleNamespace(Event=Stopping))
+    monkeypatch.setattr(f"{watch_clusters.__name__}.signal", silent)
     monkeypatch.setattr(watch_clusters, "Watcher", lambda: _Kept(is_well=not is_broken))
 
     call_command("watch_clusters")

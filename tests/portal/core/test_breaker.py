@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from django.test import Client
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
-from portal import breaker
 from portal.accounts import sign_ins
 from portal.api.throttling import caller_limit
 from portal.breaker import Breaker, NotAsked
@@ -29,7 +29,7 @@ class Time:
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
-    monkeypatch.setattr(breaker.time, "monotonic", lambda: made.now)
+    monkeypatch.setattr("portal.breaker.time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
 
