@@ -48,17 +48,7 @@ def examine(
         argument=argument,
         access=Access(artifact),
     )
-    declared = declarations.from_json(version.declared)
-    context = Context(
-        model=version.model.name,
-        main=detected.main,
-        paths=tuple(artifact.sizes),
-        max_batch_size=declared.max_batch_size,
-        supports_batching=declared.supports_batching,
-        inputs=declared.inputs,
-        outputs=declared.outputs,
-        compute_capability=declared.compute_capability,
-    )
+    context = _context_of(version, artifact, detected)
     try:
         inspection = reading.conclude(facts, context)
     except NeedsDeclaration as need:
@@ -70,6 +60,20 @@ def examine(
         report = checklist.warned if step in inspection.warnings else checklist.passed
         report(step, detail)
     return inspection
+
+
+def _context_of(version: ModelVersion, artifact: Artifact, detected: Detected) -> Context:
+    declared = declarations.from_json(version.declared)
+    return Context(
+        model=version.model.name,
+        main=detected.main,
+        paths=tuple(artifact.sizes),
+        max_batch_size=declared.max_batch_size,
+        supports_batching=declared.supports_batching,
+        inputs=declared.inputs,
+        outputs=declared.outputs,
+        compute_capability=declared.compute_capability,
+    )
 
 
 def _find_logged_class(version: ModelVersion) -> str:
