@@ -53,3 +53,14 @@ def test_a_result_is_added_to_the_signature_and_nothing_else_changes() -> None:
         "signature": {**EXAMINED.signature, "load_test": loaded.to_json()},
     }
     assert EXAMINED.with_load_test(None) == EXAMINED
+
+
+def test_rows_for_the_load_test_wait_in_the_signature_and_are_not_kept() -> None:
+    fields_of = {field.name: "" for field in fields(ExaminedVersion)}
+    examined = ExaminedVersion(
+        **{**fields_of, "signature": {"inputs": [], "sample": {"count": 3}}}  # type: ignore[arg-type]  of no matter here
+    )
+
+    assert examined.sample == {"count": 3}
+    assert examined.columns()["signature"] == {"inputs": []}
+    assert ExaminedVersion.from_json(examined.to_json()) == examined
