@@ -1,4 +1,4 @@
-"""A worker renews its file (portal.core.alive_file) while its main loop runs."""
+"""A worker renews its file (portal.alive_file) while its main loop runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from celery import bootsteps
 
-from portal.core import alive_file
+from portal import alive_file
 
 _EVERY_SECONDS: Final = 15.0
 

@@ -13,7 +13,7 @@ from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 from redis import Redis
 from redis.exceptions import RedisError
 
-from portal.core.breaker import valkey
+from portal.breaker import valkey
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from portal.core.breaker import NotAsked
+from portal.breaker import NotAsked
 
 logger = logging.getLogger(__name__)
 

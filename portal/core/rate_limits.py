@@ -14,8 +14,8 @@ from typing import Any
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
+from portal.breaker import NotAsked
 from portal.core import clock
-from portal.core.breaker import NotAsked
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from celery import current_app
 from django.db import connections, transaction
 from kombu.exceptions import OperationalError
 
-from portal.core.breaker import NotAsked, valkey
+from portal.breaker import NotAsked, valkey
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from deployments.callers.services import keys
+from deployments.callers.services import keys, limit_room
 from deployments.callers.services.issuing import KeyLimits
 from deployments.manifests.domain import network
 from deployments.manifests.domain.access import caller_keys, limit_rules
 from deployments.manifests.domain.access.limit_rules import ClientLimit
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.models import Deployment
+from deployments.registry.gateways import object_store
 from deployments.rollouts.services import actions
 from deployments.spec.domain import serving_spec
 from fleet.clusters.services import api_server_probe
@@ -123,10 +124,13 @@ def test_an_abort_reaches_the_live_route_although_the_server_refuses_the_limits(
     monkeypatch: pytest.MonkeyPatch,
     journey: Callable[[str], None],
 ) -> None:
+    world: World = make_world(half_real, moving_clock)
+    monkeypatch.setattr(object_store, "store", lambda: world.store)
+    deployment, rollout = canary(world)
+    bound = limit_rules.MOST_RULES
     # As the portal wrote them: one rule for each caller, however many.
     monkeypatch.setattr(limit_rules, "MOST_RULES", 1000)
-    world: World = make_world(half_real, moving_clock)
-    deployment, rollout = canary(world)
+    monkeypatch.setattr(limit_room, "MOST_RULES", 1000)
     for number in range(17):
         draft = keys.KeyDraft(
             name=f"caller-{number}",
@@ -141,9 +145,7 @@ def test_an_abort_reaches_the_live_route_although_the_server_refuses_the_limits(
     world.reconcile_now(deployment)
     route = admin.get("httproute", "detector", f"--namespace={_NAMESPACE}")
     secret = admin.get("secret", "detector-callers", f"--namespace={_NAMESPACE}")
-    monkeypatch.undo()
-    connect(half_real, monkeypatch)
-    moving_clock.set(monkeypatch)
+    monkeypatch.setattr(limit_rules, "MOST_RULES", bound)
     world.clock.move(20)
     world.work()
     limits = admin.get("backendtrafficpolicy", "detector", f"--namespace={_NAMESPACE}")
@@ -179,11 +181,24 @@ def test_stored_policies_admit_prometheus_and_the_api_server_to_metrics_and_nobo
         assert not [port for port in (8000, 8001, 8002, 8080) if admits(stored, stranger, port)]
 
 
-def test_the_server_states_its_own_addresses(admin: Kubectl, cluster_id: int) -> None:
-    """The portal's own account may read them: without them metrics would be cut off."""
-    slices = admin.get("endpointslices", "kubernetes", "--namespace=default")
-    stated = {address for each in slices["endpoints"] for address in each["addresses"]}
+def test_the_portal_s_account_reads_where_the_api_server_is(
+    admin: Kubectl, cluster_id: int
+) -> None:
+    """Without them metrics would be cut off. This server is told to write none, so an administrator does."""
+    stated = ["10.0.1.7", "10.0.9.4"]
+    endpoint_slice = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "kubernetes", "namespace": "default"},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address]} for address in stated],
+    }
+    client = clients.client_for(cluster_id)
+    before = api_server_probe.read_addresses(client)
 
-    found = api_server_probe.read_addresses(clients.client_for(cluster_id))
+    admin.apply([endpoint_slice])
+    found = api_server_probe.read_addresses(client)
+    admin.run("delete", "endpointslice", "kubernetes", "--namespace=default")
 
-    assert set(found or ()) == stated
+    assert before is None
+    assert list(found or ()) == stated

@@ -127,7 +127,7 @@ def _requirements(
 ) -> Iterator[list[dict[str, Any]]]:
     """As Karpenter reads them: one list for each term, in case that it drops the first."""
     one = served(engine)
-    placement = Placement(capacity=capacity, other_instance_types="g6.xlarge")
+    placement = Placement(other_instance_types="g6.xlarge").replace(capacity=capacity)
     for placed in (one.spec, one.spec.replace(placement=placement)):
         spec = placed.replace(placement=placed.placement.replace(capacity=capacity))
         for pod in _pods(revision.own(context, replace(one, spec=spec))):

@@ -36,7 +36,7 @@ def describe_open(deployment: Deployment, safeguard: Safeguard) -> str:
 
 
 def describe_missing(row: SafeguardRequest) -> str:
-    """For example "0 of 1 approval by a lead or platform admin"."""
+    """Name the approvals that are missing, for example "0 of 1 approval by a lead or platform admin"."""
     return "; ".join(item.description for item in progress(row, given(row)) if item.missing)
 
 
@@ -49,7 +49,7 @@ def progress(row: SafeguardRequest, approvers: Iterable[Approver]) -> tuple[rule
 
 
 def required(row: SafeguardRequest) -> tuple[Requirement, ...]:
-    """What the environment and the rules demand of a change of the deployment now."""
+    """List what the environment and the rules demand of a change of the deployment now."""
     facts = ChangeFacts(
         team_id=row.deployment.team_id,
         environment=row.deployment.environment,

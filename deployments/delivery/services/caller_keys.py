@@ -39,6 +39,11 @@ class PolicyRefusal:
     error: ClusterError
     is_limit: bool
 
+    @property
+    def description(self) -> str:
+        what = "limits" if self.is_limit else "keys"
+        return f"the cluster refused {what} of callers: {describe_error(self.error)}"
+
 
 def push(
     rendered: Sequence[RenderedDeployment], *, is_direct: Callable[[int], bool]

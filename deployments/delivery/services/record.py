@@ -187,7 +187,8 @@ class _Recording:
         if report.is_checked:
             deployment.objects_checked_at = self._at
             deployment.objects_checked_generation = deployment.desired_generation
-        reasons = [text for text in (verdict.reason, report.drift.reason) if text]
+        told = (verdict.reason, report.drift.reason, shot.policy_refusal)
+        reasons = [text for text in told if text]
         problem = deployment.bytes_problem
         if problem and problem not in verdict.reason:
             reasons.append(problem)

@@ -27,11 +27,20 @@ class DeploymentSnapshot:
     refusals: Mapping[int, str]
     drift_report: DriftReport
     route_refusal: str = ""
+    # Of the callers' policies; the route does not wait for them.
+    policy_refusal: str = ""
 
     @classmethod
     def of(cls, state: ReconcileState) -> DeploymentSnapshot:
-        report = state.drift_report()
-        return cls(state.rendered, state.observation, state.refusals, report, state.route_refusal)
+        refused = state.policy_refusal
+        return cls(
+            state.rendered,
+            state.observation,
+            state.refusals,
+            state.drift_report(),
+            state.route_refusal,
+            "" if refused is None else refused.description,
+        )
 
     @property
     def deployment(self) -> Deployment:

@@ -37,7 +37,8 @@ def list_unlabelled(*, cluster_id: int) -> dict[str, list[str]]:
 
 def _of_nodes(nodes: QuerySet[Node]) -> tuple[set[str], set[str]]:
     """Types that nodes are labelled with, and those that only stand for a product."""
-    labelled, unlabelled = set(), set()
+    labelled: set[str] = set()
+    unlabelled: set[str] = set()
     for _, kind, product, label in _rows(nodes.exclude(instance_type="")):
         (labelled if _is_requestable(kind, product, label) else unlabelled).add(kind)
     return labelled, unlabelled - labelled

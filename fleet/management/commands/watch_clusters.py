@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from fleet.observation.services.watcher import Watcher
-from portal.core import alive_file
+from portal import alive_file
 
 _REFRESH_SECONDS = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from fleet.gpus.domain import shares
@@ -27,7 +28,7 @@ def gpus(spec: Json) -> tuple[str, int]:
     """The GPU resource and amount, by the same rule; "" and 0 without any. Of several, the one of which there are most."""
     every = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     names = {name for container in every for name in _amounts(container) if shares.is_gpu(name)}
-    requested = {name: _reserved(spec, lambda one, name=name: _count(one, name)) for name in names}
+    requested = {name: _reserved(spec, partial(_count, name)) for name in names}
     name = max(requested, key=lambda key: (requested[key], key), default="")
     return (name, requested[name]) if name and requested[name] else ("", 0)
 
@@ -55,7 +56,7 @@ def _request(container: Json, name: str, parse: _Parse) -> int:
     return max(0, parse(_amounts(container).get(name, "0")) or 0)
 
 
-def _count(container: Json, name: str) -> int:
+def _count(name: str, container: Json) -> int:
     """Extended resources are whole numbers."""
     amount = str(_amounts(container).get(name, ""))
     return int(amount) if amount.isdigit() else 0

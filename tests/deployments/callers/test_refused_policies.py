@@ -81,6 +81,7 @@ def test_an_abort_reaches_the_route_although_a_policy_is_refused(
     world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector") == _STABLE
+    assert error.message in Deployment.objects.get().state_reason
     soak(world, deployment, 700)
     world.reconcile_now(deployment)
     assert Rollout.objects.get().phase == RolloutPhase.ABORTED

@@ -42,7 +42,7 @@ def required_labels(value: Any) -> Iterator[str]:
 
 def terms(labels: NodeLabels, capacity: str, engine: str = "triton") -> list[Any]:
     one = served(engine)
-    spec = one.spec.replace(placement=Placement(capacity=capacity))
+    spec = one.spec.replace(placement=Placement().replace(capacity=capacity))
     if engine in serving_spec.LLM_ENGINES:
         spec = spec.replace(llm=Llm(hugging_face_id="org/model"))
     made = revision.own(replace(CONTEXT, node_labels=labels), replace(one, spec=spec))

@@ -67,7 +67,7 @@ def main() -> None:
     vllm, sglang = (zipfile.ZipFile(path) for path in sys.argv[1:3])
     logging.disable(logging.WARNING)
     transformers = importlib.import_module("transformers")
-    folder = Path(transformers.__file__).parent
+    folder = Path(str(transformers.__file__)).parent
     groups = read_groups(vllm)
     generative = {name for group in _GENERATIVE for name in groups[group]}
     others = {name for group in _ALL for name in groups[group]} - generative

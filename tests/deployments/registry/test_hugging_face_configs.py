@@ -9,6 +9,8 @@ import pytest
 from django.urls import reverse
 
 from deployments.registry.domain import loading
+from deployments.registry.domain.formats.format import Context
+from deployments.registry.domain.formats.hugging_face import HUGGING_FACE
 from deployments.registry.domain.hugging_face import known_models
 from deployments.registry.domain.not_servable import NotServable
 from deployments.sizing.domain import declared_size, language_models
@@ -18,6 +20,8 @@ from tests.deployments.registry.test_hugging_face import read
 from tests.deployments.uploading import People, Upload
 from tests.fixtures import language_models as folders
 from tests.page import page
+
+CONTEXT = Context(model="chat", main="chat/config.json", paths=(), max_batch_size=0)
 
 
 def folder(config: dict[str, Any]) -> dict[str, bytes]:
@@ -172,7 +176,7 @@ def test_what_the_file_leaves_out_is_the_default_of_its_class(
     assert shape(config) == expected
 
 
-NOT_KNOWN = [
+NOT_KNOWN: list[dict[str, Any]] = [
     {"architectures": ["MambaForCausalLM"], "model_type": "mamba"},
     {"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2"},
     {"architectures": ["FalconMambaForCausalLM"], "model_type": "falcon_mamba"},
@@ -284,3 +288,22 @@ def test_a_cache_that_the_files_state_is_not_asked_for(
     ).text
 
     assert "KV cache per token" not in text
+
+
+@pytest.mark.parametrize(
+    ("config", "is_known"),
+    [
+        ({**INTERN_VL, "model_type": "internvl_chat"}, False),
+        (INTERN_VL, False),
+        ({"architectures": ["ChatGLMModel"], "model_type": "chatglm"}, True),
+        ({"architectures": ["LlamaForCausalLM"]}, True),
+    ],
+)
+def test_a_configuration_that_is_code_is_told(config: dict[str, Any], is_known: bool) -> None:
+    facts = read(folder({**config, "auto_map": {"AutoConfig": "configuration_own.Config"}}))
+
+    assert HUGGING_FACE.reading is not None
+    inspection = HUGGING_FACE.reading.conclude(facts, CONTEXT)
+
+    assert ("engines do not start with it" in inspection.details["Runtime"]) is not is_known
+    assert "Code in the folder is not run." in inspection.details["Runtime"]

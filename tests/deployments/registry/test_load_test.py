@@ -200,10 +200,10 @@ def test_a_large_version_is_not_tried(verified: Upload, with_triton: Any) -> Non
             "what it answers.",
         ),
         (
-            LoadTest(LoadOutcome.NO_REQUEST, load_seconds=1.5, memory_mib=90),
+            LoadTest(LoadOutcome.NO_REQUEST, "no request fits", load_seconds=1.5, memory_mib=90),
             VersionState.READY,
             None,
-            "loaded in 1.5 s with 90 MiB; not sent a request: ",
+            "inconclusive: no request fits; loaded in 1.5 s with 90 MiB",
         ),
     ],
     ids=lambda value: value.outcome if isinstance(value, LoadTest) else "",
@@ -391,8 +391,8 @@ def test_inputs_that_are_too_large_to_generate_are_inconclusive(
 
     assert (version.state, version.state_reason) == (VersionState.READY, "")
     assert step(version)["ok"] is None
-    assert step(version)["detail"].endswith(
-        "; not sent a request: its inputs are larger than the 64 MiB that are generated"
+    assert step(version)["detail"].startswith(
+        "inconclusive: its inputs are larger than the 64 MiB that are generated; loaded in "
     )
     result = results.of_signature(version.signature)
     assert result is not None

@@ -151,7 +151,7 @@ def test_every_answer_states_the_hours_that_it_sums(
 
     costs = admin.get("/api/v1/costs", {**query, "group_by": group}).json()
     points = admin.get(
-        "/api/v1/costs/series", {**query, "group_by": group, "step": "hour", "limit": 500}
+        "/api/v1/costs/series", {**query, "group_by": group, "step": "hour", "limit": "500"}
     ).json()
     usage = admin.get("/api/v1/usage", {**query, "group_by": group}).json()
 

@@ -24,7 +24,8 @@ def container(gpus: int, *, is_sidecar: bool = False, resource: str = RESOURCES[
 
 def most_at_once(spec: dict[str, Any], resource: str) -> int:
     """Start the pod step by step: an init container ends before the next one starts, a sidecar goes on."""
-    running, most = [], 0
+    running: list[Any] = []
+    most = 0
     for one in spec.get("initContainers", []):
         together = [*running, one]
         most = max(most, sum(int(c["resources"]["limits"].get(resource, 0)) for c in together))

@@ -14,11 +14,12 @@ from django.test import Client
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
+from portal import breaker
 from portal.accounts import sign_ins
 from portal.api.throttling import caller_limit
+from portal.breaker import Breaker, NotAsked
 from portal.celery import app
-from portal.core import breaker, cache, counters, rate_limits, wakeups
-from portal.core.breaker import Breaker, NotAsked
+from portal.core import cache, counters, rate_limits, wakeups
 
 
 class Time:

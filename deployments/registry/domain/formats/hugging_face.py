@@ -78,6 +78,11 @@ def _describe(model: LanguageModelFacts) -> dict[str, str]:
         names = ", ".join(PurePosixPath(path).name for path in model.unused[:3])
         left_out = f" Not served: {names}{' and more' if len(model.unused) > 3 else ''}."
     code = " Code in the folder is not run." if model.needs_code else ""
+    if model.needs_code and not model.is_class_known:
+        code += (
+            " The class of its configuration is such code, and Transformers has none of that type: engines do not "
+            "start with it. Convert the folder to a type of Transformers, where there is one."
+        )
     chat = "with" if model.has_chat_template else "without"
     need = language_models.describe_need(declared_size.from_facts(model.stored()))
     return {

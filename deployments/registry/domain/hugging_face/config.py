@@ -38,7 +38,9 @@ _MAX_ARCHITECTURES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """`engines` serve the architecture. `context_length` 0 means not stated."""
+    """`engines` serve the architecture. `context_length` 0 means not stated. `needs_code`: config.json names code;
+    `is_class_known`: Transformers or vLLM have the class of the configuration, so that it is read without that code.
+    """
 
     architecture: str
     engines: tuple[str, ...]
@@ -48,6 +50,7 @@ class ModelConfig:
     dtype: str
     quantization: Quantization
     needs_code: bool
+    is_class_known: bool
 
 
 def read(artifact: Artifact, path: str) -> ModelConfig:
@@ -65,6 +68,7 @@ def read(artifact: Artifact, path: str) -> ModelConfig:
         dtype=_text(whole.get("dtype") or whole.get("torch_dtype")).removeprefix("torch."),
         quantization=quantization.read(whole, _beside(artifact, path)),
         needs_code=isinstance(data.get("auto_map"), dict),
+        is_class_known=text_config.is_class_known(data, architecture),
     )
 
 

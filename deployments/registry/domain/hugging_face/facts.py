@@ -47,6 +47,7 @@ class LanguageModelFacts:
     weights_bytes: int
     loaded_bytes: int
     needs_code: bool
+    is_class_known: bool
     has_chat_template: bool
     served: tuple[str, ...]
     unused: tuple[str, ...]

@@ -90,6 +90,7 @@ def _facts(
         weights_bytes=sum(sizes.values()),
         loaded_bytes=sum(size // _WIDE.get(dtype, 1) for dtype, size in sizes.items()),
         needs_code=config.needs_code,
+        is_class_known=config.is_class_known,
         has_chat_template=_has_chat_template(artifact, names),
         served=tuple(sorted(names[name] for name in served)),
         unused=tuple(sorted(set(artifact.sizes) - {names[name] for name in served})),

@@ -53,6 +53,11 @@ def find(data: Mapping[str, Any], architecture: str) -> TextConfig:
     return TextConfig(text_type, {**own.defaults, **stated}, own.names)
 
 
+def is_class_known(data: Mapping[str, Any], architecture: str) -> bool:
+    model_type = _type_of(data) or known_models.type_of(architecture)
+    return known_models.config_class(model_type) is not None
+
+
 def _part(data: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any] | None:
     found: Any = data
     for name in path:

@@ -42,7 +42,7 @@ def reason_for_none(signature: Signature) -> str:
     """Why no request is generated; empty if one is."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
     if not trial_inputs.can_make(inputs):
-        return "inputs of these types are not generated"
+        return "inputs of its types are not generated"
     shapes = (trial_inputs.shapes_of(inputs, policy) for policy in trial_inputs.POLICIES)
     if all(alternative is None for alternative in shapes):
         limit = trial_inputs.MAX_ITEM_BYTES // 2**20

@@ -111,7 +111,7 @@ def conclude(
             return None
         case LoadOutcome.NO_REQUEST:
             reason = requests.reason_for_none(signature) or cause
-            checklist.inconclusive(STEP, f"{result.describe_load()}; not sent a request: {reason}")
+            checklist.inconclusive(STEP, f"inconclusive: {reason}; {result.describe_load()}")
             return result
         case LoadOutcome.LATE | LoadOutcome.TOO_LARGE:
             checklist.inconclusive(STEP, f"stopped, no verdict: {cause} {where}")
