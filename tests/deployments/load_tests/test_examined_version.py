@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -56,10 +57,9 @@ def test_a_result_is_added_to_the_signature_and_nothing_else_changes() -> None:
 
 
 def test_rows_for_the_load_test_wait_in_the_signature_and_are_not_kept() -> None:
-    fields_of = {field.name: "" for field in fields(ExaminedVersion)}
-    examined = ExaminedVersion(
-        **{**fields_of, "signature": {"inputs": [], "sample": {"count": 3}}}  # type: ignore[arg-type]  of no matter here
-    )
+    values: dict[str, Any] = {field.name: "" for field in fields(ExaminedVersion)}
+    values["signature"] = {"inputs": [], "sample": {"count": 3}}
+    examined = ExaminedVersion.from_json(values)
 
     assert examined.sample == {"count": 3}
     assert examined.columns()["signature"] == {"inputs": []}
