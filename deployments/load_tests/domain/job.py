@@ -32,7 +32,9 @@ _NOT_IN_THE_POD: Final = ("from __future__ ", "from deployments.")
 
 def _join_program() -> str:
     """The text that the pod runs: one program of two modules."""
-    first, second = (Path(module.__file__).read_text() for module in (pod_values, pod_program))
+    first, second = (
+        Path(place).read_text() for place in (pod_values.__file__, pod_program.__file__)
+    )
     lines = [line for line in second.splitlines() if not line.startswith(_NOT_IN_THE_POD)]
     return "\n".join([first, *lines, ""])
 

@@ -221,7 +221,7 @@ class _FailOnUnexpected:
 def _decide(version: ModelVersion, result: ExaminationResult, checklist: Checklist) -> None:
     facts = result.columns | {"checks": checklist.to_json()}
     if result.is_waiting:
-        cluster_load_test.begin(version, ExaminedVersion(**facts, sample=result.sample))
+        cluster_load_test.begin(version, ExaminedVersion(**facts))
     elif result.quarantine_reason:
         transitions.to_quarantined(
             version=version,

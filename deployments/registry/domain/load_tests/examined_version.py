@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from deployments.registry.domain.load_tests import results
 from deployments.registry.domain.load_tests.results import LoadTest
 
+SAMPLE: Final = "sample"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedVersion:
-    """Each field but the sample is the column of a version of that name. Signature, scan, objects and checks are JSON, which
+    """Each field is the column of a version of that name. Signature, scan, objects and checks are JSON, which
     their own classes read.
     """
 
@@ -26,8 +28,6 @@ class ExaminedVersion:
     config_pbtxt: str
     laid_out: Sequence[Mapping[str, Any]]
     checks: Sequence[Mapping[str, Any]]
-    # No column: rows that the load test sends, whose answers are known.
-    sample: Mapping[str, Any] | None = None
 
     def with_load_test(self, loaded: LoadTest | None) -> ExaminedVersion:
         measured = {results.KEY: loaded.to_json()} if loaded else {}
@@ -36,8 +36,14 @@ class ExaminedVersion:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def sample(self) -> Mapping[str, Any] | None:
+        """Rows for the load test whose answers are known. They wait in the signature, and are not kept."""
+        return self.signature.get(SAMPLE)
+
     def columns(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "sample"}
+        signature = {name: value for name, value in self.signature.items() if name != SAMPLE}
+        return {**asdict(self), "signature": signature}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ExaminedVersion:

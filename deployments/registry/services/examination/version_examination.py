@@ -18,7 +18,7 @@ from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.formats.catalogue import Detected
 from deployments.registry.domain.formats.format import Format, Inspection
 from deployments.registry.domain.load_tests import results
-from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
+from deployments.registry.domain.load_tests.examined_version import SAMPLE, ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.domain.not_servable import NeedsDeclaration
 from deployments.registry.domain.scanning import releases
@@ -46,8 +46,6 @@ class ExaminationResult:
     quarantine_reason: str = ""
     # The load test on a cluster is still to come.
     is_waiting: bool = False
-    # Rows for it whose answers are known.
-    sample: Mapping[str, Any] | None = None
 
 
 def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> ExaminationResult:
@@ -123,7 +121,8 @@ def _load(
         load_test.skip("it is quarantined", checklist)
     elif load_test.is_on_cluster(version, kind, checklist):
         result.is_waiting = True
-        result.sample = inspection.sample.to_json() if inspection.sample else None
+        if inspection.sample:
+            result.columns["signature"] |= {SAMPLE: inspection.sample.to_json()}
     else:
         loaded = load_test.run(version, kind, result.columns, inspection, artifact.store, checklist)
         result.columns["signature"] |= {results.KEY: loaded.to_json()} if loaded else {}
