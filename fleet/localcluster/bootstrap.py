@@ -1,12 +1,15 @@
-"""Objects that exist from the first start: system namespaces, and a ServiceAccount in each."""
+"""Objects that exist from the first start: system namespaces with a ServiceAccount in each, and KServe's settings."""
 
+import json
 import uuid
 
 from fleet.localcluster.errors import JsonObject
-from fleet.localcluster.kinds import NAMESPACE, SERVICE_ACCOUNT
+from fleet.localcluster.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT
 from fleet.localcluster.store import Store
 
-_NAMESPACES = ("default", "kube-system", "kube-node-lease", "slipway-gateway")
+_NAMESPACES = ("default", "kube-system", "kube-node-lease", "slipway-gateway", "kserve")
+KSERVE_SETTINGS = ("kserve", "inferenceservice-config")
+_ROUTER = {"headers": {"propagate": ["X-Api-Key"]}}
 _JOB_PREFIXES = ("batch.kubernetes.io/", "")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -18,6 +21,10 @@ def seed(store: Store) -> None:
             complete_namespace(namespace)
             store.create(NAMESPACE, namespace)
         create_service_account(store, name)
+    namespace, name = KSERVE_SETTINGS
+    if store.find(CONFIG_MAP, namespace, name) is None:
+        metadata = {"namespace": namespace, "name": name}
+        store.create(CONFIG_MAP, {"metadata": metadata, "data": {"router": json.dumps(_ROUTER)}})
 
 
 def complete_namespace(namespace: JsonObject) -> None:

@@ -25,6 +25,7 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
 from fleet.clusters.services import (
     api_server_probe,
+    credential_probe,
     device_class_probe,
     gateway_probe,
     key_check_probe,
@@ -198,6 +199,7 @@ def _gateway_features(
         "caller-keys": key_check.feature,
         "caller-jwt": key_check_probe.jwt_of(key_check),
         model_routing_probe.FEATURE: model_routing_probe.read(client, key_check, is_local=is_local),
+        "credential-injection": credential_probe.read(client, key_check, is_local=is_local),
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
     }
     return features, key_check.kind

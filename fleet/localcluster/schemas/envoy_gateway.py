@@ -1,5 +1,5 @@
 """Schemas of Envoy Gateway's policies, as far as this cluster enforces them: API keys and JWTs of an HTTPRoute,
-local rate limits by headers, bodies that are read as a whole, and scripts in Lua.
+local rate limits by headers, bodies that are read as a whole, scripts in Lua, and credentials that a route adds.
 
 From the reference of Envoy Gateway 1.9. With SLIPWAY_CRD_DIR the published one is used.
 """
@@ -156,4 +156,16 @@ BACKEND_TRAFFIC_POLICY_SPEC = closed(
 _LUA = closed({"type": choice("Inline"), "inline": TEXT}, "type", "inline")
 ENVOY_EXTENSION_POLICY_SPEC = closed(
     {"targetRefs": list_of(_TARGET), "lua": list_of(_LUA, most=16)}, rules=(_HAS_TARGET,)
+)
+HTTP_ROUTE_FILTER_SPEC = closed(
+    {
+        "credentialInjection": closed(
+            {
+                "header": TEXT,
+                "overwrite": BOOLEAN,
+                "credential": closed({"valueRef": _SECRET}, "valueRef"),
+            },
+            "credential",
+        )
+    }
 )
