@@ -38,6 +38,7 @@ class DeploymentsConfig(AppConfig):
         _register_proof()
         prompt_readings.register(open_workloads.list_open_workloads)
         drafts.before_retire(usage.require_unused)
+        drafts.before_close(usage.require_callable)
         cluster_load_test.register(Jobs())
         _register_costs()
 

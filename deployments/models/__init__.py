@@ -19,7 +19,7 @@ from deployments.models.git import GitDelivery, GitExport
 from deployments.models.health import AnswerDay, DeploymentHealth, HealthRecord
 from deployments.models.imports import Import, ImportedFile
 from deployments.models.load_tests import LoadTestPlace, LoadTestRun
-from deployments.models.pipelines import Pipeline
+from deployments.models.pipelines import Pipeline, PipelineKey
 from deployments.models.plan_templates import RolloutTemplate
 from deployments.models.prometheus import PrometheusReading
 from deployments.models.quality import (
@@ -72,6 +72,7 @@ __all__ = [
     "Model",
     "ModelVersion",
     "Pipeline",
+    "PipelineKey",
     "PrometheusReading",
     "QualityObservation",
     "Revision",

@@ -97,6 +97,10 @@ class CallerKey(models.Model):
     signing_key = models.ForeignKey(SigningKey, null=True, on_delete=models.PROTECT)
     # Null: a key. Else tokens of the issuer whose claim has this value.
     token_issuer = models.ForeignKey(TokenIssuer, null=True, on_delete=models.PROTECT)
+    # Null: a caller's own. Else the one that the gateway puts on the requests of a pipeline.
+    pipeline_key = models.ForeignKey(
+        "deployments.PipelineKey", null=True, on_delete=models.PROTECT, related_name="rows"
+    )
     claim_value = models.CharField(max_length=200, blank=True, default="", db_default="")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
@@ -131,7 +135,12 @@ class CallerKey(models.Model):
                 fields=["deployment", "token_issuer", "claim_value"],
                 condition=models.Q(ended_at__isnull=True, token_issuer__isnull=False),
                 name="one_open_caller_of_a_claim",
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["pipeline_key", "deployment"],
+                condition=models.Q(ended_at__isnull=True),
+                name="one_open_row_of_a_pipeline_key",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 SEALED: Final = "keys of callers"
 _OF_DEPLOYMENT: Final = CompiledQuery(
     lambda: CallerKey.objects.filter(
-        deployment=Parameter("deployment", BigIntegerField())
+        deployment=Parameter("deployment", BigIntegerField()), pipeline_key=None
     ).select_related("consumer", "created_by", "tokens", "signing_key", "token_issuer")
 )
 

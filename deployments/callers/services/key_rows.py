@@ -32,7 +32,7 @@ def changeable(actor: User, deployment_id: int, *, may_be_retired: bool = False)
 
 def open_key(deployment: Deployment, key_id: int, at: datetime) -> CallerKey:
     rows = CallerKey.objects.select_related("consumer", "deployment__team", "token_issuer")
-    row = rows.filter(pk=key_id, deployment=deployment).first()
+    row = rows.filter(pk=key_id, deployment=deployment, pipeline_key=None).first()
     if row is None:
         raise NotFound(f"{deployment} has no key {key_id}.")
     if row.ended_at is not None or row.ends_at <= at:

@@ -35,6 +35,7 @@ from portal.accounts.models import User
 from portal.core.errors import Conflict, Invalid
 
 _before_retire: list[Callable[[Deployment], None]] = []
+_before_close: list[Callable[[Deployment, str], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def canary(
     guard_checks.require_usable(deployment, version, checked)
     desired = _desired(spec, stable, version, access)
     guard_checks.require_measurable(desired, checked)
-    _require_no_callers_without_key(deployment, stable, desired)
+    _require_callable(deployment, stable, desired)
     complete = defaults.complete_spec(
         desired,
         version,
@@ -161,7 +162,7 @@ def roll_back(
     stable = submit.stable_of(deployment)
     earlier = _restorable(deployment, revision_number)
     restored = serving_spec.stored(earlier.spec)
-    _require_no_callers_without_key(deployment, stable, restored)
+    _require_callable(deployment, stable, restored)
     requested = ChangeSpec(
         ChangeKind.ROLL_BACK,
         approvals.clean(comment),
@@ -259,14 +260,18 @@ def retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft
     return ChangeDraft(deployment, ChangeSpec(ChangeKind.RETIRE, approvals.clean(comment)))
 
 
-def _require_no_callers_without_key(
-    deployment: Deployment, stable: Revision, desired: ServingSpec
-) -> None:
-    """What calls the address inside the platform has no key."""
-    is_open = rendering.spec_of(stable).network.access == OPEN
-    if is_open and desired.network.access != OPEN:
-        for require_unused in _before_retire:
-            require_unused(deployment)
+def before_close(require_callable: Callable[[Deployment, str], None]) -> None:
+    """Register a check that raises Conflict where what calls the deployment could not with that access."""
+    if require_callable not in _before_close:
+        _before_close.append(require_callable)
+
+
+def _require_callable(deployment: Deployment, stable: Revision, desired: ServingSpec) -> None:
+    """Of what calls the address inside the platform."""
+    access = desired.network.access
+    if access not in (OPEN, rendering.spec_of(stable).network.access):
+        for require_callable in _before_close:
+            require_callable(deployment, access)
 
 
 def _require_same_model(stable: Revision, version: ModelVersion) -> None:

@@ -84,14 +84,14 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "registered with.",
     ),
     "header-propagation": FeatureDescription(
-        "Keys through KServe's router",
+        "Header propagation of KServe's router",
         "pipelines of deployments whose callers need a key",
         f'Add {PIPELINE_KEY_HEADER} to the headers that routers pass on: "headers": {{"propagate": '
         f'["{PIPELINE_KEY_HEADER}"]}} under router in ConfigMap inferenceservice-config of kserve.',
         "Allow the portal to read ConfigMap inferenceservice-config of kserve. Then test again.",
     ),
     "credential-injection": FeatureDescription(
-        "Keys of pipelines at the gateway",
+        "Credential injection at the gateway",
         "pipelines of deployments whose callers need a key",
         "Use Envoy Gateway 1.4 or newer for the Gateway that the cluster is registered with.",
         "Allow the portal to read Deployment envoy-gateway of envoy-gateway-system (manage.py cluster_rbac). "

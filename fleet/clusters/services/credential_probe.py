@@ -26,7 +26,10 @@ def read(client: KubeClient, key_check: KeyCheck, *, is_local: bool) -> Feature:
         return Feature(is_there=False, why="The cluster serves no HTTPRouteFilter")
     if is_local:
         return Feature(is_there=True)
-    version = read_version(client, _CONTROLLER)
+    return _of_release(read_version(client, _CONTROLLER))
+
+
+def _of_release(version: str) -> Feature:
     match = _RELEASE.match(version)
     if match is None:
         return Feature(None, why="The version of Envoy Gateway cannot be read.")

@@ -25,6 +25,11 @@ _KINDS: Mapping[str, str] = {
 }
 _KNATIVE = "serving.knative.dev"
 _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
+_ROUTERS = "KServe's routers"
+_PROPAGATE = (
+    f'add it to "headers": {{"propagate": ["{PIPELINE_KEY_HEADER}"]}} under router in ConfigMap '
+    "inferenceservice-config of kserve"
+)
 _TLS = "enableLLMInferenceServiceTLS"
 
 
@@ -94,9 +99,11 @@ def _header_propagation(kserve: Feature, config: Mapping[str, Any] | None) -> Fe
         return Feature(is_there=True)
     lower = PIPELINE_KEY_HEADER.lower()
     if any(_is_found(pattern.lower(), lower) for pattern in listed if pattern):
-        why = f"KServe's routers look for {PIPELINE_KEY_HEADER} in just this spelling"
+        why = f"{_ROUTERS} look for {PIPELINE_KEY_HEADER} in just this spelling: {_PROPAGATE}"
         return Feature(is_there=False, why=why)
-    return Feature(is_there=False, why=f"KServe's routers do not pass on {PIPELINE_KEY_HEADER}")
+    return Feature(
+        is_there=False, why=f"{_ROUTERS} do not pass on {PIPELINE_KEY_HEADER}: {_PROPAGATE}"
+    )
 
 
 def _is_found(pattern: str, name: str) -> bool:
