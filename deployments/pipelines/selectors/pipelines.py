@@ -137,7 +137,9 @@ def why_closed(row: Deployment, access: str) -> str:
     if access != KEYS:
         return f"{row.name} needs a token of an identity provider, and a pipeline has only a key."
     offer = Capabilities.from_json(row.cluster.capabilities).offers("protected-pipeline")
-    return "" if offer.ok else f"{row.name} needs a key. {offer.why}"
+    if offer.ok:
+        return ""
+    return f"{row.name} needs a key, and pipelines on {row.cluster.name} have none. {offer.why}"
 
 
 def _closing(rows: Sequence[Deployment]) -> frozenset[int]:
