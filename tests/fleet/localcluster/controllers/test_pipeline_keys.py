@@ -21,7 +21,6 @@ from fleet.localcluster.kinds import (
     HTTP_ROUTE_FILTER,
     INFERENCE_GRAPH,
     INFERENCE_SERVICE,
-    POD,
     SECRET,
     SECURITY_POLICY,
 )
@@ -144,10 +143,7 @@ def test_without_the_listed_header_or_the_secret_nobody_gets_through(protected: 
 
     # The refusal of the gateway is no JSON, which an ensemble of KServe's cannot merge.
     wait_for("the member refuses", lambda: "not answer with a JSON" in _ask(protected, "both").text)
-    labels = {"serving.kserve.io/inferencegraph": "both"}
-    (pod,) = [
-        item for item in store.list(POD, "vision", labels) if conditions.is_true(item, "Ready")
-    ]
-    assert pod["spec"]["containers"][0]["env"] == [
+    template = store.get(DEPLOYMENT, "vision", "both")["spec"]["template"]
+    assert template["spec"]["containers"][0]["env"] == [
         {"name": "PROPAGATE_HEADERS", "value": "x-api-key,[,X-Request-Id"}
     ]
