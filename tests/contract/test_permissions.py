@@ -57,6 +57,7 @@ PLURALS = {
     "SecurityPolicy": "securitypolicies",
     "BackendTrafficPolicy": "backendtrafficpolicies",
     "EnvoyExtensionPolicy": "envoyextensionpolicies",
+    "HTTPRouteFilter": "httproutefilters",
     "Secret": "secrets",
     "InferenceGraph": "inferencegraphs",
     "LocalModelCache": "localmodelcaches",
