@@ -78,6 +78,8 @@ class ManifestContext:
     proxy_namespaces: tuple[str, ...] = ()
     # The Gateway verifies keys that the portal signs, by policies in its own namespace.
     verifies_tokens: bool = False
+    # Whether pipelines on its cluster may have a key for deployments that need one.
+    has_pipeline_keys: bool = False
     # The labels of nodes that pods may require.
     node_labels: NodeLabels = NOT_PROBED
 

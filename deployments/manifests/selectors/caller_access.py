@@ -60,6 +60,12 @@ def _open_keys(deployment: Deployment, issuer: str) -> QuerySet[CallerKey]:
     )
 
 
+def has_pipeline_key(deployment: Deployment) -> bool:
+    """Whether a pipeline's requests to it have a key, for another deployment that the pipeline calls."""
+    rows = CallerKey.objects.filter(deployment=deployment, ended_at=None)
+    return rows.filter(pipeline_key__isnull=False).exists()
+
+
 def published() -> list[SigningKey]:
     """The current signing key, and those that signed a key which is still open. Sorted by key id."""
     opened = CallerKey.objects.filter(

@@ -32,6 +32,7 @@ from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,19 @@ class RenderedDeployment:
     @cached_property
     def _plain_route(self) -> Manifest:
         route = http_route.http_route(self.context, self.backends)
-        return provider_tokens.without_credentials(route) if self.token_issuer else route
+        if self.token_issuer:
+            return provider_tokens.without_credentials(route)
+        is_called_with_key = (
+            not self.keys
+            and self.context.has_pipeline_keys
+            and caller_access.has_pipeline_key(self.deployment)
+        )
+        # Its gateway checks no key, so it would leave the one of a pipeline to the model.
+        return (
+            caller_keys.without_headers(route, [PIPELINE_KEY_HEADER])
+            if is_called_with_key
+            else route
+        )
 
     @cached_property
     def token_issuer(self) -> str:

@@ -118,6 +118,7 @@ def context_for(
         or _PROMETHEUS_NAMESPACES,
         proxy_namespaces=used.gateway_namespaces,
         verifies_tokens=capabilities.verifies_tokens,
+        has_pipeline_keys=capabilities.offers("protected-pipeline").ok is True,
         node_labels=capabilities.node_labels,
     )
 

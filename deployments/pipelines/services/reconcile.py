@@ -57,9 +57,9 @@ class _Desired:
     route: Manifest
     failing: Sequence[str] = ()
     gone: str = ""
-    # With deployments that need its key, by name.
+    # Where some of its members need its key.
     key_filter: Manifest | None = None
-    protected: Sequence[str] = ()
+    members: Sequence[str] = ()
     waits_for: str = ""
 
     @property
@@ -145,7 +145,7 @@ def _with_key(pipeline: Pipeline, desired: _Desired) -> _Desired:
     """Its deployments accept the key, and the gateway has it, before the route that puts it on requests."""
     if desired.key_filter is None:
         return desired
-    key = router_keys.prepare(pipeline, desired.protected)
+    key = router_keys.prepare(pipeline, desired.members)
     if key.row is not None:
         router_keys.write(pipeline, key.row)
     return replace(desired, waits_for=key.waits_for)
@@ -192,7 +192,7 @@ def _desired_of(pipeline: Pipeline) -> _Desired:
         route,
         failing=failing,
         key_filter=next(iter(filters), None),
-        protected=rendered.protected,
+        members=spec.deployments,
     )
 
 

@@ -2,7 +2,8 @@
 
 KServe's router has no Secret of its own. The gateway puts the key on each request of the pipeline's address, and
 the router passes that header on (ADR 108). Each deployment has the key as a CallerKey that nobody can list, change
-or use by hand; so it is counted, billed and pushed as those of other callers are.
+or use by hand; so it is counted, billed and pushed as those of other callers are. Open deployments beside them have
+it too: their routes then take the header away, which their model would see otherwise.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def filters(world: World) -> list[dict[str, Any]]:
 def test_the_gateway_sends_a_key_that_the_deployment_accepts_and_nobody_sees(world: World) -> None:
     pipeline = serving(world)
 
-    row = CallerKey.objects.get()
+    row = CallerKey.objects.get(deployment__name="detector")
     assert pipeline.state == "ready"
     assert held(world) == {f"pipeline.both.{row.pk}": sent(world)}
     assert [item["type"] for item in filters(world)] == [

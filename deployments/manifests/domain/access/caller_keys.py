@@ -101,6 +101,17 @@ def policy(context: ManifestContext) -> Manifest:
     }
 
 
+def without_headers(route: Manifest, names: Sequence[str]) -> Manifest:
+    """The route, each rule of which removes these headers of requests."""
+    removed = {"remove": list(names)}
+    modifier = {"type": "RequestHeaderModifier", "requestHeaderModifier": removed}
+    rules = [
+        {**rule, "filters": [*rule.get("filters", ()), modifier]} if "backendRefs" in rule else rule
+        for rule in route["spec"]["rules"]
+    ]
+    return {**route, "spec": {**route["spec"], "rules": rules}}
+
+
 def limits(context: ManifestContext, rules: Sequence[Mapping[str, Any]]) -> Manifest:
     """Of callers, at least one rule.
 

@@ -84,13 +84,7 @@ def policy(context: ManifestContext, issuer: Issuer, callers: Sequence[str]) -> 
 
 def without_credentials(route: Manifest) -> Manifest:
     """The route, each rule of which removes the token: the gateway passes it on otherwise."""
-    removed = [header["name"] for header in _HEADERS]
-    modifier = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": removed}}
-    rules = [
-        {**rule, "filters": [*rule.get("filters", ()), modifier]} if "backendRefs" in rule else rule
-        for rule in route["spec"]["rules"]
-    ]
-    return {**route, "spec": {**route["spec"], "rules": rules}}
+    return caller_keys.without_headers(route, [header["name"] for header in _HEADERS])
 
 
 def _claims(issuer: Issuer, callers: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
