@@ -1,8 +1,4 @@
-"""From rows to the input of manifests: contexts, specs, versions of multi-model serving and served
-revisions.
-
-`rendered.py` builds the manifests from these.
-"""
+"""From rows to the input of manifests: contexts, specs, versions and served revisions. `rendered.py` builds these."""
 
 from __future__ import annotations
 

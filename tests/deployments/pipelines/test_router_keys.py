@@ -7,11 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from rest_framework.test import APIClient
 
 from deployments.callers.selectors import keys as key_selectors
 from deployments.callers.services import keys
 from deployments.changes.selectors.subjects import pipeline_of
+from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import CallerKey, ChangeRequest, Deployment, Pipeline, PipelineKey
 from deployments.pipelines.services import requests, router_keys
 from fleet.clusters.domain.capabilities import Capabilities, Feature
@@ -22,6 +24,7 @@ from tests.deployments import pipelines_world
 from tests.deployments.callers.test_keys import keyed, make
 from tests.deployments.pipelines_world import ENSEMBLE, approve, node, step
 from tests.deployments.world import World, cluster_calls, moving_clock, world
+from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _SECRET = ("Secret", "vision", "both-pipeline-key")
@@ -180,3 +183,55 @@ def test_approvers_read_what_is_reached_through_it_also_when_a_change_adds_it(wo
     assert set(held(world).values()) == {sent(world)}
     assert ChangeRequest.objects.get(pk=added.pk).state == "done"
     assert Deployment.objects.filter(name="detector", is_retired=False).count() == 1
+
+
+def test_an_open_deployment_beside_it_never_sees_the_key(world: World) -> None:
+    pipeline = serving(world)
+    Deployment.objects.filter(name="classifier").update(candidate_revision=None)
+    row = Deployment.objects.get(name="classifier")
+    stable = row.stable_revision
+    assert stable is not None
+    stable.spec = {**stable.spec, "network": {"access": "open"}}
+    stable.save()
+
+    def removed() -> list[Any]:
+        rules = RenderedDeployment(Deployment.objects.get(pk=row.pk)).route["spec"]["rules"]
+        modifiers = [
+            [
+                item["requestHeaderModifier"]
+                for item in rule.get("filters", ())
+                if len(item) > 1 and "requestHeaderModifier" in item
+            ]
+            for rule in rules
+            if "backendRefs" in rule
+        ]
+        assert len({len(found) for found in modifiers}) == 1
+        return modifiers[0]
+
+    pass_over(world, pipeline)
+    during = removed()
+    approve(world.lead, requests.request_stop(actor=world.member, pipeline_id=pipeline.pk))
+    pass_over(world, pipeline, rounds=7)
+
+    assert during == [{"remove": ["X-Api-Key"]}]
+    assert removed() == []
+
+
+def test_the_form_says_why_there_are_too_few(world: World) -> None:
+    keyed(world)
+    client = Client()
+    client.force_login(world.member)
+
+    def shown() -> str:
+        return page(client.get("/pipelines/new")).text
+
+    alone = shown()
+    pipelines_world.members(world)
+    one = shown()
+    able(world)
+    both = shown()
+
+    assert "It could call none: detector needs a key, and pipelines on eks-test have none" in alone
+    assert "It could call only classifier: detector needs a key" in one
+    assert "Only classifier serves there" not in one
+    assert "needs a key" not in both
