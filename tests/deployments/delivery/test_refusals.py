@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -149,7 +150,7 @@ def test_a_role_that_is_missing_in_one_namespace_holds_up_no_other(world: World)
     Deployment.objects.filter(pk=bad.pk).update(namespace="forbidden")
     listed = world.cluster.list_all
 
-    def list_all(kind: object, *, namespace: str | None = None, **options: object) -> object:
+    def list_all(kind: object, *, namespace: str | None = None, **options: Any) -> object:
         if namespace in (None, "forbidden"):
             raise errors.NotAllowed("pods is forbidden in namespace forbidden")
         return listed(kind, namespace=namespace, **options)
