@@ -155,9 +155,9 @@ def _quotes_an_error(node: ast.AST) -> bool:
     """`{error}` in a text, or str(error)."""
     if isinstance(node, ast.FormattedValue):
         return isinstance(node.value, ast.Name) and node.value.id in ("error", "exc")
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     return (
-        is_call
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
         and node.func.id in ("str", "repr")
         and bool(node.args)
         and isinstance(node.args[0], ast.Name)

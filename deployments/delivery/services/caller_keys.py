@@ -20,9 +20,15 @@ from deployments.manifests.domain.access import caller_keys, istio_access, team_
 from deployments.manifests.domain.metadata import Manifest
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, KeysAtGateway
-from deployments.preflight.services.dry_run import describe_error
 from deployments.serving.selectors import revisions
-from fleet.kube.domain.errors import ClusterError, NotAllowed, NotAttempted, Throttled, Unreachable
+from fleet.kube.domain.errors import (
+    ClusterError,
+    NotAllowed,
+    NotAttempted,
+    Throttled,
+    Unreachable,
+    describe_error,
+)
 from fleet.kube.services import objects
 from fleet.kube.services.objects import Group
 from portal.core import clock

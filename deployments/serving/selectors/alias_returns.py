@@ -58,7 +58,7 @@ def _moves_since(deployment: Deployment, number: int) -> Iterator[AliasMove]:
 def _return_of(move: AliasMove, restored: Revision) -> AliasReturn:
     versions = ModelVersion.objects.select_related("model__team")
     source = versions.get(pk=move.after)
-    target = versions.filter(pk=move.before).first()
+    target = versions.filter(pk=move.before).first() if move.before else None
     if target is None and restored.version.model_id == move.model_id:
         # The rollout made the alias: it names what serves.
         target = restored.version

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from deployments.changes.services import decisions, requests
 from deployments.lifecycle.services import apply_changes
-from deployments.models import ChangeRequest, Deployment
+from deployments.models import ChangeRequest, Deployment, Revision
 from deployments.serving.selectors import revision_roles
 from deployments.serving.selectors.revision_roles import RevisionRole
 from portal.accounts.models import User
@@ -97,7 +97,7 @@ def test_a_revision_that_never_ran_is_no_way_back(
     assert [item["role"] for item in listed] == [str(role), "stable"]
 
 
-def rows(deployment: Deployment) -> list:
+def rows(deployment: Deployment) -> list[Revision]:
     return list(deployment.revisions.all())
 
 

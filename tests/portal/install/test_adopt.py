@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -129,7 +130,7 @@ def test_a_place_that_is_none_is_refused(world: World, place: str) -> None:
         adopt("--namespace", place)
 
 
-def test_admins_see_the_identity_and_other_installations(world: World, signed_in) -> None:
+def test_admins_see_the_identity_and_other_installations(world: World, signed_in: Any) -> None:
     of_other(world)
     namespaces.refresh_others(world.cluster_id)
     Installation.objects.update(suspended_reason="Suspended for a test.")
