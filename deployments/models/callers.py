@@ -136,11 +136,6 @@ class CallerKey(models.Model):
                 condition=models.Q(ended_at__isnull=True, token_issuer__isnull=False),
                 name="one_open_caller_of_a_claim",
             ),
-            models.UniqueConstraint(
-                fields=["pipeline_key", "deployment"],
-                condition=models.Q(ended_at__isnull=True),
-                name="one_open_row_of_a_pipeline_key",
-            ),
         ]
 
     def __str__(self) -> str:
