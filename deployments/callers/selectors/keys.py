@@ -87,6 +87,14 @@ def list_of(deployment: Deployment) -> list[KeyView]:
     return [view_of(row, at) for row in _OF_DEPLOYMENT.objects(deployment=deployment.pk)]
 
 
+def pipelines_of(deployment: Deployment) -> list[str]:
+    """The pipelines whose requests have a key of their own here, sorted."""
+    rows = CallerKey.objects.filter(
+        deployment=deployment, ended_at=None, pipeline_key__isnull=False
+    )
+    return sorted(set(rows.values_list("pipeline_key__pipeline__name", flat=True)))
+
+
 def view_of(row: CallerKey, at: datetime) -> KeyView:
     return KeyView(row, state_of(row, at), _use_of(row, at))
 

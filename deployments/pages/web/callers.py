@@ -127,6 +127,7 @@ def _show(
         "unanswered": unanswered,
         "gateway": gateway_state.of(deployment),
         "keys": key_views.list_of(deployment),
+        "pipelines": key_views.pipelines_of(deployment),
         "needs_keys": try_it.needs_key(deployment),
         "keys_url": _keys_url(user, deployment),
         "team_url": deployments.team_url_of(deployment),

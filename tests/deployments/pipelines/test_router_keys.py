@@ -100,6 +100,11 @@ def test_the_gateway_sends_a_key_that_the_deployment_accepts_and_nobody_sees(wor
             change(actor=world.lead, deployment_id=row.deployment_id, key_id=row.pk)
     with pytest.raises(Invalid):
         make(world, row.deployment, "pipeline.both")
+    client = Client()
+    client.force_login(world.lead)
+    shown = page(client.get("/deployments/vision/detector/callers")).text
+    assert "Everyone who reaches the pipeline both reaches this deployment through it" in shown
+    assert "pipeline.both" not in shown
 
 
 def test_it_is_rotated_with_both_keys_accepted_meanwhile(world: World) -> None:
