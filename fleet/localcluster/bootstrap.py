@@ -21,10 +21,9 @@ def seed(store: Store) -> None:
             complete_namespace(namespace)
             store.create(NAMESPACE, namespace)
         create_service_account(store, name)
-    namespace, name = KSERVE_SETTINGS
-    if store.find(CONFIG_MAP, namespace, name) is None:
-        metadata = {"namespace": namespace, "name": name}
-        store.create(CONFIG_MAP, {"metadata": metadata, "data": {"router": json.dumps(_ROUTER)}})
+    where = dict(zip(("namespace", "name"), KSERVE_SETTINGS, strict=True))
+    if store.find(CONFIG_MAP, *KSERVE_SETTINGS) is None:
+        store.create(CONFIG_MAP, {"metadata": where, "data": {"router": json.dumps(_ROUTER)}})
 
 
 def complete_namespace(namespace: JsonObject) -> None:
