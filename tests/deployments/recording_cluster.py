@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from deployments.delivery.domain import owned_kinds
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Unreachable
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import ResourceType, find
@@ -148,6 +149,9 @@ class RecordingCluster:
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
         resource = find(api_version, kind)
+        if resource is None and (api_version, kind) in owned_kinds.WORKLOADS:
+            # The client discovers what it has no constant for.
+            return ResourceType(api_version, kind, f"{kind.lower()}s")
         if resource is None:
             raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
         return resource
