@@ -218,6 +218,7 @@ def test_an_open_page_gets_downloads_and_buttons_of_a_job_that_ends(bench: Bench
     client = signed_in(bench.world.member)
     running = client.get("/batch/vision/scores?page=1&state=running", headers=_POLL)
     bench.work()
+    bench.tick(job)
     assert bench.tick(job).state == "succeeded"
 
     ended = client.get("/batch/vision/scores?page=1&state=running", headers=_POLL)
