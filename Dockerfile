@@ -6,6 +6,9 @@ ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 \
     DJANGO_SETTINGS_MODULE=portal.settings SLIPWAY_STATIC_ROOT=/srv/slipway/staticfiles
 WORKDIR /srv/slipway
 
+# The threads of LightGBM, whose wheel does not bring them.
+RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
+
 # Runtime dependencies only, at exactly the versions that the tests ran with.
 COPY requirements-image.lock ./
 RUN pip install --no-deps --require-hashes -r requirements-image.lock

@@ -18,7 +18,6 @@ class DeploymentsConfig(AppConfig):
         from deployments.load_tests.services.jobs import Jobs  # noqa: PLC0415  as above
         from deployments.manifests.domain import metadata  # noqa: PLC0415  as above
         from deployments.models import Deployment, Pipeline  # noqa: PLC0415  as above
-        from deployments.pages.selectors import cost_marks, named_pages  # noqa: PLC0415  as above
         from deployments.pipelines.services import usage  # noqa: PLC0415  as above
         from deployments.pipelines.services.pipeline_subject import (  # noqa: PLC0415  as above
             PipelineSubject,
@@ -27,9 +26,6 @@ class DeploymentsConfig(AppConfig):
             cluster_load_test,
         )
         from deployments.rollouts.selectors import open_workloads  # noqa: PLC0415  as above
-        from fleet.costs.domain.results import GroupBy  # noqa: PLC0415  as above
-        from fleet.costs.services import marks  # noqa: PLC0415  as above
-        from fleet.costs.services import named_pages as named_cost_pages  # noqa: PLC0415  as above
         from fleet.observation.services import subscribers  # noqa: PLC0415  as above
         from fleet.telemetry.services import prompt_readings  # noqa: PLC0415  as above
 
@@ -39,10 +35,28 @@ class DeploymentsConfig(AppConfig):
         subscribers.register(wakeups.on_pipeline_change, label=metadata.PIPELINE_ID_LABEL)
         subscribers.register_deletions(wakeups.on_deletion)
         subscribers.register_reader(wakeups.on_readings)
+        _register_proof()
         prompt_readings.register(open_workloads.list_open_workloads)
         drafts.before_retire(usage.require_unused)
+        drafts.before_close(usage.require_callable)
         cluster_load_test.register(Jobs())
-        marks.register(cost_marks.list_marks)
-        for group_by in (GroupBy.DEPLOYMENT, GroupBy.REVISION):
-            named_cost_pages.register(group_by, named_pages.existing_deployments)
-        named_cost_pages.register(GroupBy.MODEL, named_pages.existing_models)
+        _register_costs()
+
+
+def _register_proof() -> None:
+    from deployments.serving.selectors import recorded_objects  # noqa: PLC0415  models must be loaded
+    from fleet.kube.services import ownership  # noqa: PLC0415  as above
+
+    ownership.register_proof(recorded_objects.prove)
+
+
+def _register_costs() -> None:
+    from deployments.pages.selectors import cost_marks, named_pages  # noqa: PLC0415  models must be loaded
+    from fleet.costs.domain.results import GroupBy  # noqa: PLC0415  as above
+    from fleet.costs.services import marks  # noqa: PLC0415  as above
+    from fleet.costs.services import named_pages as named_cost_pages  # noqa: PLC0415  as above
+
+    marks.register(cost_marks.list_marks)
+    for group_by in (GroupBy.DEPLOYMENT, GroupBy.REVISION):
+        named_cost_pages.register(group_by, named_pages.existing_deployments)
+    named_cost_pages.register(GroupBy.MODEL, named_pages.existing_models)

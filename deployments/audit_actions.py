@@ -38,6 +38,12 @@ ALERT_SILENCED = register("alert.silenced", "silenced the alert")
 ALERT_UNSILENCED = register("alert.unsilenced", "ended the silence of the alert")
 TARGET_SET = register("deployment.target_set", "set a standing target of")
 TARGET_REMOVED = register("deployment.target_removed", "removed a standing target of")
+SAFEGUARD_REQUESTED = register(
+    "deployment.safeguard_requested", "requested to take a safeguard away from"
+)
+SAFEGUARD_APPROVED = register(
+    "deployment.safeguard_approved", "approved to take a safeguard away from"
+)
 DRIFT_POLICY = register("deployment.drift_policy", "set the drift policy of")
 DRIFT_RE_APPLIED = register("deployment.drift_re_applied", "reverted drift of")
 ROLLOUT_STARTED = register("rollout.started", "started the rollout of")

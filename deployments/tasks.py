@@ -11,6 +11,7 @@ from deployments.batch.services import advance as batch_advance
 from deployments.callers.services import keys as caller_keys
 from deployments.callers.services import token_limits
 from deployments.callers.services import usage as caller_usage
+from deployments.delivery.services import caller_keys as delivered_keys
 from deployments.delivery.services import reconcile, serving_watch
 from deployments.health.services import watch
 from deployments.imports.services import advance
@@ -86,6 +87,11 @@ def apply_change(change_id: int) -> None:
 @shared_task(name="deployments.reconcile_deployment", time_limit=120)
 def reconcile_deployment(deployment_id: int) -> None:
     reconcile.reconcile(deployment_id=deployment_id)
+
+
+@shared_task(name="deployments.push_caller_keys", time_limit=60)
+def push_caller_keys(deployment_id: int) -> None:
+    delivered_keys.push_at_once(deployment_id=deployment_id)
 
 
 @shared_task(name="deployments.advance_rollout", time_limit=60)

@@ -24,8 +24,8 @@ def text(name: str, default: str | None = None) -> str:
     return value
 
 
-def secret(name: str) -> str:
-    """Read NAME, or the file that NAME_FILE points to; secrets have no default."""
+def secret(name: str, *, value_hint: str = "its value") -> str:
+    """Read NAME, or the file that NAME_FILE points to; secrets have no default. Raises BadEnvironment."""
     path = os.environ.get(f"{name}_FILE")
     if path:
         try:
@@ -35,7 +35,7 @@ def secret(name: str) -> str:
     value = os.environ.get(name, "")
     if not value:
         raise BadEnvironment(
-            f"{name} is not set. Set {name} or {name}_FILE to a long random value."
+            f"{name} is not set. Set it to {value_hint}, or {name}_FILE to the path of a file that has it."
         )
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from portal import provoked_logs
 from portal.env import BadEnvironment
 
 _LINE: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -30,8 +31,14 @@ def logging_of(form: str) -> dict[str, Any]:
             "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
             "nowhere": {"class": "logging.NullHandler"},
         },
+        "filters": {
+            **{name: {"()": provoked_logs.Provoked} for name in provoked_logs.LOGGERS},
+            "without traceback": {"()": provoked_logs.WithoutTraceback},
+        },
         # Apprise names addresses of channels, which are secrets, in what it logs.
         "loggers": {
+            **{name: {"filters": [name]} for name in provoked_logs.LOGGERS},
+            "django.request": {"filters": ["without traceback"]},
             "apprise": {"handlers": ["nowhere"], "propagate": False},
             "urllib3": {"level": "INFO"},
             # It logs whole addresses, and the query of a pre-signed one is a credential.

@@ -12,7 +12,7 @@ from portal.accounts.oidc import providers as oidc_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-SECRET_KEY = env.secret("SLIPWAY_SECRET_KEY")
+SECRET_KEY = env.secret("SLIPWAY_SECRET_KEY", value_hint="50 random characters")
 DEBUG = env.flag("SLIPWAY_DEBUG", default=False)
 ALLOWED_HOSTS = env.names("SLIPWAY_ALLOWED_HOSTS", "127.0.0.1,localhost")
 CSRF_TRUSTED_ORIGINS = env.names("SLIPWAY_TRUSTED_ORIGINS")
@@ -51,7 +51,10 @@ MIDDLEWARE = [
     "portal.api.border.PlainHttpMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.core.content_policy.ContentPolicyMiddleware",
+    # Before what looks at the host.
+    "portal.api.health.ProbesMiddleware",
     "portal.api.border.NulMiddleware",
+    "portal.api.border.LargeNumberMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -114,7 +117,7 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
 
-SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL")
+SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL", value_hint="redis://HOST:6379/0")
 CACHES = {
     "default": {
         "BACKEND": "portal.core.cache.Cache",
@@ -184,6 +187,8 @@ SLIPWAY_PRIORITY_CLASSES = env.text("SLIPWAY_PRIORITY_CLASSES", "")
 SLIPWAY_EGRESS_CIDRS = env.text("SLIPWAY_EGRESS_CIDRS", "0.0.0.0/0, ::/0")
 # Where requests of API servers to pods come from, such as golden requests.
 SLIPWAY_CONTROL_PLANE_CIDRS = env.text("SLIPWAY_CONTROL_PLANE_CIDRS", "")
+# Empty: found in each cluster.
+SLIPWAY_PROMETHEUS_NAMESPACES = env.text("SLIPWAY_PROMETHEUS_NAMESPACES", "")
 # Prometheus as the KEDA of a cluster reaches it; autoscaling by queue or latency queries it.
 _SCALING_PROMETHEUS = "http://prometheus-operated.monitoring:9090"
 SLIPWAY_SCALING_PROMETHEUS_URL = env.text("SLIPWAY_SCALING_PROMETHEUS_URL", _SCALING_PROMETHEUS)
@@ -247,13 +252,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": ["'self'", "data:"],
         "connect-src": [
             "'self'",
-            *filter(
-                None,
-                [
-                    SLIPWAY_S3_BROWSER_ENDPOINT_URL
-                    or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com"
-                ],
-            ),
+            SLIPWAY_S3_BROWSER_ENDPOINT_URL
+            or f"https://{SLIPWAY_S3_BUCKET}.s3.{SLIPWAY_S3_REGION}.amazonaws.com",
         ],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],

@@ -1,13 +1,12 @@
-"""A worker renews a file while its main loop runs: a probe reads its age without starting Python."""
+"""A worker renews its file (portal.alive_file) while its main loop runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 from celery import bootsteps
 
-from portal import env
+from portal import alive_file
 
 _EVERY_SECONDS: Final = 15.0
 
@@ -19,7 +18,7 @@ class AliveFile(bootsteps.StartStopStep):
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
-        self._path = env.text("SLIPWAY_WORKER_ALIVE_FILE", "")
+        self._path = alive_file.path()
         self._entry: Any = None
 
     def start(self, parent: Any) -> None:
@@ -32,4 +31,5 @@ class AliveFile(bootsteps.StartStopStep):
             self._entry.cancel()
 
     def _renew(self) -> None:
-        Path(self._path).touch()
+        if self._path:
+            self._path.touch()

@@ -4,7 +4,14 @@ from deployments.models.approvals import ApprovalRule
 from deployments.models.attestations import Attestation, SigningRule, TrustedSigner, TrustRoot
 from deployments.models.auto_promotion import RolloutLimit
 from deployments.models.batch import BatchChunk, BatchJob, BatchUpload
-from deployments.models.callers import CallerKey, Consumer, KeyTokens, SigningKey, TokenIssuer
+from deployments.models.callers import (
+    CallerKey,
+    Consumer,
+    KeysAtGateway,
+    KeyTokens,
+    SigningKey,
+    TokenIssuer,
+)
 from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.environments import EnvironmentRule
@@ -12,7 +19,7 @@ from deployments.models.git import GitDelivery, GitExport
 from deployments.models.health import AnswerDay, DeploymentHealth, HealthRecord
 from deployments.models.imports import Import, ImportedFile
 from deployments.models.load_tests import LoadTestPlace, LoadTestRun
-from deployments.models.pipelines import Pipeline
+from deployments.models.pipelines import Pipeline, PipelineKey
 from deployments.models.plan_templates import RolloutTemplate
 from deployments.models.prometheus import PrometheusReading
 from deployments.models.quality import (
@@ -25,6 +32,7 @@ from deployments.models.quality import (
 from deployments.models.registry import Alias, ArtifactFile, Model, ModelVersion
 from deployments.models.registry_search import VersionDocument, VersionLabel, VersionMetric
 from deployments.models.rollouts import Rollout, RolloutEvent, RolloutVerdict
+from deployments.models.safeguards import SafeguardRequest
 from deployments.models.synthetic_requests import SyntheticHour, SyntheticRequest
 from deployments.models.targets import ServiceTarget, TargetCount
 
@@ -58,11 +66,13 @@ __all__ = [
     "Import",
     "ImportedFile",
     "KeyTokens",
+    "KeysAtGateway",
     "LoadTestPlace",
     "LoadTestRun",
     "Model",
     "ModelVersion",
     "Pipeline",
+    "PipelineKey",
     "PrometheusReading",
     "QualityObservation",
     "Revision",
@@ -71,6 +81,7 @@ __all__ = [
     "RolloutLimit",
     "RolloutTemplate",
     "RolloutVerdict",
+    "SafeguardRequest",
     "ServiceTarget",
     "SigningKey",
     "SigningRule",

@@ -97,6 +97,10 @@ class CallerKey(models.Model):
     signing_key = models.ForeignKey(SigningKey, null=True, on_delete=models.PROTECT)
     # Null: a key. Else tokens of the issuer whose claim has this value.
     token_issuer = models.ForeignKey(TokenIssuer, null=True, on_delete=models.PROTECT)
+    # Null: a caller's own. Else the one that the gateway puts on the requests of a pipeline.
+    pipeline_key = models.ForeignKey(
+        "deployments.PipelineKey", null=True, on_delete=models.PROTECT, related_name="rows"
+    )
     claim_value = models.CharField(max_length=200, blank=True, default="", db_default="")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
@@ -131,7 +135,7 @@ class CallerKey(models.Model):
                 fields=["deployment", "token_issuer", "claim_value"],
                 condition=models.Q(ended_at__isnull=True, token_issuer__isnull=False),
                 name="one_open_caller_of_a_claim",
-            )
+            ),
         ]
 
     def __str__(self) -> str:
@@ -168,3 +172,26 @@ class KeyTokens(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key_id}: {self.day_tokens}"
+
+
+class KeysAtGateway(models.Model):
+    """How far the gateway of a deployment has the keys and limits of its callers."""
+
+    deployment = models.OneToOneField(
+        Deployment, on_delete=models.CASCADE, related_name="keys_at_gateway"
+    )
+    # Of the last change of a key or a limit.
+    changed_at = models.DateTimeField()
+    # Of the keys that the cluster took last; 0: none yet.
+    written_generation = models.PositiveIntegerField(default=0)
+    written_at = models.DateTimeField(null=True)
+    # Why the cluster refused them, in its own words; empty where it did not.
+    problem = models.TextField(blank=True, default="")
+    # Whether callers are checked as stated, and only limits were refused.
+    is_limit = models.BooleanField(default=False)
+
+    class Meta:
+        verbose_name_plural = "keys at gateway"
+
+    def __str__(self) -> str:
+        return f"{self.deployment_id}: {self.written_generation}"

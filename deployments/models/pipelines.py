@@ -1,4 +1,4 @@
-"""Pipelines: several deployments of a team behind one address."""
+"""Pipelines: several deployments of a team behind one address, and the keys by which it calls them."""
 
 from __future__ import annotations
 
@@ -56,3 +56,25 @@ class Pipeline(Leased):
 
     def __str__(self) -> str:
         return f"{self.team.slug}/{self.name}"
+
+
+class PipelineKey(models.Model):
+    """What the gateway puts on the requests of a pipeline, for its deployments that need a key. Each of these has a
+    CallerKey with it. The newest that all of them accept is in use.
+    """
+
+    pipeline = models.ForeignKey(Pipeline, on_delete=models.PROTECT, related_name="keys")
+    # Encrypted for the gateway; erased when the key ends.
+    sealed = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+    # When the gateway was last told to use it; null: never.
+    written_at = models.DateTimeField(null=True)
+    # When a newer one came into use.
+    replaced_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.pk} of {self.pipeline_id}"

@@ -45,6 +45,10 @@ class Rollout(Leased):
     # Last analysis: deployments.guards.domain.evidence.GuardResult, a list.
     evidence = models.JSONField(default=list)
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
+    # deployments.serving.domain.alias_moves.AliasMove, a list: what its end moved.
+    alias_moves = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
+    )
     evidence_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     # When the present phase must have ended; set with each phase.

@@ -1,10 +1,16 @@
-"""Objects that exist from the first start: system namespaces, and a ServiceAccount in each."""
+"""Objects that exist from the first start: system namespaces with a ServiceAccount in each, and KServe's settings."""
+
+import json
+import uuid
 
 from fleet.localcluster.errors import JsonObject
-from fleet.localcluster.kinds import NAMESPACE, SERVICE_ACCOUNT
+from fleet.localcluster.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT
 from fleet.localcluster.store import Store
 
-_NAMESPACES = ("default", "kube-system", "kube-node-lease", "slipway-gateway")
+_NAMESPACES = ("default", "kube-system", "kube-node-lease", "slipway-gateway", "kserve")
+KSERVE_SETTINGS = ("kserve", "inferenceservice-config")
+_ROUTER = {"headers": {"propagate": ["X-Api-Key"]}}
+_JOB_PREFIXES = ("batch.kubernetes.io/", "")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -15,6 +21,9 @@ def seed(store: Store) -> None:
             complete_namespace(namespace)
             store.create(NAMESPACE, namespace)
         create_service_account(store, name)
+    where = dict(zip(("namespace", "name"), KSERVE_SETTINGS, strict=True))
+    if store.find(CONFIG_MAP, *KSERVE_SETTINGS) is None:
+        store.create(CONFIG_MAP, {"metadata": where, "data": {"router": json.dumps(_ROUTER)}})
 
 
 def complete_namespace(namespace: JsonObject) -> None:
@@ -22,6 +31,25 @@ def complete_namespace(namespace: JsonObject) -> None:
     labels = metadata.get("labels") or {}
     metadata["labels"] = labels | {_NAME_LABEL: metadata.get("name", "")}
     namespace["status"] = {"phase": "Active"}
+
+
+def complete_job(job: JsonObject) -> None:
+    """A Job selects its pods by its own uid, unless it states its selector."""
+    spec = job.get("spec") or {}
+    if spec.get("manualSelector") or "template" not in spec:
+        return
+    metadata = job["metadata"]
+    metadata["uid"] = uid = str(uuid.uuid4())
+    own = {f"{prefix}controller-uid": uid for prefix in _JOB_PREFIXES}
+    own |= {f"{prefix}job-name": metadata["name"] for prefix in _JOB_PREFIXES}
+    template = spec["template"]
+    in_template = template.get("metadata") or {}
+    labels = {**(in_template.get("labels") or {}), **own}
+    job["spec"] = {
+        **spec,
+        "selector": {"matchLabels": {f"{_JOB_PREFIXES[0]}controller-uid": uid}},
+        "template": {**template, "metadata": {**in_template, "labels": labels}},
+    }
 
 
 def create_service_account(store: Store, namespace: str) -> None:

@@ -56,6 +56,8 @@ def require_decodable(kind: Kind, obj: JsonObject, schema: Schema) -> None:
     parts = find_parts(obj, schema, "")
     type_faults = find_type_faults(parts)
     if kind.group not in NATIVE_GROUPS:
+        if any(path.startswith("metadata.") for *_, path in type_faults):
+            raise undecodable(kind, "json: cannot unmarshal a value of ObjectMeta")
         if type_faults:
             raise _invalid_types(kind, obj, type_faults)
         return

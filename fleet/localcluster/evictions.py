@@ -66,12 +66,14 @@ def _is_exempt(pod: JsonObject) -> bool:
 
 def _count(store: Store, budget: JsonObject, pod: JsonObject, options: WriteOptions) -> None:
     status, name = budget.get("status") or {}, budget["metadata"]["name"]
+    desired, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    if not conditions.is_true(pod, "Ready"):
+        is_always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+        if is_always or healthy >= desired > 0:
+            return
     if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
         message = f"The disruption budget {name} is still being processed by the server."
         raise _refusal(message, retry_seconds=_WAIT_SECONDS)
-    desired, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-    if not conditions.is_true(pod, "Ready") and healthy >= desired > 0:
-        return
     allowed = int(status.get("disruptionsAllowed", 0))
     if allowed <= 0:
         message = (

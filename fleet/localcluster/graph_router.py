@@ -1,19 +1,22 @@
 """A router like KServe's: `python -m fleet.localcluster.graph_router`.
 
-As in KServe, bodies are forwarded unchanged, a step is called by POST, and request headers are not
-forwarded. Left out: authorization, TLS, header propagation, `serviceName` and chained responses
-(`data: $response`), which no pipeline of the portal uses.
+As in KServe, bodies are forwarded unchanged, a step is called by POST, and of a request's headers only those
+that match a pattern are forwarded: their name as Go writes it, `X-Api-Key`, is searched for it. Left out:
+authorization, TLS, `serviceName` and chained responses (`data: $response`), which no pipeline of the portal
+uses.
 """
 
 import argparse
 import http.client
 import json
+import re
 import secrets
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import FrameType
@@ -26,8 +29,12 @@ Json = Mapping[str, Any]
 # Status and body.
 Answer = tuple[int, bytes]
 
+Headers = Sequence[tuple[str, str]]
+
 READY_PATH = "/readyz"
 _HOST = "127.0.0.1"
+# Go's server takes these out of the headers.
+_OF_CONNECTION = frozenset({"Host", "Content-Length", "Transfer-Encoding", "Connection"})
 _STEP_SECONDS = 60.0
 _LARGEST_BODY = 64 * 2**20
 
@@ -40,46 +47,60 @@ class Failed(Exception):
         self.status = status
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What every step gets."""
+
+    body: bytes
+    headers: Headers
+
+
 class Graph:
     """The nodes of one InferenceGraph. Thread-safe."""
 
-    def __init__(self, spec: Json) -> None:
+    def __init__(self, spec: Json, patterns: Sequence[str] = ()) -> None:
         self._nodes: Json = spec["nodes"]
+        self._patterns = _compiled(patterns)
 
-    def answer(self, body: bytes) -> Answer:
+    def answer(self, body: bytes, headers: Headers = ()) -> Answer:
+        forwarded = [pair for pair in headers if self._is_forwarded(pair[0])]
         try:
-            return self._node("root", body)
+            return self._node("root", _Call(body, forwarded))
         except Failed as failure:
             error = {"error": "Failed to process request", "cause": str(failure)}
             return failure.status, json.dumps(error).encode()
 
-    def _node(self, name: str, body: bytes) -> Answer:
+    def _is_forwarded(self, name: str) -> bool:
+        is_ours = name in _OF_CONNECTION
+        return not is_ours and any(pattern.search(name) for pattern in self._patterns)
+
+    def _node(self, name: str, call: _Call) -> Answer:
         node = self._nodes[name]
         steps = node["steps"]
         kind = node["routerType"]
         if kind == "Splitter":
-            return self._step(_draw(steps), body)
+            return self._step(_draw(steps), call)
         if kind == "Switch":
-            return self._switch(steps, body)
+            return self._switch(steps, call)
         if kind == "Ensemble":
-            return self._ensemble(steps, body)
-        return self._sequence(steps, body)
+            return self._ensemble(steps, call)
+        return self._sequence(steps, call)
 
-    def _step(self, step: Json, body: bytes) -> Answer:
+    def _step(self, step: Json, call: _Call) -> Answer:
         if step.get("nodeName"):
-            return self._node(step["nodeName"], body)
-        return post(step["serviceUrl"], body)
+            return self._node(step["nodeName"], call)
+        return post(step["serviceUrl"], call.body, call.headers)
 
-    def _switch(self, steps: Sequence[Json], body: bytes) -> Answer:
-        value = _parsed(body)
+    def _switch(self, steps: Sequence[Json], call: _Call) -> Answer:
+        value = _parsed(call.body)
         for step in steps:
             if value is not None and gjson.exists(value, step.get("condition", "")):
-                return self._step(step, body)
+                return self._step(step, call)
         raise Failed(HTTPStatus.NOT_FOUND, "None of the routes matched with the switch condition")
 
-    def _ensemble(self, steps: Sequence[Json], body: bytes) -> Answer:
+    def _ensemble(self, steps: Sequence[Json], call: _Call) -> Answer:
         """The first required step that fails is the response; failures of other steps are included."""
-        answers = _call_concurrently(lambda step: self._step(step, body), steps)
+        answers = _call_concurrently(lambda step: self._step(step, call), steps)
         merged: dict[str, Any] = {}
         for index, (step, (status, content)) in enumerate(zip(steps, answers, strict=True)):
             value = _parsed(content)
@@ -90,7 +111,7 @@ class Graph:
             merged[step.get("name") or str(index)] = value
         return HTTPStatus.OK, json.dumps(merged).encode()
 
-    def _sequence(self, steps: Sequence[Json], body: bytes) -> Answer:
+    def _sequence(self, steps: Sequence[Json], call: _Call) -> Answer:
         status, content = int(HTTPStatus.OK), b""
         for step in steps:
             condition = step.get("condition")
@@ -100,10 +121,19 @@ class Graph:
                     raise Failed(500, "invalid response")
                 if not gjson.exists(value, condition):
                     return HTTPStatus.OK, content
-            status, content = self._step(step, body)
+            status, content = self._step(step, call)
             if step.get("dependency") == "Hard" and not _is_good(status):
                 return status, content
         return status, content
+
+
+def _compiled(patterns: Sequence[str]) -> list[re.Pattern[str]]:
+    """As in KServe, a pattern that is none is left out."""
+    compiled = []
+    for pattern in patterns:
+        with suppress(re.error):
+            compiled.append(re.compile(pattern))
+    return compiled
 
 
 def _call_concurrently(call: Callable[[Json], Answer], steps: Sequence[Json]) -> list[Answer]:
@@ -122,13 +152,14 @@ def _draw(steps: Sequence[Json]) -> Json:
     raise Failed(500, "the weights are less than 100")
 
 
-def post(url: str, body: bytes) -> Answer:
-    """POST as JSON. Raises Failed when there is no response."""
+def post(url: str, body: bytes, headers: Headers = ()) -> Answer:
+    """POST as JSON, unless a header says what else it is. Raises Failed when there is no response."""
     split = urlsplit(url)
     kind = http.client.HTTPSConnection if split.scheme == "https" else http.client.HTTPConnection
     connection = kind(split.netloc, timeout=_STEP_SECONDS)
     try:
-        connection.request("POST", split.path, body, {"Content-Type": "application/json"})
+        sent = {"Content-Type": "application/json"} | dict(headers)
+        connection.request("POST", split.path, body, sent)
         response = connection.getresponse()
         return response.status, response.read()
     except (OSError, http.client.HTTPException) as error:
@@ -170,7 +201,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"")
         else:
-            self._send(*self.server.graph.answer(body))
+            self._send(*self.server.graph.answer(body, self._headers()))
+
+    def _headers(self) -> list[tuple[str, str]]:
+        """Named as Go writes them, which ends a part at each hyphen."""
+        return [
+            ("-".join(map(str.capitalize, name.split("-"))), value)
+            for name, value in self.headers.items()
+        ]
 
     def _body(self) -> bytes | None:
         """The body, chunked or not; None when it is too large."""
@@ -203,8 +241,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="fleet.localcluster.graph_router")
     parser.add_argument("--graph-json", required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--propagate-headers", default="")
     options = parser.parse_args(arguments)
-    server = _Server(options.port, Graph(json.loads(options.graph_json)))
+    patterns = options.propagate_headers.split(",") if options.propagate_headers else []
+    server = _Server(options.port, Graph(json.loads(options.graph_json), patterns))
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise SystemExit(0)

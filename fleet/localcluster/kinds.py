@@ -182,6 +182,14 @@ ENVOY_EXTENSION_POLICY = Kind(
     namespaced=True,
     short_names=("eep",),
 )
+HTTP_ROUTE_FILTER = Kind(
+    "gateway.envoyproxy.io",
+    "v1alpha1",
+    "HTTPRouteFilter",
+    "httproutefilters",
+    namespaced=True,
+    short_names=("hrf",),
+)
 _ISTIO = "security.istio.io"
 REQUEST_AUTHENTICATION = Kind(
     _ISTIO,
@@ -243,6 +251,7 @@ KINDS: tuple[Kind, ...] = (
     SECURITY_POLICY,
     BACKEND_TRAFFIC_POLICY,
     ENVOY_EXTENSION_POLICY,
+    HTTP_ROUTE_FILTER,
     REQUEST_AUTHENTICATION,
     AUTHORIZATION_POLICY,
     SCALED_JOB,

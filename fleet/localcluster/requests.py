@@ -1,8 +1,8 @@
-"""Parses requests: target, options, and the format of the response."""
+"""Parses requests: target, body, and the format of the response."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -10,13 +10,12 @@ import yaml
 from fleet.localcluster.discovery import EVENTS_GROUP
 from fleet.localcluster.errors import BadRequest, JsonObject, NotFound, UnsupportedMediaType
 from fleet.localcluster.kinds import EVENT, NAMESPACE, Kind, by_plural
-from fleet.localcluster.writes import Target, WriteOptions
+from fleet.localcluster.writes import Target
 
 Query = Mapping[str, str]
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
-_VALIDATIONS = ("Strict", "Warn", "Ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,45 +49,6 @@ def parse_resource(group: str, version: str, parts: list[str]) -> Resource:
     return Resource(target, "/".join(parts[3:]), is_new_event)
 
 
-def write_options(query: Query, user_agent: str) -> WriteOptions:
-    dry_run = query.get("dryRun", "")
-    if dry_run not in ("", "All"):
-        raise BadRequest(f'dryRun: unsupported value "{dry_run}": supported values: "All"')
-    validation = query.get("fieldValidation") or "Warn"
-    if validation not in _VALIDATIONS:
-        raise BadRequest(f'fieldValidation: unsupported value "{validation}"')
-    return WriteOptions(
-        manager=query.get("fieldManager") or user_agent.partition("/")[0] or "unknown",
-        validation=validation,
-        is_dry_run=bool(dry_run),
-        is_forced=query.get("force") in ("true", "1"),
-        propagation=query.get("propagationPolicy") or "Background",
-        grace_period_seconds=_seconds("gracePeriodSeconds", query.get("gracePeriodSeconds")),
-    )
-
-
-def delete_options(options: WriteOptions, body: JsonObject) -> WriteOptions:
-    """The options of a DELETE are in its body or in the query."""
-    preconditions = body.get("preconditions") or {}
-    return replace(
-        options,
-        uid=preconditions.get("uid"),
-        is_dry_run=options.is_dry_run or "All" in (body.get("dryRun") or ()),
-        propagation=body.get("propagationPolicy") or options.propagation,
-        grace_period_seconds=_seconds(
-            "gracePeriodSeconds", body.get("gracePeriodSeconds", options.grace_period_seconds)
-        ),
-    )
-
-
-def _seconds(field: str, value: Any) -> int | None:
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or not str(value).isdigit():
-        raise BadRequest(f"{field}: not a number of seconds: {value}")
-    return int(value)
-
-
 def read_body(raw: bytes, content_type: str) -> JsonObject:
     if not raw:
         return {}
@@ -104,6 +64,10 @@ def read_body(raw: bytes, content_type: str) -> JsonObject:
     if not isinstance(body, dict):
         raise BadRequest("the body of the request is not an object")
     return body
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip()
 
 
 def wants_table(accept: str) -> bool:

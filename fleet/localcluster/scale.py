@@ -24,11 +24,14 @@ def scale_of(obj: JsonObject) -> JsonObject:
 
 def patched_scale(obj: JsonObject, document: object, content_type: str) -> JsonObject:
     current = scale_of(obj)
-    if content_type == JSON_PATCH:
-        patched: JsonObject = patches.json_patch(current, document)
-        return patched
-    merged: JsonObject = patches.merge_patch(current, document)
-    return merged
+    is_json_patch = content_type == JSON_PATCH
+    patch = patches.json_patch if is_json_patch else patches.merge_patch
+    patched: JsonObject = patch(current, document)
+    replicas = (patched.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        message = f"Invalid value: {replicas!r}: replicas is not a whole number"
+        raise Invalid(message, causes=[Cause("FieldValueInvalid", message, "patch")])
+    return patched
 
 
 def with_scale(obj: JsonObject, scale: JsonObject) -> JsonObject:

@@ -21,6 +21,7 @@ from fleet.localcluster import (
     event_forms,
     evictions,
     openapi,
+    options,
     reads,
     reviews,
     scale,
@@ -92,7 +93,7 @@ async def _dispatch(api: Api, request: Request) -> Response:
     group, version, rest = _split(parts)
     if reviews.is_review(group, rest):
         # The result does not depend on the body, which may be protobuf.
-        is_json = _media_type(request) == "application/json"
+        is_json = parsing.media_type(request.headers) == "application/json"
         body = parsing.read_body(await request.body(), "") if is_json else {}
         return _json(reviews.evaluate(rest[0], body), 201)
     resource = parsing.parse_resource(group, version, rest)
@@ -186,8 +187,8 @@ async def _post(api: Api, request: Request, resource: Resource) -> Response:
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
     if resource.is_new_event:
         body = event_forms.to_core(body)
-    options = _options(request)
-    return _written(request, resource, api.writer.create(resource.target, body, options))
+    created = api.writer.create(resource.target, body, _options(request))
+    return _written(request, resource, created)
 
 
 async def _put(api: Api, request: Request, resource: Resource) -> Response:
@@ -196,24 +197,26 @@ async def _put(api: Api, request: Request, resource: Resource) -> Response:
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
     if resource.is_new_event:
         body = event_forms.to_core(body)
-    options = _options(request)
-    return _written(request, resource, api.writer.update(resource.target, body, options))
+    updated = api.writer.update(resource.target, body, _options(request))
+    return _written(request, resource, updated)
 
 
 async def _patch(api: Api, request: Request, resource: Resource) -> Response:
     if resource.target.name is None:
         raise MethodNotAllowed
     raw = await request.body()
-    written = api.writer.patch(resource.target, raw, _media_type(request), _options(request))
+    written = api.writer.patch(
+        resource.target, raw, parsing.media_type(request.headers), _options(request)
+    )
     return _written(request, resource, written)
 
 
 async def _delete(api: Api, request: Request, resource: Resource) -> Response:
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
-    options = parsing.delete_options(_options(request), body)
+    deletion = options.delete_options(_options(request), body)
     target = resource.target
     if target.name is not None:
-        return _json(_deletion(api, resource, api.writer.delete(target, options)))
+        return _json(_deletion(api, resource, api.writer.delete(target, deletion)))
     selector = reads.selector_of(resource, request.query_params)
     deleted = [
         item for item in api.store.list(target.kind, target.namespace) if selector.matches(item)
@@ -221,7 +224,7 @@ async def _delete(api: Api, request: Request, resource: Resource) -> Response:
     for item in deleted:
         metadata = item["metadata"]
         named = replace(target, namespace=metadata.get("namespace"), name=metadata["name"])
-        api.writer.delete(named, options)
+        api.writer.delete(named, deletion)
     output = reads.output_format_of(resource, "", request.query_params)
     return _json(output.render_list(deleted, {"resourceVersion": str(api.store.revision)}))
 
@@ -248,7 +251,7 @@ async def _scale(api: Api, request: Request, resource: Resource) -> Response:
         return _json(scale.scale_of(live))
     body = parsing.read_body(await request.body(), "application/json")
     if request.method == "PATCH":
-        body = scale.patched_scale(live, body, _media_type(request))
+        body = scale.patched_scale(live, body, parsing.media_type(request.headers))
     elif request.method != "PUT":
         raise MethodNotAllowed
     scaled = scale.with_scale(live, body)
@@ -259,8 +262,8 @@ async def _evict(api: Api, request: Request, resource: Resource) -> Response:
     if request.method != "POST":
         raise MethodNotAllowed
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
-    options = parsing.delete_options(_options(request), body.get("deleteOptions") or {})
-    return _json(evictions.evict(api.store, api.writer, resource.target, options), 201)
+    deletion = options.delete_options(_options(request), body.get("deleteOptions") or {})
+    return _json(evictions.evict(api.store, api.writer, resource.target, deletion), 201)
 
 
 _Verb = Callable[[Api, Request, Resource], Awaitable[Response]]
@@ -275,11 +278,7 @@ _VERBS: dict[str, _Verb] = {
 
 
 def _options(request: Request) -> WriteOptions:
-    return parsing.write_options(request.query_params, request.headers.get("user-agent", ""))
-
-
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip()
+    return options.write_options(request.query_params, request.headers, method=request.method)
 
 
 def _written(request: Request, resource: Resource, written: Written) -> Response:

@@ -145,7 +145,7 @@ class Store:
                     details={"name": metadata["name"], "group": kind.group, "kind": kind.plural},
                 )
             metadata |= {
-                "uid": str(uuid.uuid4()),
+                "uid": metadata.get("uid") or str(uuid.uuid4()),
                 "creationTimestamp": timestamp(),
                 "generation": 1,
             }

@@ -4,17 +4,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fleet.localcluster.decoding import invalid, undecodable
-from fleet.localcluster.errors import ApiError, Cause, Forbidden, JsonObject
+from fleet.localcluster.decoding import invalid, require_decodable, undecodable
+from fleet.localcluster.errors import ApiError, BadRequest, Cause, Forbidden, JsonObject
 from fleet.localcluster.kinds import INFERENCE_SERVICE, NAMESPACE, SERVICE, Kind
 from fleet.localcluster.rules import kserve
-from fleet.localcluster.rules.formats import (
-    LABEL,
-    SUBDOMAIN,
-    find_label_faults,
-    is_qualified_name,
-)
+from fleet.localcluster.rules.changes import find_change_faults
+from fleet.localcluster.rules.formats import LABEL, SUBDOMAIN
+from fleet.localcluster.rules.object_metadata import find_metadata_changes, find_metadata_faults
 from fleet.localcluster.rules.registry import FIND_FAULTS
+from fleet.localcluster.rules.statuses import find_status_faults
 from fleet.localcluster.schemas.kserve import inference_service_spec
 from fleet.localcluster.schemas.lookup import schema_of
 from fleet.localcluster.schemas.schema import ANYTHING, Schema
@@ -63,6 +61,8 @@ def require_valid(kind: Kind, obj: JsonObject) -> None:
     if kind is INFERENCE_SERVICE:
         _require_admitted(obj)
     faults = list(_metadata_faults(kind, obj["metadata"]))
+    # Its rules are more exact than the schema's.
+    obj = {**obj, "metadata": {**obj["metadata"], "ownerReferences": None}}
     schema = schema_of(kind)
     if kind.group in NATIVE_GROUPS:
         faults += FIND_FAULTS[kind](obj) if kind in FIND_FAULTS else ()
@@ -103,6 +103,45 @@ def _require_admitted(obj: JsonObject) -> None:
         raise Forbidden(prefix + refusal)
 
 
+def require_readable_patch(kind: Kind, patched: JsonObject) -> None:
+    """Raise Invalid for the result of a patch that is no object of its kind."""
+    problem = ""
+    if (patched.get("apiVersion"), patched.get("kind")) != (kind.api_version, kind.kind):
+        problem = f"no kind {patched.get('kind')!r} is registered for this resource"
+    elif kind.group in NATIVE_GROUPS:
+        try:
+            require_decodable(kind, patched, schema_of(kind))
+        except BadRequest as error:
+            problem = error.message
+    if problem:
+        name = str(patched["metadata"].get("name", ""))
+        raise invalid(kind, name, [Cause("FieldValueInvalid", problem, "patch")])
+
+
+def require_valid_change(kind: Kind, live: JsonObject, obj: JsonObject) -> None:
+    """Raise Invalid with what may not change; the object is valid otherwise."""
+    faults = [
+        *find_metadata_changes(live["metadata"], obj["metadata"]),
+        *find_change_faults(kind, live, obj),
+    ]
+    if faults:
+        raise invalid(kind, obj["metadata"].get("name", ""), faults)
+
+
+def require_valid_status(kind: Kind, obj: JsonObject) -> None:
+    """Raise Invalid with all faults of the status, whose types have been checked."""
+    if kind.group in NATIVE_GROUPS:
+        faults = list(find_status_faults(kind, obj))
+    else:
+        whole = with_defaults({"status": obj.get("status")}, schema_of(kind))
+        parts = [part for part in find_parts(whole, schema_of(kind), "") if part[2]]
+        faults = [*_missing_faults(parts), *find_limit_faults(parts)] or list(
+            find_rule_faults(parts)
+        )
+    if faults:
+        raise invalid(kind, obj["metadata"].get("name", ""), faults)
+
+
 def _metadata_faults(kind: Kind, metadata: JsonObject) -> Iterator[Cause]:
     name = metadata.get("name", "")
     pattern, limit, what = _NAMES.get(kind, (SUBDOMAIN, 253, "RFC 1123 subdomain"))
@@ -113,8 +152,4 @@ def _metadata_faults(kind: Kind, metadata: JsonObject) -> Iterator[Cause]:
             f"(regex used for validation is '{pattern.pattern}')",
             "metadata.name",
         )
-    yield from find_label_faults("metadata.labels", metadata.get("labels"))
-    for key in metadata.get("annotations") or ():
-        if not is_qualified_name(key.lower()):
-            message = f'Invalid value: "{key}": must be a qualified name'
-            yield Cause("FieldValueInvalid", message, "metadata.annotations")
+    yield from find_metadata_faults(kind, metadata)

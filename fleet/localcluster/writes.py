@@ -5,11 +5,18 @@ import string
 import uuid
 from dataclasses import dataclass
 
-from fleet.localcluster import admission, bodies, bootstrap, pod_security, validation
+from fleet.localcluster import (
+    admission,
+    bodies,
+    bootstrap,
+    pod_security,
+    preconditions,
+    validation,
+)
 from fleet.localcluster.apply import apply
 from fleet.localcluster.decoding import require_applicable, require_decodable
 from fleet.localcluster.errors import BadRequest, Conflict, Forbidden, JsonObject
-from fleet.localcluster.kinds import KINDS, NAMESPACE, SECRET, Kind
+from fleet.localcluster.kinds import JOB, KINDS, NAMESPACE, SECRET, Kind
 from fleet.localcluster.managed_fields import Manager, record_update
 from fleet.localcluster.objects import not_found, timestamp
 from fleet.localcluster.schemas.lookup import schema_of
@@ -36,6 +43,7 @@ class WriteOptions:
     is_dry_run: bool = False
     is_forced: bool = False
     uid: str | None = None
+    resource_version: str | None = None
     propagation: str = "Background"
     grace_period_seconds: int | None = None
 
@@ -70,6 +78,7 @@ class Writer:
         with self._store.exclusive():
             live = self._live(target)
             author = _author(target, options, "Update")
+            preconditions.require_replaceable(target.kind, live, obj)
             if not target.subresource:
                 obj = bodies.keep_server_fields(target.kind, obj, live)
             return self._written(target, self._save(target, live, obj, author, options), warnings)
@@ -84,6 +93,8 @@ class Writer:
             live = self._live(target)
             patched = bodies.patch(target.kind, live, document, content_type)
             patched["metadata"].setdefault("name", live["metadata"]["name"])
+            patched = bodies.patched_part(target.kind, target.subresource, live, patched)
+            validation.require_readable_patch(target.kind, patched)
             obj, warnings = self._incoming(target, patched, options)
             author = _author(target, options, "Update")
             return self._written(target, self._save(target, live, obj, author, options), warnings)
@@ -130,6 +141,9 @@ class Writer:
         name = str(target.name)
         with self._store.exclusive():
             live = self._store.get(target.kind, target.namespace, name)
+            preconditions.require(
+                target.kind, live, uid=options.uid, version=options.resource_version
+            )
             if options.is_dry_run:
                 return live
             if options.propagation == "Orphan":
@@ -175,6 +189,8 @@ class Writer:
             obj.pop("status", None)
         if kind is NAMESPACE:
             bootstrap.complete_namespace(obj)
+        if kind is JOB:
+            bootstrap.complete_job(obj)
         if kind.namespaced:
             self._require_open_namespace(str(target.namespace), obj)
         admission.require_admitted(self._store, kind, obj)
@@ -214,8 +230,12 @@ class Writer:
         obj = bodies.merge_into(live, obj, target.kind, target.subresource)
         if author is not None:
             record_update(live, obj, Topology(target.kind), author)
-        if target.subresource != "status":
+        preconditions.require_current(target.kind, live, obj)
+        if target.subresource == "status":
+            validation.require_valid_status(target.kind, obj)
+        else:
             validation.require_valid(target.kind, obj)
+            validation.require_valid_change(target.kind, live, obj)
         if options.is_dry_run:
             return obj
         if target.subresource == "status":

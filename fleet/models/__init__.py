@@ -16,6 +16,7 @@ from fleet.models.days import (
     WorkloadDay,
 )
 from fleet.models.devices import DeviceClaim, DeviceSlice
+from fleet.models.installation import Installation
 from fleet.models.metering import (
     GpuLease,
     InstancePrice,
@@ -46,6 +47,7 @@ __all__ = [
     "EnergyReading",
     "FleetAction",
     "GpuLease",
+    "Installation",
     "InstancePrice",
     "LedgerDay",
     "LedgerFourHours",

@@ -51,6 +51,10 @@ class Cluster(Leased):
     device_taint_rules = models.JSONField(
         default=list, db_default=models.Value([], output_field=models.JSONField())
     )
+    # fleet.kube.domain.ownership.OtherInstallation: what the last probe found of other installations.
+    other_installations = models.JSONField(
+        default=list, db_default=models.Value([], output_field=models.JSONField())
+    )
     created_at = models.DateTimeField()
 
     class Meta:

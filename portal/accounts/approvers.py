@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
-from portal.accounts import policy
+from portal.accounts import four_eyes, policy
 from portal.accounts.models import Membership, User
 from portal.accounts.policy import Action
-from portal.accounts.requesters import requesters_of
 from portal.core.errors import Forbidden, NotFound
 
 
 class ApproverRights:
-    """The person's roles and the leads who delegated to them, each read once and when something depends on it, as
-    the requesters are: every page asks for them.
+    """The person's roles, the leads who delegated to them, and who counts as one person with each of these: read
+    once, and when something depends on it. Every page asks for them.
     """
 
     def __init__(self, actor: User) -> None:
         self._actor = actor
-        self._requesters: dict[int, frozenset[int]] = {}
 
     @cached_property
     def _roles(self) -> dict[int, str]:
@@ -43,22 +42,35 @@ class ApproverRights:
         """As a member of the team; an admin need not be one."""
         return self._roles.get(team_id)
 
-    def delegating_leads(self, team_id: int, requester: User) -> list[int]:
+    def delegating_leads(self, team_id: int, requester_id: int) -> list[int]:
         """Ids of leads for whom the person may approve what this requester asks for, by age of the delegation."""
         leads = self._delegating_leads.get(team_id, [])
-        return [lead_id for lead_id in leads if lead_id not in self.requesters_of(requester)]
+        return [lead_id for lead_id in leads if requester_id not in self._people[lead_id]]
 
-    def requesters_of(self, requester: User) -> frozenset[int]:
-        if requester.pk not in self._requesters:
-            self._requesters[requester.pk] = requesters_of(requester)
-        return self._requesters[requester.pk]
+    def is_one_person_with(self, user_id: int) -> bool:
+        return user_id in self.one_person
+
+    @property
+    def one_person(self) -> frozenset[int]:
+        """Ids of the accounts that count as one person with this one."""
+        return self._people[self._actor.pk]
+
+    @cached_property
+    def _people(self) -> Mapping[int, frozenset[int]]:
+        """By id, of the person and of the leads who delegated to them."""
+        leads = [lead_id for ids in self._delegating_leads.values() for lead_id in ids]
+        return four_eyes.sets_of([self._actor.pk, *leads])
+
+    def _requesters(self, requester_id: int) -> frozenset[int]:
+        """Those of `_people` who count as one person with the requester."""
+        return frozenset(pk for pk, people in self._people.items() if requester_id in people)
 
     def may_approve(self, team_id: int, requester: User) -> bool:
         """As `policy.is_allowed` with Action.APPROVE, of a team that the actor may see."""
         rights = policy.TeamRights(
             policy.ADMIN if self.is_admin else self.role_in(team_id),
             lambda: self._delegating_leads.get(team_id, []),
-            lambda: self.requesters_of(requester),
+            lambda: self._requesters(requester.pk),
         )
         try:
             policy.require_with_rights(

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import Delegation, Membership, Role, Team, User
 from portal.accounts.policy import Action
 from portal.audit import trail
@@ -28,6 +29,7 @@ def name_delegate(
     period or person.
     """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
+    step_up.require(actor)
     if not Membership.objects.filter(user=actor, team=team, role=Role.LEAD).exists():
         raise Forbidden(
             f"Only a lead of {team.slug} can add a delegate.",

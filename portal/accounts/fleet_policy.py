@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from portal.accounts import policy, roles
+from portal.accounts import four_eyes, policy, roles
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
-from portal.accounts.requesters import requesters
 from portal.core.errors import Forbidden
 
 
@@ -25,9 +24,16 @@ def require_approver(actor: Actor, *, requester_id: int) -> None:
     action = Action.DECIDE_FLEET_ACTION
     require_whole_fleet(actor, action)
     policy.require_platform_admin(actor, action)
-    if isinstance(actor, User) and actor.pk in requesters(requester_id):
+    if not isinstance(actor, User):
+        return
+    if actor.pk == requester_id:
         raise Forbidden(
             "You requested this, so another platform admin must decide (four eyes).",
+            code="four_eyes",
+        )
+    if actor.pk in four_eyes.one_person_with(requester_id):
+        raise Forbidden(
+            f"{four_eyes.explain()} So another platform admin must decide (four eyes).",
             code="four_eyes",
         )
 

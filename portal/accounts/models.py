@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -15,8 +15,10 @@ from portal.accounts.local import models as _local_models  # noqa: F401  for its
 from portal.accounts.scim.models import ProvisionedGroup, ProvisionedPerson, ScimToken
 from portal.accounts.scopes import TokenGrant
 from portal.core import clock
+from portal.core.leases import Leased
 
 __all__ = [
+    "AccountHolder",
     "ApiToken",
     "Delegation",
     "Identity",
@@ -29,6 +31,8 @@ __all__ = [
     "User",
     "UserManager",
 ]
+# Longer than a request waits for its approvals.
+HELD_FOR = timedelta(days=30)
 SLUG = r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$"
 
 
@@ -122,6 +126,42 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} {self.role} of {self.team_id}"
+
+
+class AccountHolder(Leased):
+    """A person who could be acting as an account, because they made what lets somebody into it.
+
+    `next_check_at` is when its owner and the team's leads are to be told; empty: they were.
+    """
+
+    class Means(models.TextChoices):
+        INVITATION = "invitation", "an invitation"
+        PASSWORD_LINK = "password link", "a password link"
+        SECOND_FACTOR = "second factor", "a removed second factor"
+        PROVIDER = "provider", "a connected sign-in provider"
+        SCIM = "scim", "a SCIM token"
+
+    account = models.ForeignKey(User, on_delete=models.CASCADE, related_name="holders")
+    holder = models.ForeignKey(User, on_delete=models.CASCADE, related_name="held_accounts")
+    means = models.CharField(max_length=20, choices=Means.choices)
+    # The last time: four eyes counts from it.
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["account", "holder", "means"], name="one_holder_by_each_means"
+            ),
+        ]
+        indexes = [models.Index(fields=["holder", "at"], name="held_accounts_at")]
+
+    @property
+    def ends_at(self) -> datetime:
+        """When both count as two people again."""
+        return self.at + HELD_FOR
+
+    def __str__(self) -> str:
+        return f"{self.holder_id} holds {self.account_id} by {self.means}"
 
 
 class Identity(models.Model):

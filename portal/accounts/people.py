@@ -7,10 +7,10 @@ from typing import Final
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from portal.accounts import policy
-from portal.accounts.local import invitations, links, sessions
+from portal.accounts import four_eyes, policy
+from portal.accounts.local import invitations, links, sessions, step_up
 from portal.accounts.local.models import PasswordLink
-from portal.accounts.models import ApiToken, Delegation, Identity, User
+from portal.accounts.models import AccountHolder, ApiToken, Delegation, Identity, User
 from portal.accounts.oidc.gateway import provider_named
 from portal.accounts.policy import Action, Actor
 from portal.audit import trail
@@ -91,6 +91,7 @@ def deactivate(*, actor: Actor, username: str, reason: str = "") -> User:
 def reactivate(*, actor: Actor, username: str, reason: str = "") -> User:
     """The person may sign in again; tokens and delegations stay ended."""
     person = get(actor=actor, username=username)
+    step_up.require(actor)
     with transaction.atomic():
         if not User.objects.filter(pk=person.pk, is_active=False).update(is_active=True):
             raise Conflict(f"{username} is not deactivated.", code="active_already")
@@ -102,6 +103,7 @@ def reactivate(*, actor: Actor, username: str, reason: str = "") -> User:
 def connect(*, actor: Actor, username: str, provider_name: str, subject: str) -> Identity:
     """Let the person of a local account sign in with a provider. Raises Conflict for a subject in use."""
     person = get(actor=actor, username=username)
+    step_up.require(actor)
     provider = provider_named(provider_name)
     is_plain = subject.isprintable() and subject.strip() == subject
     if not is_plain or not 0 < len(subject) <= _MAX_SUBJECT:
@@ -116,6 +118,11 @@ def connect(*, actor: Actor, username: str, provider_name: str, subject: str) ->
                 issuer=provider.issuer,
                 subject=subject,
                 created_at=clock.now(),
+            )
+            four_eyes.record(
+                account=person,
+                holder_id=actor.pk if isinstance(actor, User) else None,
+                means=AccountHolder.Means.PROVIDER,
             )
             trail.record(
                 actor=actor,

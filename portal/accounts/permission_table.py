@@ -77,7 +77,10 @@ SCOPES: dict[Action, Scope | None] = {
     Action.MANAGE_TEAM: None,
     Action.MANAGE_PLATFORM: None,
 }
-# Four eyes: the requester may not decide.
-NOT_THE_REQUESTER = frozenset({Action.APPROVE, Action.EMERGENCY_OVERRIDE, Action.PROMOTE})
+# Four eyes: the requester may not decide, nor whoever counts as one person with them. Of a quarantined version that
+# is who uploaded it.
+NOT_THE_REQUESTER = frozenset(
+    {Action.APPROVE, Action.EMERGENCY_OVERRIDE, Action.PROMOTE, Action.RELEASE_QUARANTINE}
+)
 # Actions that a delegate may perform for the lead.
 DELEGABLE = frozenset({Action.APPROVE})

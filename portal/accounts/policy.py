@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet, Subquery
 
-from portal.accounts import scopes
+from portal.accounts import four_eyes, scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
 from portal.accounts.permission_table import (
     ADMIN,
@@ -22,7 +22,6 @@ from portal.accounts.permission_table import (
     SCOPES,
     Action,
 )
-from portal.accounts.requesters import requesters
 from portal.core import clock
 from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Forbidden, NotFound
@@ -86,7 +85,7 @@ class TeamRights:
     # As `role_in` says.
     role: str | None
     delegating_leads: Callable[[], Sequence[int]]
-    # The people who count as the requester.
+    # Ids of the accounts that count as one person with the requester (`four_eyes`).
     requesters: Callable[[], frozenset[int]]
 
 
@@ -106,7 +105,7 @@ def require(
     rights = TeamRights(
         role_in(actor, team, stored_role),
         lambda: leads_delegating_to(actor, team),
-        lambda: requesters(requester_id),
+        lambda: four_eyes.one_person_with(requester_id),
     )
     require_with_rights(actor, action, rights, team=team.slug, requester_id=requester_id)
 
@@ -130,8 +129,8 @@ def require_with_rights(
 
 
 def require_another(actor: User, action: Action, team: Team, requester_id: int | None) -> None:
-    """Four eyes. Raises Forbidden for the requester, and for who held a token of the requesting account."""
-    rights = TeamRights(None, tuple, lambda: requesters(requester_id))
+    """Four eyes. Raises Forbidden for the requester, and for who counts as one person with them."""
+    rights = TeamRights(None, tuple, lambda: four_eyes.one_person_with(requester_id))
     _require_another(actor, action, rights, team.slug, requester_id)
 
 
@@ -139,14 +138,18 @@ def _require_another(
     actor: User, action: Action, rights: TeamRights, team: str, requester_id: int | None
 ) -> None:
     if actor.pk == requester_id:
+        done = (
+            "uploaded this version"
+            if action == Action.RELEASE_QUARANTINE
+            else "requested this change"
+        )
         raise Forbidden(
-            f"You requested this change, so someone else in {team} must {action} (four eyes).",
+            f"You {done}, so someone else in {team} must {action} (four eyes).",
             code="four_eyes",
         )
     if actor.pk in rights.requesters():
         raise Forbidden(
-            "You created or rotated a token of the service account that requested this, so someone else in "
-            f"{team} must {action} (four eyes).",
+            f"{four_eyes.explain()} So someone else in {team} must {action} (four eyes).",
             code="four_eyes",
         )
 

@@ -10,7 +10,7 @@ from django.db.models import BigIntegerField, QuerySet
 from portal.accounts.models import Membership, Role, Team, User
 from portal.core.compiled_queries import CompiledQuery, Parameter
 
-# Role and id of each team, by the name of the team.
+# Role and id of each team, in the order in which they were joined.
 HeldRoles = Sequence[tuple[str, int]]
 
 _HIGHEST_FIRST = (Role.LEAD, Role.MEMBER, Role.VIEWER)
@@ -18,7 +18,7 @@ _HIGHEST_FIRST = (Role.LEAD, Role.MEMBER, Role.VIEWER)
 _ROLES: Final = CompiledQuery(
     lambda: (
         Membership.objects.filter(user=Parameter("user", BigIntegerField()))
-        .order_by("team__slug")
+        .order_by("pk")
         .values_list("role", "team_id")
     )
 )
@@ -45,7 +45,7 @@ def leads_any(held: HeldRoles) -> bool:
 
 
 def home_team_id(held: HeldRoles) -> int | None:
-    """The team with the highest role; the first by name among equals."""
+    """The team with the highest role; among equals the one joined first."""
     ranked = sorted(held, key=lambda row: _rank(row[0]))
     return ranked[0][1] if ranked else None
 

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from portal.accounts import policy, tokens
+from portal.accounts.local import step_up
 from portal.accounts.models import ApiToken, Membership, Role, Team, User
 from portal.accounts.policy import Action
 from portal.accounts.scopes import OF_SERVICE_ACCOUNTS, Scope
@@ -64,6 +65,7 @@ def create(
 ) -> NewToken:
     """The account's first token. Raises Invalid with the field, Conflict for a name that was used before."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
+    step_up.require(actor)
     _check(name, scopes)
     username = f"{team.slug}:{name}"
     try:
@@ -117,6 +119,7 @@ def rotate(*, actor: User, team: Team, name: str, token_id: int, overlap_hours: 
     `token_id` is the newest token that the actor saw: raises Conflict when another rotation came first.
     """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
+    step_up.require(actor)
     if overlap_hours not in OVERLAPS:
         hours = ", ".join(map(str, OVERLAPS))
         raise Invalid(

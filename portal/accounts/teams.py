@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import CharField
 
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import SLUG, Membership, Role, Team, User
 from portal.accounts.policy import Action, Actor
 from portal.accounts.visible_queries import VisibleQuery
@@ -117,6 +118,7 @@ def _check_quota(quota_gpus: int) -> None:
 def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Membership:
     """Add the user or change their role. Raises Invalid for an unknown user or role."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
+    step_up.require(actor)
     user = User.objects.filter(username=username).first()
     if user is None:
         raise Invalid(
@@ -156,6 +158,7 @@ def set_member(*, actor: Actor, team: Team, username: str, role: str) -> Members
 
 def remove_member(*, actor: Actor, team: Team, username: str) -> None:
     policy.require(actor, Action.MANAGE_MEMBERS, team)
+    step_up.require(actor)
     with transaction.atomic():
         membership = Membership.objects.filter(
             user__username=username, user__service_team=None, team=team

@@ -86,9 +86,8 @@ def create(
             code="browser_only",
         )
     team = teams.get_visible(actor=actor, slug=team_slug) if team_slug else None
-    if Scope.DECIDE in scopes:
-        # A decision with this token counts as confirmed when the token was created.
-        step_up.require(actor)
+    # A decision with this token counts as confirmed when the token was created.
+    step_up.require(actor)
     with transaction.atomic():
         made = issue(
             owner=actor,

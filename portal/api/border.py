@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -12,6 +13,7 @@ from django.views import defaults
 
 from portal.accounts.local import second_factor, sessions
 from portal.accounts.models import User
+from portal.api.base_serializer import HIGHEST_INTEGER
 from portal.api.problems import CONTENT_TYPE, body_of
 from portal.core.errors import DomainError, Forbidden, NotFound
 
@@ -51,6 +53,22 @@ class NulMiddleware:
         if "%00" in request.META.get("QUERY_STRING", ""):
             return _reject_nul(request)
         return self.get_response(request)
+
+
+class LargeNumberMiddleware:
+    """Nothing has a number in its address that no column can hold. SQLite and PostgreSQL fail on it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, _view: Any, _args: Any, names: Mapping[str, Any]
+    ) -> HttpResponseBase | None:
+        numbers = [value for value in names.values() if isinstance(value, int)]
+        return _not_found(request) if max(numbers, default=0) > HIGHEST_INTEGER else None
 
 
 class PlainHttpMiddleware:

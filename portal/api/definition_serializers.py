@@ -34,7 +34,8 @@ class DefinedSerializer(Serializer):
 @cache
 def serializer_of(model: type[BaseModel]) -> type[Serializer]:
     """Named after the model. Fields that the portal sets (`read_only`) are only shown."""
-    attributes = {"definition": model, "__doc__": model.__doc__}
+    defaults = {name: field.default for name, field in definitions.fields_of(model).items()}
+    attributes = {"definition": model, "same_as_left_out": defaults, "__doc__": model.__doc__}
     return type(f"{model.__name__}Serializer", (DefinedSerializer,), attributes)
 
 

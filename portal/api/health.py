@@ -1,21 +1,39 @@
-"""Liveness and readiness probes of the web process."""
+"""Liveness and readiness probes of the web process.
+
+A load balancer and the node ask with the pod's address as the host, so they are answered before any middleware that asks
+for one of SLIPWAY_ALLOWED_HOSTS.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import resolve
 from django.views.decorators.http import require_safe
 
 logger = logging.getLogger(__name__)
 
-_SECONDS = 2.0
+_SECONDS = 1.0
+_PATHS: Final = ("/healthz", "/readyz")
+
+
+class ProbesMiddleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path not in _PATHS:
+            return self.get_response(request)
+        match = request.resolver_match = resolve(request.path)
+        response: HttpResponseBase = match.func(request)
+        return response
 
 
 @require_safe
@@ -25,17 +43,23 @@ def is_running(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def is_ready(request: HttpRequest) -> HttpResponse:
-    """503 naming the part that does not respond, without details, because the endpoint is public."""
-    results = {name: _check(name, check) for name, check in _PARTS.items()}
-    is_fine = all(result == "ok" for result in results.values())
-    return _plain(results, HTTPStatus.OK if is_fine else HTTPStatus.SERVICE_UNAVAILABLE)
+    """503 when a part does not respond without which no page is answered; the others are only named.
+
+    Without details, because the endpoint is public. A broker that is away would take all web pods out of the Service
+    together, though wake-ups and limits are all that it is needed for.
+    """
+    needed = {name: _check(name, check) for name, check in _NEEDED.items()}
+    reported = {name: _check(name, check) for name, check in _REPORTED.items()}
+    is_fine = all(result == "ok" for result in needed.values())
+    status = HTTPStatus.OK if is_fine else HTTPStatus.SERVICE_UNAVAILABLE
+    return _plain({**needed, **reported}, status)
 
 
 def _check(name: str, check: Callable[[], Any]) -> str:
     try:
         check()
     except (DatabaseError, redis.RedisError, OSError) as error:
-        logger.warning("not ready: %s: %s", name, error)
+        logger.warning("%s does not answer: %s", name, error)
         return "does not answer"
     return "ok"
 
@@ -52,7 +76,8 @@ def _check_broker() -> None:
         client.ping()
 
 
-_PARTS: Mapping[str, Callable[[], None]] = {"database": _check_database, "broker": _check_broker}
+_NEEDED: Mapping[str, Callable[[], None]] = {"database": _check_database}
+_REPORTED: Mapping[str, Callable[[], None]] = {"broker": _check_broker}
 
 
 def _plain(results: Mapping[str, str], status: HTTPStatus) -> HttpResponse:

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.accounts.scopes import TokenGrant
 from portal.api import problems
 from portal.api.models import IdempotencyRecord
 from portal.core import clock
@@ -66,7 +67,7 @@ def _begin(request: Request, key: str) -> IdempotencyRecord:
     if len(key) > MAX_KEY_LENGTH:
         raise Invalid(f"Idempotency-Key is longer than {MAX_KEY_LENGTH} characters.")
     at = clock.now()
-    digest = hashlib.sha256(request.path.encode() + b"\0" + request._request.body).hexdigest()
+    digest = _digest_of(request)
     records = IdempotencyRecord.objects.filter(user=request.user.pk, key=key)
     records.filter(created_at__lt=at - _RETENTION).delete()
     records.filter(status=None, created_at__lt=at - _ABANDONED).delete()
@@ -84,3 +85,12 @@ def _begin(request: Request, key: str) -> IdempotencyRecord:
             "The first request with this Idempotency-Key is still running. Try again soon."
         )
     raise _Replay(record)
+
+
+def _digest_of(request: Request) -> str:
+    """The team to which a token is limited is a part: it must not be given the answer about another team."""
+    content = request.path.encode() + b"\0" + request._request.body
+    grant = request.auth
+    if isinstance(grant, TokenGrant) and grant.team_id is not None:
+        content += b"\0team %d" % grant.team_id
+    return hashlib.sha256(content).hexdigest()

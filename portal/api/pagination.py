@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib import parse
 
 from rest_framework.pagination import Cursor, CursorPagination
@@ -17,6 +17,8 @@ from portal.api.parsing import Malformed
 # The largest possible primary key.
 _MAX_ID = 2**63 - 1
 _MAX_LENGTH = 1_000
+# More than any list has.
+MOST_ROWS: Final = 1_000_000
 
 
 class CursorPage(CursorPagination):
@@ -24,6 +26,14 @@ class CursorPage(CursorPagination):
     max_page_size = 200
     page_size_query_param = "limit"
     ordering = "-id"
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """With the bounds of a page."""
+        parameters: list[dict[str, Any]] = super().get_schema_operation_parameters(view)
+        for parameter in parameters:
+            if parameter["schema"]["type"] == "integer":
+                parameter["schema"] |= {"minimum": 1, "maximum": self.max_page_size}
+        return parameters
 
     def decode_cursor(self, request: Request) -> Cursor | None:
         """Reject cursors that this API did not issue: the database would fail on them, or return a
@@ -41,7 +51,6 @@ class CursorPage(CursorPagination):
 
 _CURSOR: Final = CursorPage.cursor_query_param
 _LIMIT: Final = str(CursorPage.page_size_query_param)
-_MOST_ROWS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ def read_offset(request: Request, *, most: int) -> OffsetPage:
     encoded = request.query_params.get(_CURSOR)
     offset = 0
     if encoded is not None:
-        cursor = read_cursor(encoded, most_offset=_MOST_ROWS, is_by_id=False)
+        cursor = read_cursor(encoded, most_offset=MOST_ROWS, is_by_id=False)
         if cursor.position is not None or cursor.reverse:
             raise bad_cursor()
         offset = cursor.offset

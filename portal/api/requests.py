@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from portal.accounts.models import User
-from portal.api.base_serializer import Serializer
+from portal.api.base_serializer import Serializer, bound_integers
 
 
 def actor_of(request: Request) -> User:
@@ -33,6 +33,7 @@ def _validated(serializer_class: type[Serializer], data: Any) -> dict[str, Any]:
     except serializers.ValidationError:
         # Once more by a serializer of its own, which knows how to say what is wrong.
         serializer = serializer_class(data=data)
+        bound_integers(serializer)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
     return dict(values)
@@ -43,4 +44,6 @@ def _kept(serializer_class: type[Serializer]) -> Serializer:
     """One for all requests and threads: validation of a value changes nothing in it, and copying its fields for each
     request costs more than the validation.
     """
-    return serializer_class()
+    serializer = serializer_class()
+    bound_integers(serializer)
+    return serializer

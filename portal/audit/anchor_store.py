@@ -15,6 +15,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from django.conf import settings
 
+from portal.core import network_failures
+
 PREFIX: Final = "audit/anchors/"
 _NO_LOCK_CODES: Final = (
     "ObjectLockConfigurationNotFoundError",
@@ -34,9 +36,13 @@ def has_lock() -> bool:
     except ClientError as error:
         if _is_unsupported(error):
             return False
-        raise AnchorStoreError(f"{settings.SLIPWAY_S3_BUCKET}: {error}") from error
+        raise AnchorStoreError(
+            f"{settings.SLIPWAY_S3_BUCKET}: {network_failures.describe(error)}"
+        ) from error
     except BotoCoreError as error:
-        raise AnchorStoreError(f"{settings.SLIPWAY_S3_BUCKET}: {error}") from error
+        raise AnchorStoreError(
+            f"{settings.SLIPWAY_S3_BUCKET}: {network_failures.describe(error)}"
+        ) from error
     enabled = response.get("ObjectLockConfiguration", {}).get("ObjectLockEnabled")
     return bool(enabled == "Enabled")
 
@@ -81,7 +87,9 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise AnchorStoreError(f"{settings.SLIPWAY_S3_BUCKET}: {error}") from error
+        raise AnchorStoreError(
+            f"{settings.SLIPWAY_S3_BUCKET}: {network_failures.describe(error)}"
+        ) from error
 
 
 def _is_unsupported(error: ClientError) -> bool:

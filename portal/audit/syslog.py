@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from portal.core import network_failures
+
 _TIMEOUT_SECONDS: Final = 10
 # Facility 13 (log audit), severity 5 (notice).
 _PRIORITY: Final = 13 * 8 + 5
@@ -69,7 +71,9 @@ def send(target: Target, messages: Iterable[Message]) -> None:
             stream.sendall(content)
             _wait_until_read(stream)
     except OSError as error:
-        raise SyslogError(f"{target.host}:{target.port}: {error}") from error
+        raise SyslogError(
+            f"{target.host}:{target.port}: {network_failures.describe(error)}"
+        ) from error
 
 
 def frame(message: Message) -> bytes:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from redis import Redis
 from redis.exceptions import RedisError
+
+from portal.breaker import valkey
 
 T = TypeVar("T")
 
@@ -33,8 +37,19 @@ def recent(key: tuple[object, ...], make: Callable[[], T], *, seconds: int) -> T
     return made
 
 
+class _Guarded(Redis):
+    """Sends no command while the server is known not to answer."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        return valkey.ask(partial(super().execute_command, *args, **options))
+
+
 class _Client(RedisCacheClient):
     _kept: Any = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._client = _Guarded
 
     def get_client(self, key: Any = None, *, write: bool = False) -> Any:
         """Making a client costs ten times a command. There is one server to read and to write."""

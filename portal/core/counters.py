@@ -12,6 +12,8 @@ from typing import Any, Final
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
+from portal.breaker import NotAsked
+
 logger = logging.getLogger(__name__)
 
 # Failed requests to API servers, by cluster and kind of error.
@@ -23,6 +25,8 @@ def increase(counter: str, *labels: str) -> None:
     store: Any = cache
     try:
         store.increase_field(_PREFIX + counter, json.dumps(labels))
+    except NotAsked:
+        return
     except RedisError as error:
         logger.warning("%s %s was not counted: %s", counter, labels, error)
 

@@ -14,6 +14,7 @@ from typing import Any
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
+from portal.breaker import NotAsked
 from portal.core import clock
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ def count(limit: Limit, *subject: str) -> bool:
     counter: Any = cache
     try:
         number: int = counter.count(_key(limit, subject), seconds=limit.window_seconds)
+    except NotAsked:
+        return True
     except (RedisError, OSError) as error:
         logger.warning("%s was not counted: %s", limit.name, error)
         return True
@@ -48,8 +51,8 @@ def undo(limit: Limit, *subject: str) -> None:
     """Undo the last count."""
     try:
         cache.decr(_key(limit, subject))
-    except ValueError:
-        # A new window has started.
+    except (ValueError, NotAsked):
+        # A new window has started, or nothing was counted.
         return
     except (RedisError, OSError) as error:
         logger.warning("%s was not undone: %s", limit.name, error)

@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from portal.management import sizes
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAPSHOT = REPOSITORY / "docs" / "openapi.yaml"
 _BIN = Path(sys.executable).parent
@@ -51,6 +53,8 @@ def main() -> int:
     with ThreadPoolExecutor(2) as pool:
         results = [_show(result) for result in pool.map(_run, _checks())]
     failed = [result.check.name for result in results if not result.is_ok]
+    print("Large, for a reader to look at:", flush=True)
+    sizes.main()
     print(f"Failed: {', '.join(failed)}" if failed else "All checks passed.")
     return 1 if failed else 0
 

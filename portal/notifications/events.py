@@ -42,6 +42,9 @@ FLEET_FINISHED: Final = Event("fleet.finished", "Fleet action completed, failed 
 BATCH_REQUESTED: Final = Event("batch.requested", "Batch job waiting for approval")
 BATCH_DECIDED: Final = Event("batch.decided", "Batch job approved or rejected")
 BATCH_FINISHED: Final = Event("batch.finished", "Batch job finished, failed or canceled")
+ACCOUNT_OPENED: Final = Event(
+    "account.opened", "Someone was invited, or let into an account by someone else"
+)
 # Sent to one channel only, by its test button.
 CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 
@@ -67,6 +70,7 @@ CATALOGUE: Final = (
     BATCH_REQUESTED,
     BATCH_DECIDED,
     BATCH_FINISHED,
+    ACCOUNT_OPENED,
 )
 _KNOWN: Final = {event.code: event for event in (*CATALOGUE, CHANNEL_TEST)}
 

@@ -7,6 +7,8 @@ import ssl
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from portal.core import network_failures
+
 _SECONDS: Final = 8.0
 _PORTS: Final = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
 
@@ -28,7 +30,7 @@ def problem_with(address: str) -> str:
     except smtplib.SMTPAuthenticationError as error:
         return f"{server.hostname} refuses the user or the password (status {error.smtp_code})"
     except (OSError, smtplib.SMTPException) as error:
-        return f"{server.hostname}: {error}"
+        return f"{server.hostname}: {network_failures.describe(error)}"
     return ""
 
 

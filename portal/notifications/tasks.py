@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from portal.core.sweeps import looks
-from portal.notifications import account_mail, sending
+from portal.notifications import account_holders, account_mail, sending
 from portal.notifications.models import Delivery
 
 
@@ -22,6 +22,8 @@ def send(delivery_id: int) -> None:
 @shared_task(name="notifications.mail_links", time_limit=300)
 def mail_links() -> None:
     account_mail.sweep()
+    account_holders.sweep()
+    account_holders.announce_scim_tokens()
 
 
 looks.register_rows("notifications.sweep", Delivery)

@@ -9,9 +9,12 @@ const chosen = card.querySelector("input[type=file]");
 const bar = card.querySelector("progress");
 const cancel = card.querySelector("[data-cancel]");
 const progress = new Progress({ bar, text: card.querySelector("[data-progress]"), status: card.querySelector("[role=status]") });
+const request = card.closest("form").querySelector("[data-request]");
 let transfer = null;
 
 const show = (isSending) => {
+  // A job that is requested now would read an address that has no rows yet.
+  request.disabled = isSending;
   bar.hidden = !isSending;
   cancel.hidden = !isSending;
   chosen.disabled = isSending;
@@ -20,7 +23,7 @@ const show = (isSending) => {
 const send = async (file) => {
   show(true);
   progress.begin(file.size);
-  progress.announce("Sending…");
+  progress.announce("Sending… The job can be requested when the rows are uploaded.");
   try {
     const upload = await api("POST", "batch-uploads", {
       team: card.dataset.team, filename: file.name, size_bytes: file.size, part_checksums: hasPartDigests,

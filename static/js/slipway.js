@@ -14,9 +14,12 @@
     else delete root.dataset.theme;
     all("[data-theme-choice][aria-pressed]").forEach((other) =>
       other.setAttribute("aria-pressed", String(other.value === choice.value)));
-    // The switch shows the other theme from now on; keyboards stay on it.
-    if (!choice.checkVisibility())
-      all("[data-theme-choice]", choice.form).find((other) => other.checkVisibility())?.focus();
+  });
+  // The switch shows the other theme from now on; keyboards stay on it. Only now, as htmx sends the button that has
+  // the focus when the form is submitted.
+  document.addEventListener("submit", ({ submitter }) => {
+    if (submitter?.matches("[data-theme-choice]") && !submitter.checkVisibility())
+      all("[data-theme-choice]", submitter.form).find((other) => other.checkVisibility())?.focus();
   });
 
   // Drawer.

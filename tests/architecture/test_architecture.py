@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +15,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("portal", "deployments", "fleet", "client/src")
-_LONGEST_FILE = 300
-_LONGEST_FUNCTION = 48
-_MOST_FILES = 25
-# Not part of the product, and not yet divided.
-_LOCAL_CLUSTER = ROOT / "fleet" / "localcluster"
 
 
 def sources() -> Iterator[Path]:
@@ -60,39 +54,6 @@ def test_the_client_imports_nothing_of_the_portal_and_follows_its_arrows() -> No
     )
 
     assert done.returncode == 0, done.stdout
-
-
-def test_no_module_is_longer_than_a_reader_can_hold() -> None:
-    long = {
-        str(path.relative_to(ROOT)): count
-        for path in sources()
-        if (count := len(path.read_text().splitlines())) > _LONGEST_FILE
-    }
-
-    assert long == {}
-
-
-def test_no_folder_of_the_product_is_a_corridor() -> None:
-    folders = Counter(path.parent for path in sources() if not path.is_relative_to(_LOCAL_CLUSTER))
-
-    assert {
-        str(folder.relative_to(ROOT)): count
-        for folder, count in folders.items()
-        if count > _MOST_FILES
-    } == {}
-
-
-def test_no_function_is_longer_than_a_screen() -> None:
-    long = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
-        for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.end_lineno
-        and node.end_lineno - node.lineno + 1 > _LONGEST_FUNCTION
-    ]
-
-    assert long == []
 
 
 @pytest.mark.parametrize("name", ["utils", "helpers", "common", "misc"])

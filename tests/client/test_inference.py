@@ -21,7 +21,7 @@ from slipway_client import (
     UnexpectedAnswer,
     inference,
 )
-from slipway_client.types import Tensor
+from slipway_client.types import Signature, Tensor
 
 FLOATS = (Tensor(name="x", dtype="FP32", dims=(-1, 2)),)
 
@@ -158,3 +158,17 @@ def test_a_refused_key_says_where_one_is_made() -> None:
         "The server answered 401: Client authentication failed. Create a key on the deployment's tab "
         "Callers and set SLIPWAY_CALLER_KEY to it."
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "scores", "named"),
+    [
+        (("cat", "dog"), [[0.25, 0.75]], [{"cat": 0.25, "dog": 0.75}]),
+        (("no", "yes"), [[0.75]], [{"no": 0.25, "yes": 0.75}]),
+        (("no", "yes"), np.array([[0.5]], "float32"), [{"no": 0.5, "yes": 0.5}]),
+    ],
+)
+def test_scores_are_named_by_their_classes(names: Any, scores: Any, named: Any) -> None:
+    signature = Signature(inputs=(), outputs=(), max_batch_size=0, class_names=names)
+
+    assert signature.name_scores(scores) == named

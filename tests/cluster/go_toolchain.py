@@ -23,6 +23,10 @@ class Unavailable(Exception):
     """Go, or the Go modules, cannot be had on this machine."""
 
 
+class NotInTime(Exception):
+    """A build could have been made here, with more time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Go:
     path: Path

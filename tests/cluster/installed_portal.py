@@ -33,6 +33,22 @@ class InstalledPortal:
     trust: ssl.SSLContext
     folder: Path
     environment: dict[str, str]
+    # What the pod of `helm test` runs.
+    test_command: list[str]
+
+    def helm_test(self) -> str:
+        """What it prints. Raises CalledProcessError where it fails."""
+        there = {"WEB": self.url, "WEB_HOST": HOST}
+        done = subprocess.run(
+            self.test_command,
+            cwd=helm.ROOT,
+            env={**self.environment, **there},
+            check=True,
+            timeout=300,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return done.stdout
 
     def manage(self, *arguments: str) -> str:
         """The output of a command in web's pod."""
@@ -85,7 +101,10 @@ def installed(
             container = {**helm.container_of(manifests, f"portal-{role}"), "name": role}
             stack.enter_context(helm.process(container, environment_of(container), folder))
         environment = helm.with_scratch(environment_of(web), folder)
-        portal = InstalledPortal(f"https://127.0.0.1:{port}", trust, folder, environment)
+        (test,) = [item for item in manifests if item["kind"] == "Pod"]
+        command = helm.command(test["spec"]["containers"][0], folder)
+        url = f"https://127.0.0.1:{port}"
+        portal = InstalledPortal(url, trust, folder, environment, command)
         wait_until(lambda: _answers(portal), portal.logs)
         yield portal
 

@@ -76,7 +76,7 @@ class KServe:
 
     def _install_kinds(self, other_schemas: Path | None) -> None:
         own = [*self._shipped, *self._build.manifests("schemas")]
-        kinds = {item["metadata"]["name"]: item for item in _other_kinds(other_schemas)}
+        kinds = {item["metadata"]["name"]: item for item in other_kinds(other_schemas)}
         kinds |= {item["metadata"]["name"]: item for item in own if item["kind"] == _CRD}
         for kind in kinds.values():
             conversion = kind["spec"].get("conversion", {})
@@ -148,7 +148,7 @@ def _namespace() -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-def _other_kinds(folder: Path | None) -> Iterator[Manifest]:
+def other_kinds(folder: Path | None) -> Iterator[Manifest]:
     for path in sorted(folder.glob("*.yaml")) if folder else ():
         yield yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
 

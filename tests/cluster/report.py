@@ -28,6 +28,14 @@ def describe(cluster: Cluster, builds: Sequence[Build], journeys: Path) -> str:
     )
 
 
+def describe_alone(builds: Sequence[Build], journeys: Path) -> str:
+    """Of a run without Kubernetes."""
+    built = [f"  {made.describe()}" for made in builds]
+    return "\n".join(
+        ["What was built", *built, "Journeys", *(f"  {one}" for one in _lines(journeys))]
+    )
+
+
 def _version(cluster: Cluster) -> str:
     return re.sub(r"\s+", " ", cluster.admin.run("version").splitlines()[-1])
 

@@ -33,7 +33,9 @@ def dropped_fields(sent: Any, stored: Any, path: str = "") -> Iterator[str]:
 
 
 def _counterpart(value: Any, place: int, stored: list[Any]) -> Any:
-    """The item with the same name, where items have names; else the one at the same place."""
+    """The item with the same name, where that is one item's; else the one at the same place."""
     if isinstance(value, dict) and "name" in value:
-        return next((item for item in stored if item.get("name") == value["name"]), _GONE)
+        named = [item for item in stored if item.get("name") == value["name"]]
+        if len(named) < 2:
+            return named[0] if named else _GONE
     return stored[place] if place < len(stored) else _GONE

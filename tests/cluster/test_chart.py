@@ -30,6 +30,19 @@ from tests.cluster.waiting import wait_until
 _MINIMAL: dict[str, Any] = {"image": {"repository": "registry.example.org/slipway"}, "host": HOST}
 _HPA = {"kind": "hpa", "min": 2, "max": 5, "cpuPercent": 60}
 _KEDA = {"kind": "keda", "min": 1, "max": 5, "messages": 20}
+_APART = {
+    "podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 1,
+                "podAffinityTerm": {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "slipway"}},
+                },
+            }
+        ]
+    }
+}
 _FULL: dict[str, Any] = {
     **_MINIMAL,
     "image": {"repository": "registry.example.org/slipway", "digest": f"sha256:{'a' * 64}"},
@@ -45,6 +58,19 @@ _FULL: dict[str, Any] = {
         "passwordSecret": {"name": "v", "key": "p"},
     },
     "ingress": {"enabled": True, "annotations": {"alb.ingress.kubernetes.io/scheme": "internal"}},
+    "httpRoute": {
+        "enabled": True,
+        "parentRefs": [{"name": "public", "namespace": "gateways", "sectionName": "https"}],
+    },
+    "metrics": {"dashboards": {"enabled": True}},
+    "podLabels": {"cost-centre": "ml"},
+    "podAnnotations": {"example.org/scan": "yes"},
+    "priorityClassName": "system-cluster-critical",
+    "affinity": _APART,
+    "deploymentAnnotations": {"reloader.stakater.com/auto": "true"},
+    "extraEnv": [{"name": "SSL_CERT_FILE", "value": "/company/ca.crt"}],
+    "extraVolumes": [{"name": "company-ca", "configMap": {"name": "company-ca"}}],
+    "extraVolumeMounts": [{"name": "company-ca", "mountPath": "/company", "readOnly": True}],
     "networkPolicy": {
         "from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
         "databaseCidrs": ["10.1.0.0/16"],
@@ -108,12 +134,14 @@ def test_the_chart_is_linted_and_every_object_is_accepted(
         "Deployment",
         "Job",
         "NetworkPolicy",
+        "Pod",
         "PodDisruptionBudget",
         "Service",
         "ServiceAccount",
     }
-    autoscaled = {"HorizontalPodAutoscaler", "ScaledObject", "TriggerAuthentication", "Ingress"}
-    assert kinds == (expected | autoscaled if name == "full" else expected)
+    chosen = {"HorizontalPodAutoscaler", "ScaledObject", "TriggerAuthentication"}
+    chosen |= {"Ingress", "HTTPRoute", "ConfigMap"}
+    assert kinds == (expected | chosen if name == "full" else expected)
     assert "Secret" not in kinds
 
 
@@ -123,7 +151,7 @@ def test_prometheus_scrapes_it_with_a_token(chart: Helm, tmp_path: Path) -> None
     metrics = {"tokenSecret": {"name": "scrape", "key": "token"}, "serviceMonitor": monitor}
     prometheus = [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]
     metrics["from"] = prometheus
-    manifests = chart.render("portal", helm.write_values(tmp_path, **_FULL, metrics=metrics))
+    manifests = chart.render("portal", helm.write_values(tmp_path, **{**_FULL, "metrics": metrics}))
 
     (made,) = [item for item in manifests if item["kind"] == "ServiceMonitor"]
     (service,) = [item for item in manifests if item["kind"] == "Service"]
@@ -151,7 +179,7 @@ def test_prometheus_scrapes_it_with_a_token(chart: Helm, tmp_path: Path) -> None
         for item in manifests
         if item["metadata"]["name"] == "portal-web" and item["kind"] == "NetworkPolicy"
     ]
-    assert [rule["from"] for rule in policy["spec"]["ingress"]] == [
+    assert [rule["from"] for rule in policy["spec"]["ingress"]][:2] == [
         _FULL["networkPolicy"]["from"],
         prometheus,
     ]
@@ -181,6 +209,11 @@ def test_all_pods_are_admitted_and_scheduled_by_a_helm_install(
 ) -> None:
     values = helm.write_values(tmp_path, **_MINIMAL)
     where = f"--namespace={restricted}"
+    keys = ("SLIPWAY_SECRET_KEY", "SLIPWAY_DATABASE_URL", "SLIPWAY_REDIS_URL")
+    names = {"slipway": keys, "slipway-migrations": keys[1:2]}
+    admin.apply(
+        [helm.secret(restricted, name, **dict.fromkeys(row, "x")) for name, row in names.items()]
+    )
     with ready_node(admin, f"node-{restricted}"):
         # Nothing runs pods here, so the hook is applied by itself and not waited for.
         chart.run(

@@ -18,8 +18,15 @@ def test_the_recorded_verdicts_are_those_of_the_real_server(journey: Callable[[s
         served = [row for row in table.ROWS if server.serves(row)]
         verdicts = {row.name: server.send(row) for row in served}
 
+        changed = [change for change in table.CHANGES if server.serves(change)]
+        verdicts |= {change.name: server.change(change) for change in changed}
+    expected |= table.recorded(table.RECORDED_CHANGES)
+
     wrong = {name: said for name, said in verdicts.items() if said != expected[name]}
     assert wrong == {}
     assert len(served) >= len(table.ROWS) - 3
+    assert len(changed) == len(table.CHANGES)
     refused = [said for said in verdicts.values() if said["status"] != "accepted"]
-    journey(f"fidelity: {len(verdicts)} objects, {len(refused)} of them refused as recorded")
+    journey(
+        f"fidelity: {len(verdicts)} objects and changes, {len(refused)} of them refused as recorded"
+    )

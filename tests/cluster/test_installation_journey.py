@@ -9,6 +9,7 @@ import base64
 import os
 import secrets
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,6 +97,7 @@ def test_from_the_chart_to_a_caller_on_the_bill(
     journey: Callable[[str], None],
 ) -> None:
     cluster = _set_up(portal, server, agents, admin, team)
+    wait_for("helm test", lambda: _passes(portal))
     ana, leo = _people(portal, server, team)
 
     version = ana.upload(f"{team}/adder", adder.onnx_file(2))
@@ -227,6 +229,15 @@ def _approved_with_a_confirmation(
         return f"{deployment['state']}: {deployment['state_reason']}\n{objects}\n{portal.logs()}"
 
     return wait_for(how_it_stands, ready)
+
+
+def _passes(portal: InstalledPortal) -> bool:
+    """Not before beat and the workers have begun."""
+    try:
+        said = portal.helm_test()
+    except subprocess.CalledProcessError:
+        return False
+    return "database: ok\nbroker: ok" in said
 
 
 def _status(url: str, key: str | None) -> int:

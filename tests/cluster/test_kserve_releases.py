@@ -42,6 +42,7 @@ from tests.contract import account
 from tests.deployments.manifest_strategies import CONTEXT, placed
 from tests.deployments.manifests.settings_in_manifests import ARRIVES
 from tests.deployments.manifests.test_every_setting import spec_with
+from tests.installations import use_same_installation
 
 _EXAMPLES = 25
 _OF_KSERVE = (*serving_spec.KSERVE_ENGINES, serving_spec.LLM_SERVICE)
@@ -75,6 +76,7 @@ def release(request: pytest.FixtureRequest) -> Iterator[Release]:
 @pytest.fixture
 def cluster(db: None, release: Release) -> Iterator[Cluster]:
     clients.forget()
+    use_same_installation()
     yield Cluster.objects.create(
         name="release",
         kind="kubeconfig",

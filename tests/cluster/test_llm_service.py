@@ -4,6 +4,7 @@ which names.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -95,3 +96,26 @@ def test_a_revision_is_ready_before_any_gateway_has_accepted_its_pool(
     conditions = {one["type"]: one for one in world.service("detector-r1")["status"]["conditions"]}
     assert conditions["Ready"]["status"] == "False"
     assert conditions["InferencePoolReady"]["reason"] == "WaitingForGateway"
+
+
+def test_kserve_computes_the_drain_from_the_grace(
+    world: World, journey: Callable[[str], None]
+) -> None:
+    """Never less than KServe's own 60 seconds, unless somebody stated less."""
+    stated = {1: 600, 2: 45}
+    for number, seconds in stated.items():
+        one = language_model(number)
+        spec = one.spec.replace(termination_grace_seconds=seconds)
+        world.push(dataclasses.replace(one, spec=spec))
+
+    for number, seconds in stated.items():
+        pod = world.wait_for("deployments", f"detector-r{number}-kserve")["spec"]["template"][
+            "spec"
+        ]
+        (main,) = [item for item in pod["containers"] if item["name"] == "main"]
+        script = " ".join([*main.get("command", ()), *main.get("args", ())])
+        assert pod["terminationGracePeriodSeconds"] == seconds
+        assert main["lifecycle"]["preStop"]["exec"]["command"] == ["/bin/sleep", "15"]
+        # Five seconds less than the preStop hook leaves, for the server to exit.
+        assert f"--shutdown-timeout {seconds - 20} " in f"{script} ".replace('"', " ")
+    journey("llm-inference-service: KServe's drain is the portal's grace, less its preStop hook")

@@ -20,6 +20,7 @@ from tests.capabilities import offering
 from tests.cluster.kubectl import Kubectl
 from tests.contract import account
 from tests.fleet.localcluster.conftest import start_api, stop_api
+from tests.installations import use_same_installation
 
 
 def named_cluster() -> Path | None:
@@ -46,6 +47,7 @@ def cluster_id(db: None, kubeconfig: Path) -> Iterator[int]:
     from fleet.models import Cluster
 
     clients.forget()
+    use_same_installation()
     cluster = Cluster.objects.create(
         name="contract",
         kind="kubeconfig",

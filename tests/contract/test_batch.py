@@ -32,6 +32,7 @@ from tests.capabilities import offering
 from tests.contract import adder
 from tests.contract.prices import price_all_nodes
 from tests.contract.test_serving import running
+from tests.installations import use_same_installation
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
 __all__ = ["running"]
@@ -143,6 +144,7 @@ def _command(process: psutil.Process) -> list[str]:
 def scene(db: None, running: tuple[Path, int], s3_store: Any, settings: Any) -> Iterator[Scene]:
     kubeconfig, _ = running
     clients.forget()
+    use_same_installation()
     team = make_team(slug="vision", quota_gpus=8)
     member = make_user(username="member")
     make_membership(user=member, team=team, role=Role.MEMBER)

@@ -23,6 +23,7 @@ from tests.contract.test_serving import running
 from tests.deployments.registry.test_triton_code import MODEL, PYTHON
 from tests.deployments.uploading import People, Upload, people, upload, verified
 from tests.fixtures import triton_repositories as repositories
+from tests.installations import use_same_installation
 from tests.waiting import PATIENCE_SECONDS, pause
 
 __all__ = ["people", "running", "upload", "verified"]
@@ -37,6 +38,7 @@ pytestmark = [
 def cluster(people: People, running: tuple[Path, int]) -> Iterator[Cluster]:
     kubeconfig, _ = running
     clients.forget()
+    use_same_installation()
     cluster = Cluster.objects.create(
         name="demo",
         kind="local",

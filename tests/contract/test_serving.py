@@ -40,6 +40,7 @@ from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
 from tests.contract import adder, triton_administration
 from tests.contract.sweeps import until
+from tests.installations import use_same_installation
 from tests.waiting import PATIENCE_SECONDS
 
 _ROOT = Path(__file__).parents[2]
@@ -82,6 +83,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
 
     kubeconfig, gateway_port = running
     clients.forget()
+    use_same_installation()
     team = make_team(slug="vision", quota_gpus=8)
     member, lead = make_user(username="member"), make_user(username="lead")
     make_membership(user=member, team=team, role=Role.MEMBER)

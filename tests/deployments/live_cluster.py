@@ -19,6 +19,7 @@ from fleet.kube.services import clients
 from fleet.models import Cluster
 from tests.deployments.world import World
 from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
+from tests.installations import use_same_installation
 
 ISVC = "/apis/serving.kserve.io/v1beta1/namespaces/vision/inferenceservices"
 PDB = "/apis/policy/v1/namespaces/vision/poddisruptionbudgets"
@@ -77,6 +78,7 @@ class Live:
 def live(world: World, module_api: LocalApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     monkeypatch.setattr(clients, "factory", HttpKubeClient)
     clients.forget()
+    use_same_installation()
     _use_new_ids()
     Cluster.objects.filter(pk=world.cluster_id).update(
         kind="kubeconfig", kubeconfig_path=str(module_api.kubeconfig)

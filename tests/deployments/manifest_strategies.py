@@ -176,7 +176,10 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
         env=tuple(
             draw(st.dictionaries(st.sampled_from(["APP_A", "APP_B", "TZ"]), st.just("x"))).items()
         ),
-        image=draw(st.sampled_from(["", "registry.example/server:26.07"])),
+        image=draw(
+            st.sampled_from(["", "registry.example/server:26.07", "vllm/vllm-openai:v0.32.0"])
+        ),
+        termination_grace_seconds=draw(st.sampled_from([0, 20, 120, 600, 3600])),
         precision=draw(st.sampled_from(["original", "fp16", "bf16"])),
         summary_latencies=engine in _TRITONS and draw(st.booleans()),
         scaling=scaling,
@@ -192,6 +195,7 @@ def serving_specs(draw: st.DrawFn, engines: tuple[str, ...] = serving_spec.ENGIN
                 st.sampled_from(["", "dedicated:NoExecute, reserved=batch:NoSchedule"])
             ),
             spread_zones=draw(st.booleans()),
+            do_not_disrupt=draw(st.booleans()),
             pre_pull=_has_named_image(engine, llm) and draw(st.booleans()),
         ),
         storage=Storage(

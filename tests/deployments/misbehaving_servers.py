@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -20,12 +21,14 @@ from deployments.manifests.selectors import rendered
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import ChangeRequest, Deployment
 from deployments.states import ChangeState
+from fleet.kube.domain import ownership
 from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from tests.deployments.live_cluster import ISVC, ROUTE, Live
 from tests.deployments.world import World
 from tests.fleet.localcluster.conftest import LocalApi
+from tests.installations import use_same_installation
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -146,6 +149,7 @@ def live(
     """All requests of the portal to the cluster go through the proxy."""
     monkeypatch.setattr(clients, "factory", HttpKubeClient)
     clients.forget()
+    use_same_installation()
     Cluster.objects.filter(pk=world.cluster_id).update(
         kind="kubeconfig", kubeconfig_path=str(kubeconfig)
     )
@@ -182,7 +186,25 @@ def assert_only_approved(proxy: Proxy) -> None:
         quota = deployment.team.quota_gpus
         allowed += resource_limits.of_namespace(whole.context, quota_gpus=quota)
     assert [write for write in proxy.writes if write.method != "PATCH"] == []
-    assert [write.path for write in proxy.writes if write.body not in allowed] == []
+    unapproved = [write for write in proxy.writes if _without_identity(write.body) not in allowed]
+    assert [write.path for write in unapproved if not _is_fence(write.body)] == []
+
+
+def _without_identity(body: Any) -> Any:
+    """What was applied, without the label that each object gets."""
+    body = copy.deepcopy(body)
+    (body.get("metadata") or {}).get("labels", {}).pop(ownership.LABEL, None)
+    return body
+
+
+def _is_fence(body: Any) -> bool:
+    """Whether it only marks a namespace before it is written to."""
+    meta = body.get("metadata") or {}
+    return (
+        set(body) == {"metadata"}
+        and set(meta.get("labels", {})) == {ownership.LABEL}
+        and set(meta.get("annotations", {})) == {ownership.FENCE}
+    )
 
 
 def assert_as_approved(live: Live, proxy: Proxy, name: str) -> None:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from deployments.delivery.domain import owned_kinds
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Unreachable
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import ResourceType, find
@@ -125,8 +126,32 @@ class RecordingCluster:
         for key in pods:
             del self.objects[key]
 
+    def merge_patch(
+        self,
+        kind: ResourceType,
+        namespace: str | None,
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+    ) -> Any:
+        """Patches of a Namespace, which each write is preceded by, are not among the calls."""
+        self._answer()
+        key = (kind.kind, namespace or "", name)
+        if key not in self.objects:
+            raise ObjectNotFound(f"{kind.plural} {name} not found")
+        if kind.kind != "Namespace":
+            self.calls.append(("patch", kind.kind, name))
+        patched = _merged(self.objects[key], patch)
+        if not dry_run:
+            self.objects[key] = patched
+        return copy.deepcopy(patched)
+
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
         resource = find(api_version, kind)
+        if resource is None and (api_version, kind) in owned_kinds.WORKLOADS:
+            # The client discovers what it has no constant for.
+            return ResourceType(api_version, kind, f"{kind.lower()}s")
         if resource is None:
             raise ObjectNotFound(f"The cluster does not serve {kind} in {api_version}.")
         return resource
@@ -212,3 +237,11 @@ def _matches(labels: Mapping[str, str], expected: Mapping[str, Any]) -> bool:
 
 
 _WORKLOADS = ("InferenceService", "Deployment")
+
+
+def _merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(target)
+    for key, value in patch.items():
+        old = merged.get(key)
+        merged[key] = _merged(old or {}, value) if isinstance(value, Mapping) else value
+    return merged

@@ -35,20 +35,25 @@ def page_of(demo: DemoProcess, browser: Browser, tmp_path: Path) -> Iterator[Pag
     pages: dict[str, Page] = {}
     complaints: list[str] = []
 
-    def sign_in(name: str) -> Page:
-        context = browser.new_context(base_url=demo.url)
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(f"{name}: {error}"))
-        page.goto("/sign-in")
-        page.get_by_label("Username").fill(name)
-        page.get_by_label("Password").fill(demo.password(name))
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(re.compile(r"/$"))
-        pages[name] = page
-        return page
+    def open_page(name: str) -> Page:
+        pages[name] = sign_in(browser, demo, name, complaints)
+        return pages[name]
 
-    yield sign_in
+    yield open_page
     for name, page in pages.items():
         page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
     assert complaints == []
+
+
+def sign_in(browser: Browser, demo: DemoProcess, name: str, complaints: list[str]) -> Page:
+    """The home page of a person in a context of their own. Errors of its scripts are added to `complaints`."""
+    context = browser.new_context(base_url=demo.url)
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.on("pageerror", lambda error: complaints.append(f"{name}: {error}"))
+    page.goto("/sign-in")
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(demo.password(name))
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(re.compile(r"/$"))
+    return page

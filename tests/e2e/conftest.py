@@ -18,6 +18,7 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 # They mostly wait, rollouts for half of the time: one demo for all of them would outlast every other test.
 _GROUPS = {
     "test_samples.py": "demo with samples",
+    "test_readme.py": "two demos",
     **dict.fromkeys(
         ("test_baseline.py", "test_canary.py", "test_rollouts.py", "test_shadow.py"),
         "demo of rollouts",

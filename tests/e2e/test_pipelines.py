@@ -65,6 +65,38 @@ def test_every_kind_of_pipeline_answers_with_what_its_deployments_compute(
         wait_for(f"end of the {kind}", partial(_is_retired, member, pipeline))
 
 
+@pytest.fixture
+def closed(member: Person, lead: Person, version: dict[str, Any]) -> Iterator[str]:
+    """Where it answers callers with a key."""
+    change = member.request_deployment(version, "closed", network={"access": "keys"})
+    lead.approve(change)
+    yield str(member.wait_until_ready(change["deployment_id"])["url"])
+    member.retire(change["deployment_id"], approved_by=lead)
+
+
+def test_a_deployment_that_needs_a_key_answers_through_a_pipeline(
+    member: Person, lead: Person, classifier: Classifier, closed: str
+) -> None:
+    nodes = [{"name": "root", "kind": "ensemble", "steps": [FIRST, {"deployment": "closed"}]}]
+    body = {"team": "vision", "cluster_id": 1, "name": "with-key", "nodes": nodes}
+    asked = member.post("pipelines", body)
+    pipeline = int(_approve(lead, asked)["pipeline_id"])
+    url = _wait_until_ready(member, pipeline)
+    tensor = {"name": "bytes", "datatype": "INT32", "shape": [1, 2048]}
+    sent = {"inputs": [{**tensor, "data": classifier.features(b"%PDF-1.4")}]}
+    directly = f"{closed}/v2/models/filetype/infer"
+
+    through = plain_http.client.post(url, json=sent)
+    with_other = plain_http.client.post(url, json=sent, headers={"x-api-key": "slc_none"})
+    without = plain_http.client.post(directly, json=sent)
+
+    assert (through.status_code, with_other.status_code, without.status_code) == (200, 200, 401)
+    for answer in (through, with_other):
+        assert all(one["outputs"] for one in answer.json().values())
+    _approve(lead, member.post(f"pipelines/{pipeline}/retire"))
+    wait_for("its end", partial(_is_retired, member, pipeline))
+
+
 def _ask(member: Person, lead: Person, kind: str) -> int:
     nodes = [{"name": "root", "kind": kind, "steps": KINDS[kind]}]
     body = {"team": "vision", "cluster_id": 1, "name": f"as-{kind}", "nodes": nodes}

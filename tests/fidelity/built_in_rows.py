@@ -77,6 +77,10 @@ _PDB = _object(
 )
 ROWS.good("pdb", _PDB)
 ROWS.changed("pdb-min-and-max", _PDB, (("spec", "maxUnavailable"), 1))
+ROWS.changed(
+    "pdb-lets-unready-pods-go", _PDB, (("spec", "unhealthyPodEvictionPolicy"), "AlwaysAllow")
+)
+ROWS.changed("pdb-eviction-policy", _PDB, (("spec", "unhealthyPodEvictionPolicy"), "Always"))
 ROWS.changed("pdb-percent", _PDB, (("spec", "minAvailable"), "150%"))
 ROWS.changed("pdb-text", _PDB, (("spec", "minAvailable"), "half"))
 ROWS.changed("pdb-negative", _PDB, (("spec", "minAvailable"), -1))

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from fleet.localcluster.client import kubeconfig
+from tests.fidelity.change import Change, clean_up_of, requests_of
 from tests.fidelity.row import Row
 from tests.fidelity.sending import request_of, verdict_of
 
@@ -26,7 +27,17 @@ class RealServer:
     def send(self, row: Row) -> dict[str, Any]:
         return verdict_of(self.client.request(**request_of(row, self.namespace)))
 
-    def serves(self, row: Row) -> bool:
+    def change(self, change: Change) -> dict[str, Any]:
+        before, judged = requests_of(change, self.namespace)
+        try:
+            for request in before:
+                self.client.request(**request).raise_for_status()
+            return verdict_of(self.client.request(**judged))
+        finally:
+            for request in clean_up_of(change, self.namespace):
+                self.client.request(**request)
+
+    def serves(self, row: Row | Change) -> bool:
         path = row.collection.format(namespace=self.namespace)
         return self.client.get(path, params={"limit": 1}).status_code != 404
 

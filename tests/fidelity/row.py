@@ -21,6 +21,7 @@ PLURALS: Mapping[tuple[str, str], str] = {
     ("v1", "Service"): "services",
     ("v1", "ServiceAccount"): "serviceaccounts",
     ("apps/v1", "Deployment"): "deployments",
+    ("batch/v1", "Job"): "jobs",
     ("autoscaling/v2", "HorizontalPodAutoscaler"): "horizontalpodautoscalers",
     ("gateway.networking.k8s.io/v1", "GRPCRoute"): "grpcroutes",
     ("gateway.networking.k8s.io/v1", "HTTPRoute"): "httproutes",
@@ -71,7 +72,7 @@ class Rows:
         """The base with values at paths replaced; `removed` takes one away."""
         manifest = copy.deepcopy(base)
         for path, value in changes:
-            _set(manifest, path, value)
+            set_at(manifest, path, value)
         self._rows.append(Row(name, manifest, is_created))
 
 
@@ -79,7 +80,7 @@ def removed(*path: str | int) -> tuple[Path, Any]:
     return path, _REMOVED
 
 
-def _set(manifest: Json, path: Path, value: Any) -> None:
+def set_at(manifest: Json, path: Path, value: Any) -> None:
     target: Any = manifest
     for step in path[:-1]:
         target = target[step]

@@ -10,22 +10,38 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.fidelity import built_in_rows, custom_rows, pod_rows
+from tests.fidelity import (
+    built_in_rows,
+    change_rows,
+    custom_rows,
+    metadata_rows,
+    pod_rows,
+    request_rows,
+    status_rows,
+)
+from tests.fidelity.change import Change
 from tests.fidelity.row import Row
 
 Verdicts = dict[str, Any]
 
 ROWS: tuple[Row, ...] = (*pod_rows.ROWS, *built_in_rows.ROWS, *custom_rows.ROWS)
+CHANGES: tuple[Change, ...] = (
+    *change_rows.ROWS,
+    *request_rows.ROWS,
+    *status_rows.ROWS,
+    *metadata_rows.ROWS,
+)
 # Kinds that nothing of the embedded cluster runs: it answers as a cluster without these products.
 NOT_SERVED = frozenset({"GRPCRoute", "LLMInferenceService", "ScaledObject", "ServiceMonitor"})
 RECORDED = Path(__file__).with_name("verdicts.json")
+RECORDED_CHANGES = Path(__file__).with_name("changes.json")
 
 
-def recorded() -> Verdicts:
-    verdicts: Verdicts = json.loads(RECORDED.read_text())
+def recorded(path: Path = RECORDED) -> Verdicts:
+    verdicts: Verdicts = json.loads(path.read_text())
     return verdicts
 
 
-def write(verdicts: Verdicts) -> None:
+def write(verdicts: Verdicts, path: Path = RECORDED) -> None:
     lines = [f"  {json.dumps(name)}: {json.dumps(verdict)}" for name, verdict in verdicts.items()]
-    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")

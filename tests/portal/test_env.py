@@ -11,7 +11,7 @@ def test_a_missing_secret_names_the_variable(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("SLIPWAY_X", raising=False)
 
     with pytest.raises(
-        env.BadEnvironment, match=r"SLIPWAY_X is not set\. Set SLIPWAY_X or SLIPWAY_X_FILE"
+        env.BadEnvironment, match=r"SLIPWAY_X is not set\. Set it to .*, or SLIPWAY_X_FILE to"
     ):
         env.secret("SLIPWAY_X")
 

@@ -37,10 +37,10 @@ capabilities: {drop: [ALL]}
 
 {{- define "slipway.secret" -}}
 - name: {{ .name }}
-  valueFrom: {secretKeyRef: {name: {{ .secretName }}, key: {{ .key }}}}
+  valueFrom: {secretKeyRef: {name: {{ .secretName }}, key: {{ .key }}{{ if .optional }}, optional: true{{ end }}}}
 {{- end -}}
 
-{{/* Settings of every role. databaseSecret is that of the role. */}}
+{{/* Settings of every role. databaseSecret is that of the role; optional: the program says which Secret is missing. */}}
 {{- define "slipway.env" -}}
 {{- $values := .root.Values -}}
 - {name: SLIPWAY_ALLOWED_HOSTS, value: {{ $values.host | quote }}}
@@ -60,11 +60,50 @@ capabilities: {drop: [ALL]}
 - {name: {{ $name }}, value: {{ $value | quote }}}
 {{- end }}
 {{- $main := $values.secretName }}
-{{ include "slipway.secret" (dict "name" "SLIPWAY_SECRET_KEY" "secretName" $main "key" "SLIPWAY_SECRET_KEY") }}
-{{ include "slipway.secret" (dict "name" "SLIPWAY_DATABASE_URL" "secretName" .databaseSecret "key" "SLIPWAY_DATABASE_URL") }}
-{{ include "slipway.secret" (dict "name" "SLIPWAY_REDIS_URL" "secretName" $main "key" "SLIPWAY_REDIS_URL") }}
+{{- $optional := .optional | default false }}
+{{ include "slipway.secret" (dict "name" "SLIPWAY_SECRET_KEY" "secretName" $main "key" "SLIPWAY_SECRET_KEY" "optional" $optional) }}
+{{ include "slipway.secret" (dict "name" "SLIPWAY_DATABASE_URL" "secretName" .databaseSecret "key" "SLIPWAY_DATABASE_URL" "optional" $optional) }}
+{{ include "slipway.secret" (dict "name" "SLIPWAY_REDIS_URL" "secretName" $main "key" "SLIPWAY_REDIS_URL" "optional" $optional) }}
 {{- range $values.secretSettings }}
-{{ include "slipway.secret" . }}
+{{ include "slipway.secret" (merge (dict "optional" $optional) .) }}
+{{- end }}
+{{- with $values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Labels and annotations of the pods of a role: (dict "root" $ "role" "web" "values" .Values.web) */}}
+{{- define "slipway.pod-metadata" -}}
+{{- $own := .values | default dict -}}
+{{- $selector := include "slipway.selector" . | fromYaml -}}
+labels: {{ mergeOverwrite (dict) .root.Values.podLabels ($own.podLabels | default dict) $selector | toJson }}
+{{- $annotations := mergeOverwrite (dict) .root.Values.podAnnotations ($own.podAnnotations | default dict) -}}
+{{- with include "slipway.secrets-checksum" .root -}}
+{{- $_ := set $annotations "checksum/secrets" . -}}
+{{- end -}}
+{{- with $annotations }}
+annotations: {{ toJson . }}
+{{- end }}
+{{- end -}}
+
+{{/* Where the pods of a role run. What the role has of its own wins. */}}
+{{- define "slipway.placement" -}}
+{{- $own := .values | default dict -}}
+{{- $all := .root.Values -}}
+{{- with $own.nodeSelector | default $all.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with $own.tolerations | default $all.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+{{- with $own.affinity | default $all.affinity }}
+affinity: {{ toJson . }}
+{{- end }}
+{{- with $own.priorityClassName | default $all.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $all.image.pullSecrets }}
+imagePullSecrets: {{ toJson . }}
 {{- end }}
 {{- end -}}
 
@@ -75,15 +114,7 @@ serviceAccountName: {{ $values.serviceAccount.name }}
 automountServiceAccountToken: {{ $values.serviceAccount.mountToken }}
 securityContext:
   {{- include "slipway.pod-security" . | nindent 2 }}
-{{- with $values.image.pullSecrets }}
-imagePullSecrets: {{ toJson . }}
-{{- end }}
-{{- with $values.nodeSelector }}
-nodeSelector: {{ toJson . }}
-{{- end }}
-{{- with $values.tolerations }}
-tolerations: {{ toJson . }}
-{{- end }}
+{{- include "slipway.placement" . }}
 topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: topology.kubernetes.io/zone
@@ -100,6 +131,9 @@ volumes:
   - name: tls
     secret: {secretName: {{ . }}, defaultMode: 288}
   {{- end }}
+  {{- with $values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end -}}
 
 {{- define "slipway.container" -}}
@@ -107,6 +141,8 @@ volumes:
 name: {{ .role }}
 image: {{ include "slipway.image" .root | quote }}
 imagePullPolicy: {{ $values.image.pullPolicy }}
+# So that the status of a pod that does not start says why.
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   {{- include "slipway.container-security" . | nindent 2 }}
 resources: {{ toJson .resources }}
@@ -117,6 +153,9 @@ volumeMounts:
   {{- end }}
   {{- if .tlsSecretName }}
   - {name: tls, mountPath: /tls, readOnly: true}
+  {{- end }}
+  {{- with $values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
 env:
   {{- include "slipway.env" (dict "root" .root "databaseSecret" $values.secretName) | nindent 2 }}

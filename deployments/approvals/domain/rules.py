@@ -145,16 +145,26 @@ def would_help(
     candidate: Approver,
     *,
     requester_id: int,
+    one_person: frozenset[int] = frozenset(),
 ) -> bool:
-    """Whether an approval by `candidate` brings an unmet requirement any further."""
+    """Whether an approval by `candidate` brings an unmet requirement any further. Approvals by accounts of
+    `one_person` are the candidate's own.
+    """
     given = tuple(approvers)
+    same = [approver for approver in given if _is_by(approver, one_person)]
     return any(
         row.missing > 0
         and counts_for(row.requirement, candidate, requester_id=requester_id)
         and _authority(row.requirement, candidate)
         not in _authorities(row.requirement, given, requester_id)
+        and not _authorities(row.requirement, same, requester_id)
         for row in rows
     )
+
+
+def _is_by(approver: Approver, people: frozenset[int]) -> bool:
+    """Whether one of these people approved, or another did on their authority."""
+    return not people.isdisjoint({approver.person_id, approver.stands_for_id})
 
 
 def _authorities(

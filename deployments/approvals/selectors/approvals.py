@@ -19,11 +19,10 @@ from deployments.approvals.domain.rules import (
 from deployments.environments.selectors import environment_rules
 from deployments.models import Approval, ApprovalRule, ChangeRequest
 from deployments.states import ChangeState
-from portal.accounts import policy
+from portal.accounts import four_eyes, policy
 from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import Membership, Role, User
 from portal.accounts.policy import Actor
-from portal.accounts.requesters import requesters_of
 from portal.core import clock
 
 _MOST_NAMES = 6
@@ -174,15 +173,15 @@ class ApproverContext:
     ) -> bool:
         """Whether an approval by this person is missing."""
         approver = self.approver_for(change, live)
-        if approver is None or self._actor.pk in self._rights.requesters_of(change.requester):
+        if approver is None or self._rights.is_one_person_with(change.requester_id):
             return False
         live = live_approvals(change) if live is None else live
         has_approved = any(row.user_id == self._actor.pk for row in live)
-        return not has_approved and _would_help(change, approver, live)
+        return not has_approved and _would_help(change, approver, live, self._rights.one_person)
 
     def _lead_for(self, change: ChangeRequest, live: Sequence[Approval] | None) -> int | None:
         """A delegating lead who did not request the change; first those who have not approved."""
-        leads = self._rights.delegating_leads(change.team_id, change.requester)
+        leads = self._rights.delegating_leads(change.team_id, change.requester_id)
         live = live_approvals(change) if live is None else live
         used = {row.stands_for_id or row.user_id for row in live}
         return next((lead_id for lead_id in leads if lead_id not in used), next(iter(leads), None))
@@ -190,13 +189,17 @@ class ApproverContext:
 
 def is_counting(change: ChangeRequest, approver: Approver) -> bool:
     """Whether this approval would bring the change further."""
-    return _would_help(change, approver, live_approvals(change))
+    one_person = four_eyes.one_person_with(approver.person_id)
+    return _would_help(change, approver, live_approvals(change), one_person)
 
 
-def _would_help(change: ChangeRequest, approver: Approver, live: Iterable[Approval]) -> bool:
+def _would_help(
+    change: ChangeRequest, approver: Approver, live: Iterable[Approval], one_person: frozenset[int]
+) -> bool:
+    """Approvals by accounts of `one_person` are the candidate's own."""
     given, requester_id = [approver_of(row) for row in live], change.requester_id
     rows = rules.progress_of(required_as_stored(change), given, requester_id=requester_id)
-    return rules.would_help(rows, given, approver, requester_id=requester_id)
+    return rules.would_help(rows, given, approver, requester_id=requester_id, one_person=one_person)
 
 
 def people_still_needed(change: ChangeRequest) -> list[User]:
@@ -212,7 +215,8 @@ def people_still_needed(change: ChangeRequest) -> list[User]:
     if RequiredRole.LEAD in roles:
         leads = Membership.objects.filter(team=change.team_id, role=Role.LEAD)
         team |= Q(pk__in=leads.values("user"))
-    excluded = {row.user_id for row in live_approvals(change)} | requesters_of(change.requester)
+    approved = {row.user_id for row in live_approvals(change)}
+    excluded = approved | four_eyes.one_person_with(change.requester_id)
     active = User.objects.filter(is_active=True, service_team=None)
     others = active.exclude(pk__in=excluded).order_by("username")
     people = list(others.filter(team)[:_MOST_NAMES])

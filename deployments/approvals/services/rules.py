@@ -14,6 +14,7 @@ from deployments.approvals.domain.rules import MOST_NEEDED
 from deployments.models import ApprovalRule, ChangeRequest
 from deployments.states import ChangeKind, ChangeState, Environment
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import Team, User
 from portal.audit import trail
 from portal.core import clock
@@ -46,6 +47,7 @@ class RuleDraft:
 def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
     """Raises Forbidden for anyone but a platform admin, Invalid with the fields that are wrong."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     team, people = _check(draft)
     at = clock.now()
     row = ApprovalRule(created_at=at)
@@ -65,6 +67,7 @@ def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
 def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
     """Approvals given under the rule as it was become void where it applies."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     row = get(rule_id)
     before = audit_values(row)
     team, people = _check(draft)
@@ -86,6 +89,7 @@ def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
 def delete(*, actor: User, rule_id: int) -> None:
     """Raises NotFound, and Conflict while open requests require it. Decided ones keep a copy of it."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     row = get(rule_id)
     with transaction.atomic():
         ApprovalRule.objects.select_for_update().filter(pk=row.pk).first()

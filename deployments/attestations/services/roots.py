@@ -18,6 +18,7 @@ from deployments.attestations.selectors import trust_roots as views
 from deployments.attestations.services import trust
 from deployments.models import Attestation, TrustRoot
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.audit import trail
 from portal.core import clock, documents
@@ -30,6 +31,7 @@ _BOUNDS: Final = Bounds(most_bytes=MOST_BYTES, most_depth=12, most_values=5_000)
 def add(*, actor: User, name: str, document: str) -> TrustRoot:
     """Nothing is trusted by it until an identity is. `document` is a trusted_root.json."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     trust.check_name(name)
     row = TrustRoot(name=name.strip(), created_by=actor, created_at=clock.now(), **_read(document))
     with transaction.atomic():
@@ -41,6 +43,7 @@ def add(*, actor: User, name: str, document: str) -> TrustRoot:
 def replace(*, actor: User, root_id: int, document: str) -> TrustRoot:
     """Its identities stay. What they signed counts again once it is verified with the new document."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     row = views.get_root(root_id)
     before, at = _values(row), clock.now()
     for name, value in _read(document).items():

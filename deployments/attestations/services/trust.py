@@ -14,9 +14,10 @@ from deployments.attestations.domain.signers import SignerInvalid, SignerKind
 from deployments.models import Attestation, SigningRule, TrustedSigner, TrustRoot
 from deployments.states import Environment
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import Team, User
 from portal.audit import trail
-from portal.core import clock
+from portal.core import clock, identifiers
 from portal.core.errors import Conflict, Invalid, NotFound
 
 _LONGEST_NAME: Final = 80
@@ -51,6 +52,7 @@ class RuleDraft:
 
 def add_signer(*, actor: User, draft: SignerDraft) -> TrustedSigner:
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     team = _team(draft.team)
     check_name(draft.name)
     _check_signer(draft)
@@ -108,6 +110,7 @@ def remove_signer(*, actor: User, signer_id: int) -> None:
 def make_rule(*, actor: User, draft: RuleDraft) -> SigningRule:
     """It holds for requests from now on; what is served stays."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     team = _team(draft.team)
     check_name(draft.name)
     rows = _check_rule(draft, team)
@@ -135,6 +138,7 @@ def make_rule(*, actor: User, draft: RuleDraft) -> SigningRule:
 
 def delete_rule(*, actor: User, rule_id: int) -> None:
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     row = SigningRule.objects.filter(pk=rule_id).first()
     if row is None:
         raise NotFound(f"There is no signing rule {rule_id}.")
@@ -187,6 +191,8 @@ def _root(draft: SignerDraft) -> TrustRoot | None:
 def check_name(name: str) -> None:
     if not 1 <= len(name.strip()) <= _LONGEST_NAME:
         raise Invalid("Enter a name.", fields={"name": f"1 to {_LONGEST_NAME} characters"})
+    if problem := identifiers.problem_with(name):
+        raise Invalid(f"Choose another name: {problem}.", fields={"name": problem})
 
 
 def _check_rule(draft: RuleDraft, team: Team | None) -> list[TrustedSigner]:

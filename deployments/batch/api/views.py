@@ -54,7 +54,9 @@ class NewBatchJobSerializer(DefinedSerializer):
     )
     output = serializers.CharField(
         max_length=800,
-        help_text="an empty prefix below the team's: s3://bucket/batch/TEAM/NAME/; of a stream also another stream of its server",
+        default="",
+        allow_blank=True,
+        help_text="an empty prefix below the team's: s3://bucket/batch/TEAM/NAME/; of a stream also another stream of its server. Left out: scores/NAME/ below the team's",
     )
 
 

@@ -39,6 +39,11 @@ def team_area(bucket: str, team: str) -> str:
     return f"s3://{bucket}/{TEAMS}{team}/"
 
 
+def default_output(bucket: str, team: str, job: str) -> str:
+    """Return a prefix of the job alone: its name is unique in the team."""
+    return f"{team_area(bucket, team)}scores/{job}/"
+
+
 def parse_input(text: str, *, bucket: str, team: str, patterns: Sequence[str]) -> BucketAddress:
     """A file, or a prefix that ends with "/". Raises Rejected."""
     address = _parse(text, "input")

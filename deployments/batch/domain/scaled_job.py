@@ -109,7 +109,8 @@ def _scaled_job(
             "maxReplicaCount": settings.workers,
             "successfulJobsHistoryLimit": 1,
             "failedJobsHistoryLimit": FAILURES,
-            "scalingStrategy": {"strategy": "default", "multipleScalersCalculation": "max"},
+            # Without a strategy: KEDA 2.20.0 and 2.20.1 refuse the name of their default.
+            "scalingStrategy": {"multipleScalersCalculation": "max"},
             "triggers": triggers,
         },
     }

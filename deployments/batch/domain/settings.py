@@ -14,6 +14,7 @@ from deployments.spec.domain.accelerators.claim_settings import (
     ClaimProduct,
     ClaimTolerations,
 )
+from deployments.spec.domain.node_selection import INSTANCE_TYPE
 from deployments.spec.domain.pod_settings import Cpu, Memory
 from portal.core import definitions
 from portal.core.definitions import Definition, Rule, setting
@@ -34,7 +35,7 @@ class BatchSettings(Definition):
         setting(
             "Instance type",
             "Of the nodes that run it.",
-            pattern=r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?",
+            pattern=INSTANCE_TYPE,
             max_length=40,
             fix="Enter an instance type of the cluster, for example g5.xlarge.",
         ),

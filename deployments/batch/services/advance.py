@@ -25,7 +25,14 @@ from deployments.batch.services import (
 from deployments.batch.services import links as work_links
 from deployments.models import BatchJob
 from deployments.registry.gateways.object_store import ArtifactError
-from fleet.kube.domain.errors import ClusterError, ObjectInvalid, Refused, Throttled
+from fleet.kube.domain.errors import (
+    ClusterError,
+    NotOwned,
+    ObjectInvalid,
+    Refused,
+    Throttled,
+    Unreachable,
+)
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
 from portal.core.definitions.counts import counted
@@ -34,6 +41,9 @@ from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
 _EVERY: Final = timedelta(seconds=5)
+# Soon after a cluster answers again everything arrives, however long it was away.
+_UNREACHABLE_SECONDS: Final = 5.0
+_CAP_SECONDS: Final = 60.0
 _ENDED: Final = {
     BatchState.SUCCEEDED: audit_actions.SUCCEEDED,
     BatchState.FAILED: audit_actions.FAILED,
@@ -68,7 +78,8 @@ def advance(*, job_id: int) -> None:
     except (ClusterError, ArtifactError) as error:
         _note(job, lease, str(getattr(error, "message", error)))
         least = error.retry_after_seconds if isinstance(error, Throttled) else 0.0
-        leases.back_off(BatchJob, lease, least_seconds=least)
+        cap = _UNREACHABLE_SECONDS if isinstance(error, Unreachable) else _CAP_SECONDS
+        leases.back_off(BatchJob, lease, cap_seconds=cap, least_seconds=least)
         return
     except Conflict:
         # Somebody moved it meanwhile, and the row says what is next.
@@ -127,7 +138,7 @@ def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
             job.signed_at = clock.now()
             draining.save(job, lease, signed_at=job.signed_at)
         observed = cluster_job.ensure(job)
-    except (Refused, ObjectInvalid) as error:
+    except (NotOwned, Refused, ObjectInvalid) as error:
         _stop(job, BatchState.FAILED, f"The cluster rejected the job: {error.message}")
         return
     if observed.has_ended:

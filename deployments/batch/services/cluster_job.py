@@ -86,7 +86,7 @@ def remove(job: BatchJob) -> None:
     workloads.retire(cluster_id=job.cluster_id, namespace=job.team.slug, name=name_of(job))
     kinds = ((objects_of.API_VERSION, objects_of.KIND), _SECRET)
     for api_version, kind in kinds:
-        objects.delete(
+        objects.delete_own(
             cluster_id=job.cluster_id,
             api_version=api_version,
             kind=kind,
@@ -103,7 +103,7 @@ def remove_templates(job: BatchJob) -> None:
         return
     labels = {network.BATCH_LABEL: name_of(job)}
     for template in _list(job, claims.KIND, labels, api_version=claims.API_VERSION):
-        objects.delete(
+        objects.delete_own(
             cluster_id=job.cluster_id,
             api_version=claims.API_VERSION,
             kind=claims.KIND,

@@ -21,8 +21,9 @@ from portal.core.wakeups import wake
 
 
 def approve(*, actor: User, job_id: int, comment: str = "") -> BatchJob:
-    job = _submitted(actor, job_id)
+    job = _decidable(actor, job_id)
     step_up.require(actor)
+    _require_submitted(job)
     text = requests.clean(comment, field="comment")
     # Deployments that were approved since do not leave it the GPUs.
     pods = BatchSettings.from_json(job.pods)
@@ -36,7 +37,8 @@ def approve(*, actor: User, job_id: int, comment: str = "") -> BatchJob:
 
 
 def reject(*, actor: User, job_id: int, comment: str = "") -> BatchJob:
-    job = _submitted(actor, job_id)
+    job = _decidable(actor, job_id)
+    _require_submitted(job)
     text = requests.clean(comment, field="comment")
     if not text:
         raise Invalid(
@@ -63,14 +65,17 @@ def expire(job: BatchJob) -> None:
     )
 
 
-def _submitted(actor: User, job_id: int) -> BatchJob:
+def _decidable(actor: User, job_id: int) -> BatchJob:
     job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.APPROVE, job.team, requester_id=job.requester_id)
+    return job
+
+
+def _require_submitted(job: BatchJob) -> None:
     if job.state != BatchState.SUBMITTED:
         raise Conflict(
             f"The {job} is {job.state}; only a submitted one can be decided on.", code="batch_state"
         )
-    return job
 
 
 def _decision(actor: User, comment: str) -> dict[str, object]:

@@ -12,7 +12,7 @@ from deployments.batch.gateways.batch_store import BatchStore
 from deployments.batch.services import cluster_job, queue_job
 from deployments.batch.services import reports as reported
 from deployments.models import BatchJob
-from fleet.kube.domain.errors import ObjectInvalid, Refused
+from fleet.kube.domain.errors import NotOwned, ObjectInvalid, Refused
 from portal.core import clock, leases
 from portal.core.definitions.counts import counted
 from portal.core.leases import Lease
@@ -39,7 +39,7 @@ def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
             job.signed_at = clock.now()
             save(job, lease, signed_at=job.signed_at, drained=job.drained)
         observed = queue_job.ensure(job)
-    except (Refused, ObjectInvalid) as error:
+    except (NotOwned, Refused, ObjectInvalid) as error:
         return Ending(BatchState.FAILED, f"The cluster rejected the job: {error.message}")
     reported.adopt(job, lease, store, has_workers=observed.has_workers)
     if observed.failure:

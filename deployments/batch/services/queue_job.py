@@ -111,7 +111,7 @@ def _create(job: BatchJob) -> None:
 
 
 def _delete(job: BatchJob, api_version: str, kind: str) -> None:
-    objects.delete(
+    objects.delete_own(
         cluster_id=job.cluster_id,
         api_version=api_version,
         kind=kind,

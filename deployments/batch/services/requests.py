@@ -42,8 +42,8 @@ _LONGEST: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class BatchDraft:
-    """`input` is a file or a prefix that ends with "/", `output` a prefix of the team's area; either may be a queue
-    (domain/queues.py). `pods` as BatchSettings.
+    """`input` is a file or a prefix that ends with "/", `output` a prefix of the team's area,
+    empty for one of the job alone; either may be a queue (domain/queues.py). `pods` as BatchSettings.
     """
 
     name: str
@@ -253,17 +253,18 @@ def _version(actor: User, team: Team, draft: BatchDraft) -> ModelVersion:
 
 def _places(team: Team, draft: BatchDraft) -> tuple[str, str]:
     bucket = settings.SLIPWAY_S3_BUCKET
+    output = draft.output or places.default_output(bucket, team.slug, draft.name)
     if queues.is_queue(draft.input):
         read = queues.parse_input(
             draft.input, team=team.slug, patterns=settings.SLIPWAY_BATCH_QUEUES
         )
-        if queues.is_queue(draft.output):
-            return read, queues.parse_output(draft.output, source=read)
-        return read, places.uri_of(places.parse_prefix(draft.output, bucket=bucket, team=team.slug))
+        if queues.is_queue(output):
+            return read, queues.parse_output(output, source=read)
+        return read, places.uri_of(places.parse_prefix(output, bucket=bucket, team=team.slug))
     source = places.parse_input(
         draft.input, bucket=bucket, team=team.slug, patterns=settings.SLIPWAY_IMPORT_S3
     )
-    target = places.parse_output(draft.output, bucket=bucket, team=team.slug, source=source)
+    target = places.parse_output(output, bucket=bucket, team=team.slug, source=source)
     return places.uri_of(source), places.uri_of(target)
 
 

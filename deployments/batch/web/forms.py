@@ -37,7 +37,7 @@ _LABEL: Final = RegexValidator(
 
 class BatchForm(ServiceForm):
     """`gpus` is one choice of what the `clusters` offer: cluster, instance type, GPU resource, and whether it is claimed.
-    `queues` are the LocalQueues of the team by cluster, of those that have Kueue.
+    `queues` are the LocalQueues of the team by cluster, of those that have Kueue. `area` is the team's prefix in S3.
     """
 
     renamed: ClassVar = {
@@ -57,7 +57,8 @@ class BatchForm(ServiceForm):
     )
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="An empty prefix. Parts of the output are written here. For a Redis stream, this can be another stream of the same server.",
+        required=False,
+        help_text="Leave empty for a prefix of this job. Else an empty prefix, or for a Redis stream another stream of the same server.",
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 
@@ -68,9 +69,12 @@ class BatchForm(ServiceForm):
         most_versions: int,
         clusters: Mapping[str, Sequence[SingleGpu]],
         queues: Mapping[str, Sequence[str]],
+        area: str,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
+        self.fields["input"].widget.attrs["placeholder"] = f"{area}rows.jsonl"
+        self.fields["output"].widget.attrs["placeholder"] = f"{area}scores/NAME/"
         # More than a list to choose from holds: they are typed, with the newest as suggestions.
         self.suggested = (
             [v.label for v in versions[:most_versions]] if len(versions) > most_versions else []

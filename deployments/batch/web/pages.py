@@ -33,6 +33,7 @@ from portal.ui.htmx import respond, target_of
 
 _PER_PAGE: Final = 25
 _ESTIMATE: Final = "batch-estimate"
+_STATE: Final = "batch-state"
 _VERSIONS: Final = 100
 _DONE: Final = {
     "approve": "Approved. It starts now.",
@@ -74,7 +75,7 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
             for row in known
             if row.capabilities.kueue is not None
         },
-        initial=_initial(team),
+        area=places.team_area(settings.SLIPWAY_S3_BUCKET, team.slug),
         versions=_versions(user, team),
         most_versions=_VERSIONS,
     )
@@ -102,11 +103,15 @@ def job_page(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
             return redirect("batch-job", team=team, name=name)
         job = jobs.get_visible(actor=user, job_id=job.pk)
     is_final = job.state in FINAL
+    is_poll = request.method == "GET" and target_of(request) == _STATE
+    if is_poll and request.GET.get("state", job.state) != job.state:
+        # Buttons and downloads beside the polled part differ by the state.
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
     return respond(
         request,
         "batch/job.html",
         _context_of(user, job, form, request.GET.get("page", "")) | {"is_final": is_final},
-        parts={"batch-state": "batch/_state.html"},
+        parts={_STATE: "batch/_state.html"},
         is_final=is_final,
         status=form.status if form.is_bound else 200,
     )
@@ -189,8 +194,3 @@ def _context_of(user: User, job: BatchJob, form: DecisionForm, page: str) -> dic
         and requests.may_resume(job)
         and (job.is_queue or job.total_rows is not None),
     }
-
-
-def _initial(team: Team) -> dict[str, str]:
-    area = places.team_area(settings.SLIPWAY_S3_BUCKET, team.slug)
-    return {"input": f"{area}rows.jsonl", "output": f"{area}scores/"}

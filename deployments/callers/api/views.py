@@ -20,7 +20,6 @@ from deployments.states import ConsumerKind
 from portal.api.base_serializer import Serializer, choice_of
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM, REFUSALS
-from portal.core import clock
 
 TAGS = ["callers"]
 
@@ -72,6 +71,24 @@ class CallerKeySerializer(Serializer):
         source="row.paused_until",
         allow_null=True,
         help_text="it used too many tokens: the gateway answers 429 until then",
+    )
+    is_at_gateway = serializers.BooleanField(
+        source="gateway.is_current",
+        default=None,
+        allow_null=True,
+        help_text="whether the gateway has the last change of this deployment's keys and limits; null where it is "
+        "open, or nothing was changed yet",
+    )
+    gateway_written_at = serializers.DateTimeField(
+        source="gateway.written_at",
+        default=None,
+        allow_null=True,
+        help_text="when the cluster last took the keys and limits of this deployment",
+    )
+    gateway_problem = serializers.CharField(
+        source="gateway.problem",
+        default="",
+        help_text="why the cluster refused them, in its own words; empty where it did not",
     )
     created_by = serializers.CharField(source="row.created_by.username")
     created_at = serializers.DateTimeField(source="row.created_at")
@@ -232,12 +249,12 @@ class RevokeKeyView(APIView):
 
 
 def _shown(row: CallerKey) -> Response:
-    view = key_views.view_of(row, clock.now())
+    view = key_views.view_with_gateway(row)
     return Response(CallerKeySerializer(view).data)
 
 
 def _created(made: NewKey) -> Response:
-    view = key_views.view_of(made.row, clock.now())
+    view = key_views.view_with_gateway(made.row)
     body = {**CallerKeySerializer(view).data, "key": made.plain}
     response = Response(body, status=status.HTTP_201_CREATED)
     response["Cache-Control"] = "no-store"

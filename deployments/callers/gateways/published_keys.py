@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import requests
 
+from portal.core import network_failures
+
 _SECONDS: Final = 5.0
 _MOST_BYTES: Final = 1024 * 1024
 
@@ -25,7 +27,7 @@ def read(url: str) -> list[dict[str, Any]]:
                 raise NotPublished(f"it answers {answer.status_code}")
             body = answer.raw.read(_MOST_BYTES + 1, decode_content=True)
     except (requests.RequestException, OSError) as error:
-        raise NotPublished(f"it does not answer ({type(error).__name__})") from error
+        raise NotPublished(f"it does not answer: {network_failures.describe(error)}") from error
     return _keys_of(body)
 
 

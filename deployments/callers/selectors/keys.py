@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +12,8 @@ from django.db.models import BigIntegerField
 
 from deployments.callers.domain import token_windows
 from deployments.callers.domain.token_windows import TokenLimits, TokenUse
+from deployments.callers.selectors import gateway_state
+from deployments.callers.selectors.gateway_state import GatewayState
 from deployments.models import CallerKey, Deployment, KeyTokens
 from deployments.serving.selectors import deployments
 from portal.accounts.policy import Actor
@@ -23,7 +25,7 @@ logger = logging.getLogger(__name__)
 SEALED: Final = "keys of callers"
 _OF_DEPLOYMENT: Final = CompiledQuery(
     lambda: CallerKey.objects.filter(
-        deployment=Parameter("deployment", BigIntegerField())
+        deployment=Parameter("deployment", BigIntegerField()), pipeline_key=None
     ).select_related("consumer", "created_by", "tokens", "signing_key", "token_issuer")
 )
 
@@ -35,6 +37,8 @@ class KeyView:
     row: CallerKey
     state: str
     use: TokenUse
+    # Of all keys of the deployment together; None as `gateway_state.of` says, and where it was not asked for.
+    gateway: GatewayState | None = None
 
     @property
     def is_open(self) -> bool:
@@ -74,7 +78,8 @@ class KeyView:
 def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[KeyView]]:
     """The newest first. Raises NotFound."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-    return deployment, list_of(deployment)
+    gateway = gateway_state.of(deployment)
+    return deployment, [replace(view, gateway=gateway) for view in list_of(deployment)]
 
 
 def list_of(deployment: Deployment) -> list[KeyView]:
@@ -82,8 +87,22 @@ def list_of(deployment: Deployment) -> list[KeyView]:
     return [view_of(row, at) for row in _OF_DEPLOYMENT.objects(deployment=deployment.pk)]
 
 
+def pipelines_of(deployment: Deployment) -> list[str]:
+    """The pipelines whose requests have a key of their own here, sorted."""
+    rows = CallerKey.objects.filter(
+        deployment=deployment, ended_at=None, pipeline_key__isnull=False
+    )
+    return sorted(set(rows.values_list("pipeline_key__pipeline__name", flat=True)))
+
+
 def view_of(row: CallerKey, at: datetime) -> KeyView:
     return KeyView(row, state_of(row, at), _use_of(row, at))
+
+
+def view_with_gateway(row: CallerKey) -> KeyView:
+    """Of a key that was just changed."""
+    deployment = Deployment.objects.select_related("stable_revision").get(pk=row.deployment_id)
+    return replace(view_of(row, clock.now()), gateway=gateway_state.of(deployment))
 
 
 def _use_of(row: CallerKey, at: datetime) -> TokenUse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from deployments.callers.services.issuing import KeyLimits
 from deployments.models import CallerKey, Deployment
@@ -12,10 +12,14 @@ from deployments.serving.selectors import deployments
 from deployments.serving.services import desired_state, timeline
 from portal.accounts import policy
 from portal.accounts.models import User
-from portal.accounts.policy import Action, Actor
+from portal.accounts.policy import Action, Actor, System
 from portal.audit import trail
 from portal.audit.actions import AuditAction
 from portal.core.errors import Conflict, NotFound
+from portal.core.wakeups import run_at_once
+
+# A person waits no longer for a cluster that does not answer.
+_AT_ONCE_SECONDS: Final = 3.0
 
 
 def changeable(actor: User, deployment_id: int, *, may_be_retired: bool = False) -> Deployment:
@@ -28,7 +32,7 @@ def changeable(actor: User, deployment_id: int, *, may_be_retired: bool = False)
 
 def open_key(deployment: Deployment, key_id: int, at: datetime) -> CallerKey:
     rows = CallerKey.objects.select_related("consumer", "deployment__team", "token_issuer")
-    row = rows.filter(pk=key_id, deployment=deployment).first()
+    row = rows.filter(pk=key_id, deployment=deployment, pipeline_key=None).first()
     if row is None:
         raise NotFound(f"{deployment} has no key {key_id}.")
     if row.ended_at is not None or row.ends_at <= at:
@@ -68,6 +72,8 @@ def record(
     )
     if not deployment.is_retired:
         desired_state.change_caller_keys(deployment)
+        if not isinstance(actor, System):
+            run_at_once("deployments.push_caller_keys", deployment.pk, within=_AT_ONCE_SECONDS)
 
 
 def _claim_of(row: CallerKey) -> dict[str, str]:

@@ -11,11 +11,12 @@ from django.db import transaction
 from django.db.models import DateTimeField, Q
 
 from deployments import audit_actions
-from deployments.callers.services import claims, issuing, key_rows, limits
+from deployments.callers.services import claims, issuing, key_rows, limit_room, limits
 from deployments.callers.services.issuing import NO_LIMITS, KeyLimits, NewKey
-from deployments.models import CallerKey, Consumer, Deployment
+from deployments.models import CallerKey, Consumer, Deployment, TokenIssuer
 from deployments.states import ConsumerKind
 from portal.accounts import tokens
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
@@ -59,6 +60,7 @@ class KeyDraft:
 
 def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
     deployment = key_rows.changeable(actor, deployment_id)
+    step_up.require(actor)
     days = _days(draft.days)
     limits.check(deployment, draft.limits)
     issuer = claims.find_issuer(deployment, draft.token_issuer, draft.claim_value.strip())
@@ -70,15 +72,25 @@ def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
                 f"{deployment} has {MOST_KEYS} keys. Revoke one first.", code="too_many_keys"
             )
         consumer = _consumer(actor, deployment, draft)
-        if issuer is None:
-            made = issuing.issue(actor, deployment, consumer, days=days, limits=draft.limits)
-        else:
-            value = draft.claim_value.strip()
-            made = claims.let_in(
-                actor, deployment, consumer, issuer, value, days=days, limits=draft.limits
-            )
+        with limit_room.required(deployment, issuer.name if issuer else ""):
+            made = _add(actor, deployment, consumer, issuer, draft, days=days)
         key_rows.record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
     return made
+
+
+def _add(
+    actor: User,
+    deployment: Deployment,
+    consumer: Consumer,
+    issuer: TokenIssuer | None,
+    draft: KeyDraft,
+    *,
+    days: int,
+) -> NewKey:
+    if issuer is None:
+        return issuing.issue(actor, deployment, consumer, days=days, limits=draft.limits)
+    value = draft.claim_value.strip()
+    return claims.let_in(actor, deployment, consumer, issuer, value, days=days, limits=draft.limits)
 
 
 def rotate(
@@ -93,6 +105,7 @@ def rotate(
     would have. A caller with tokens is listed anew for `days`: its provider changes its tokens.
     """
     deployment = key_rows.changeable(actor, deployment_id)
+    step_up.require(actor)
     lifetime = _days(days)
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise Invalid(
@@ -112,9 +125,10 @@ def rotate(
         )
         if not changed:
             raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
-        made = issuing.issue(
-            actor, deployment, old.consumer, days=lifetime, limits=KeyLimits.of(old)
-        )
+        with limit_room.required(deployment, ""):
+            made = issuing.issue(
+                actor, deployment, old.consumer, days=lifetime, limits=KeyLimits.of(old)
+            )
         before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
         key_rows.record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)
     return made

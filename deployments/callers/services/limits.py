@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from deployments import audit_actions
-from deployments.callers.services import issuing, key_rows, token_limits
+from deployments.callers.services import issuing, key_rows, limit_room, token_limits
 from deployments.callers.services.issuing import KeyLimits
 from deployments.manifests.selectors import rendering
 from deployments.models import CallerKey, Deployment
@@ -79,8 +79,10 @@ def set_limits(
             return row
         check(deployment, _new_in(limits, before))
         changed: dict[str, Any] = asdict(limits)
-        if not CallerKey.objects.filter(pk=row.pk, ended_at=None).update(**changed):
-            raise Conflict(f"The key {row} has already ended.", code="key_ended")
+        issuer = row.token_issuer.name if row.token_issuer else ""
+        with limit_room.required(deployment, issuer):
+            if not CallerKey.objects.filter(pk=row.pk, ended_at=None).update(**changed):
+                raise Conflict(f"The key {row} has already ended.", code="key_ended")
         for name, limit in changed.items():
             setattr(row, name, limit)
         token_limits.reconsider(row)

@@ -12,11 +12,13 @@ from django.db import IntegrityError, transaction
 
 from deployments import audit_actions
 from deployments.callers.selectors import token_issuers
+from deployments.manifests.domain.access import provider_tokens
 from deployments.manifests.domain.access.provider_tokens import RequiredClaim
 from deployments.models import TokenIssuer
 from deployments.spec.domain.pod_settings import ISSUER_NAME
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.audit import trail
 from portal.core import clock
@@ -26,7 +28,7 @@ from portal.core.errors import Conflict, Invalid, NotFound
 LONGEST_URL: Final = 253
 MOST_AUDIENCES: Final = 8
 MOST_REQUIRED: Final = 15
-MOST_VALUES: Final = 128
+MOST_VALUES: Final = provider_tokens.MOST_VALUES
 LONGEST_VALUE: Final = 200
 LONGEST_CLAIM: Final = 100
 _CLAIM: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -56,6 +58,7 @@ def is_value(text: str) -> bool:
 def add(*, actor: User, draft: IssuerDraft) -> TokenIssuer:
     """Raises Invalid, or Conflict for a name that is or was taken."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     problems = dict(_problems(draft))
     if problems:
         raise Invalid(f"Check {', '.join(sorted(problems))} of the issuer.", fields=problems)

@@ -19,7 +19,6 @@ from portal.accounts import policy
 from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
-from portal.accounts.requesters import requesters_of
 from portal.accounts.visible_queries import VisibleQuery
 from portal.core import single_rows
 from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
@@ -223,8 +222,11 @@ def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
         return True, ""
     approver = approvals.ApproverContext(actor).approver_for(change)
     if approver is not None and approver.role == ApproverRole.NAMED:
-        is_own = actor.pk in requesters_of(change.requester)
-        return not is_own, "You requested this change." if is_own else ""
+        try:
+            policy.require_another(actor, Action.APPROVE, change.team, change.requester_id)
+        except Forbidden as refusal:
+            return False, refusal.message
+        return True, ""
     try:
         policy.require(actor, Action.APPROVE, change, requester_id=change.requester_id)
     except (Forbidden, NotFound) as refusal:

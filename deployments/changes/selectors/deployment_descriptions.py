@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from deployments.changes.selectors import address_access
 from deployments.changes.selectors.subjects import Description, deployment_of
@@ -11,7 +11,12 @@ from deployments.models import ChangeRequest
 from deployments.plans.domain import descriptions
 from deployments.plans.selectors import plans
 from deployments.preflight.domain.checks import Cost
+from deployments.serving.selectors import alias_returns
+from deployments.serving.selectors.alias_returns import AliasReturn
 from deployments.spec.domain import serving_spec
+from deployments.states import ChangeState
+
+_OPEN: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
 
 
 def describe(change: ChangeRequest) -> Description:
@@ -31,10 +36,16 @@ def describe(change: ChangeRequest) -> Description:
             for part in (
                 descriptions.consequence(change.kind, **names),
                 address_access.consequence(change),
+                alias_returns.describe(_alias_returns(change)),
             )
             if part
         ),
     )
+
+
+def _alias_returns(change: ChangeRequest) -> list[AliasReturn]:
+    """Once it ended, its timeline says what it moved."""
+    return alias_returns.of_change(change) if change.state in _OPEN else []
 
 
 def _detail_of(change: ChangeRequest) -> str:

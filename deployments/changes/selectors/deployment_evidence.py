@@ -16,6 +16,7 @@ from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.preflight.domain.checks import Cost
 from deployments.quality.selectors import quality
 from deployments.registry.domain.metadata import version_metadata
+from deployments.serving.selectors import alias_returns
 from deployments.spec.domain import field_values, serving_spec
 from deployments.states import ChangeKind
 
@@ -99,7 +100,9 @@ def promotion_of(change: ChangeRequest) -> dict[str, Any]:
 def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[str, Any]:
     deployment = deployment_of(change)
     stable = deployment.stable_revision
+    returns = [item.description for item in alias_returns.of_change(change)]
     return {
+        **({"aliases": returns} if returns else {}),
         "environment_rules": _environment_rules(deployment),
         "stable": deployment.stable_revision_id,
         "scale": [deployment.scale, change.scale],

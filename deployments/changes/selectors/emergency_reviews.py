@@ -7,11 +7,10 @@ from typing import Final
 from django.db.models import Prefetch, QuerySet
 
 from deployments.models import ChangeRequest, EmergencyReview, Revision
-from portal.accounts import policy
+from portal.accounts import four_eyes, policy
 from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import Role, Team, User
 from portal.accounts.policy import Action, Actor
-from portal.accounts.requesters import requesters
 from portal.accounts.visible_queries import VisibleQuery
 from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
@@ -54,8 +53,8 @@ def _ids_waiting_for(actor: User, rights: ApproverRights) -> list[int]:
     return [
         pk
         for pk, opened_by, team, requester in _OPEN.rows(actor)
-        if actor.pk not in (opened_by, requester)
-        and (rights.is_admin or rights.role_in(team) == Role.LEAD)
+        if (rights.is_admin or rights.role_in(team) == Role.LEAD)
+        and rights.one_person.isdisjoint({opened_by, requester})
     ]
 
 
@@ -88,8 +87,12 @@ def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
         return False, refusal.message
     if actor.pk == review.opened_by_id:
         return False, _FOUR_EYES.format("approved")
-    if actor.pk in requesters(review.change.requester_id):
+    if actor.pk == review.change.requester_id:
         return False, _FOUR_EYES.format("requested")
+    one_person = four_eyes.one_person_with(actor.pk)
+    if not one_person.isdisjoint({review.opened_by_id, review.change.requester_id}):
+        why = four_eyes.explain("requester or approver")
+        return False, f"{why} So another lead or admin must review it (four eyes)."
     return True, ""
 
 

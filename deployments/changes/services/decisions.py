@@ -34,8 +34,8 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, comment: str = "
     """
     change = changes.get_visible(actor=actor, change_id=change_id)
     approver = change_approvals.require_may_approve(actor, change)
-    require_submitted(change)
     step_up.require(actor)
+    require_submitted(change)
     text = change_approvals.clean(comment)
     reviewed = review(change, evidence_hash)
     change_approvals.void_lapsed(change)

@@ -22,6 +22,7 @@ from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import auto_promotion
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import starts, versions
+from deployments.serving.selectors import revision_roles
 from deployments.spec.domain import access as spec_access
 from deployments.spec.domain import default_scaling, replicas, serving_spec
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -34,6 +35,7 @@ from portal.accounts.models import User
 from portal.core.errors import Conflict, Invalid
 
 _before_retire: list[Callable[[Deployment], None]] = []
+_before_close: list[Callable[[Deployment, str], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def canary(
     guard_checks.require_usable(deployment, version, checked)
     desired = _desired(spec, stable, version, access)
     guard_checks.require_measurable(desired, checked)
-    _require_no_callers_without_key(deployment, stable, desired)
+    _require_callable(deployment, stable, desired)
     complete = defaults.complete_spec(
         desired,
         version,
@@ -158,15 +160,9 @@ def roll_back(
     """A new revision with the version and spec of an earlier one; it takes over when ready."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
     stable = submit.stable_of(deployment)
-    rows = deployment.revisions.filter(baseline_of=None).select_related("version__model__team")
-    earlier = rows.filter(number=revision_number).first()
-    if earlier is None or earlier.pk == stable.pk:
-        raise Invalid(
-            f"{deployment} has no other revision r{revision_number} to roll back to.",
-            fields={"revision_number": "choose an earlier revision"},
-        )
+    earlier = _restorable(deployment, revision_number)
     restored = serving_spec.stored(earlier.spec)
-    _require_no_callers_without_key(deployment, stable, restored)
+    _require_callable(deployment, stable, restored)
     requested = ChangeSpec(
         ChangeKind.ROLL_BACK,
         approvals.clean(comment),
@@ -175,6 +171,19 @@ def roll_back(
         restored_number=earlier.number,
     )
     return ChangeDraft(deployment, requested)
+
+
+def _restorable(deployment: Deployment, number: int) -> Revision:
+    restorable = revision_roles.list_restorable(deployment)
+    earlier = next((row for row in restorable if row.number == number), None)
+    if earlier is not None:
+        return earlier
+    others = ", ".join(f"r{row.number}" for row in restorable)
+    raise Invalid(
+        f"{deployment} cannot be rolled back to r{number}: only to revisions that ran before "
+        f"({others or 'there are none'}).",
+        fields={"revision_number": "choose a revision that ran before"},
+    )
 
 
 def scale(
@@ -251,14 +260,18 @@ def retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft
     return ChangeDraft(deployment, ChangeSpec(ChangeKind.RETIRE, approvals.clean(comment)))
 
 
-def _require_no_callers_without_key(
-    deployment: Deployment, stable: Revision, desired: ServingSpec
-) -> None:
-    """What calls the address inside the platform has no key."""
-    is_open = rendering.spec_of(stable).network.access == OPEN
-    if is_open and desired.network.access != OPEN:
-        for require_unused in _before_retire:
-            require_unused(deployment)
+def before_close(require_callable: Callable[[Deployment, str], None]) -> None:
+    """Register a check that raises Conflict where what calls the deployment could not with that access."""
+    if require_callable not in _before_close:
+        _before_close.append(require_callable)
+
+
+def _require_callable(deployment: Deployment, stable: Revision, desired: ServingSpec) -> None:
+    """Of what calls the address inside the platform."""
+    access = desired.network.access
+    if access not in (OPEN, rendering.spec_of(stable).network.access):
+        for require_callable in _before_close:
+            require_callable(deployment, access)
 
 
 def _require_same_model(stable: Revision, version: ModelVersion) -> None:

@@ -32,8 +32,8 @@ def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> 
     """
     change = changes.get_visible(actor=actor, change_id=change_id)
     policy.require(actor, Action.EMERGENCY_OVERRIDE, change, requester_id=change.requester_id)
-    decisions.require_submitted(change)
     step_up.require(actor)
+    decisions.require_submitted(change)
     blocked = emergency_reviews.why_blocked(change.team)
     if blocked:
         raise Conflict(blocked, code="review_overdue")
@@ -65,6 +65,7 @@ def close_review(*, actor: User, review_id: int, finding: str) -> EmergencyRevie
     policy.require(actor, Action.EMERGENCY_OVERRIDE, review)
     if not may and review.closed_at is None:
         raise Forbidden(why_not, code="four_eyes")
+    step_up.require(actor)
     text = approvals.clean(finding, field="finding")
     if not text:
         raise Invalid(

@@ -91,7 +91,7 @@ def body_of(found: Promotion) -> dict[str, Any]:
         "version_id": found.revision.version_id,
         "cluster_id": found.deployment.cluster_id,
         "environment": found.environment.value,
-        "spec": {name: value for name, value in spec.items() if name != "schema"},
+        "spec": {name: value for name, value in spec.items() if name not in ("image", "schema")},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -26,8 +26,9 @@ from deployments.spec.domain.engines import LLM_ENGINES, ONNX_ENGINES
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
+from fleet.clusters.selectors import instance_types as cluster_instance_types
 from fleet.clusters.selectors.clusters import ClusterInfo
-from fleet.gpus.domain import offers
+from fleet.gpus.domain import instance_types, offers
 from portal.accounts.models import Team, User
 from portal.ui.definition_fields import ON
 
@@ -48,6 +49,8 @@ class Draft:
     taken_names: frozenset[str] = frozenset()
     # GPUs by the other of device plugin and claim.
     is_offered_otherwise: bool = False
+    # GPU products of nodes without an instance type, with these nodes.
+    unlabelled: Mapping[str, list[str]] = field(default_factory=dict)
     advice: Advice | None = None
     requested: DeployDraft | None = None
 
@@ -63,11 +66,26 @@ class Draft:
             return "Choose a cluster first. A platform admin connects clusters under Admin."
         if cluster.is_reachable is False:
             return f"{cluster.name} does not answer: {cluster.last_error}"
+        if self.unlabelled_note:
+            return self.unlabelled_note
         if not self.is_offered_otherwise:
             return f"{cluster.name} has no known GPU nodes."
         if self.data["placement_device_claims"] == ON:
             return f"{cluster.name} has no GPU that can be claimed. Turn {_CLAIMS} off."
         return f"The GPUs of {cluster.name} are claimed. Turn {_CLAIMS} on."
+
+    @property
+    def unlabelled_note(self) -> str:
+        """Which GPUs of the cluster cannot be requested, and why; empty if all can."""
+        if not self.unlabelled:
+            return ""
+        products = ", ".join(sorted(self.unlabelled))
+        nodes = [name for names in self.unlabelled.values() for name in names]
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        return (
+            f"{products} of {nodes[0]}{more} cannot be requested: no label {instance_types.LABEL}. "
+            "A platform admin can set one."
+        )
 
     @property
     def share(self) -> GpuShare | None:
@@ -116,6 +134,8 @@ def build(
     form = DeployForm(data, choices=choices)
     draft = Draft(user, team, data, version, known, shares, form, taken)
     draft.is_offered_otherwise = len(offered) > len(listed)
+    if cluster is not None and has_shares:
+        draft.unlabelled = cluster_instance_types.list_unlabelled(cluster_id=cluster.id)
     _complete(draft)
     draft.requested = new_deployment_cards.draft_of(form)
     return draft
@@ -143,7 +163,9 @@ def _cluster_of(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInf
 
 def _engines_for(version: ModelVersion | None) -> Sequence[str]:
     """Engines that load the version. Beside a model of Triton, weights of a hub may be requested."""
-    loads = loading.engines_for(version.source_uri, version.format) if version else ONNX_ENGINES
+    if version is None:
+        return (*ONNX_ENGINES, *LLM_ENGINES)
+    loads = loading.engines_for(version.source_uri, version.format, version.signature)
     return (*ONNX_ENGINES, *LLM_ENGINES) if loads == ONNX_ENGINES else loads
 
 

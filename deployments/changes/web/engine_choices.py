@@ -41,7 +41,7 @@ def engine_choices(
     source = "" if version is None else version.source_uri
     loads: Sequence[str] = ENGINE_NAMES
     if version is not None and (source or not catalogue.is_for_triton(version.format)):
-        loads = loading.engines_for(source, version.format)
+        loads = loading.engines_for(source, version.format, version.signature)
     choices = []
     for engine, title in ENGINES:
         reason = cluster_support.engine_reason(engine, capabilities)

@@ -191,6 +191,7 @@ def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel |
             data_parallel=_number(data.get("llm_data_parallel", "")) or 1,
             attention=declared.attention if is_of_version else None,
             weights_mib=declared.weights_mib if is_of_version and not is_converted else 0,
+            kv_kib_per_token=declared.kv_kib_per_token if is_of_version else 0,
         )
     except Rejected:
         return None

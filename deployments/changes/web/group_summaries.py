@@ -55,7 +55,8 @@ def placement(data: Mapping[str, str]) -> str:
     also = f", also on {others}" if others else ""
     queue = data.get("placement_queue", "").strip()
     queued = f", queue {queue}" if queue else ""
-    return f"{data.get('placement_capacity', '')}{also}{queued}{zones}"
+    stays = ", not disrupted" if data.get("placement_do_not_disrupt") == ON else ""
+    return f"{data.get('placement_capacity', '')}{also}{queued}{zones}{stays}"
 
 
 def additional_models(data: Mapping[str, str]) -> str:

@@ -239,6 +239,7 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
         "rejected_shares": rejected,
         "has_neuron": any(share.gpu_resource == neuron.DEVICE for share in draft.shares),
         "shares_reason": draft.shares_reason,
+        "unlabelled_note": draft.unlabelled_note,
         "cluster_note": _cluster_note(draft.cluster),
         "address": _address(draft),
     }

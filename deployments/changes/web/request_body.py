@@ -225,6 +225,12 @@ def _refuse_unknown(body: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
     for path in (*map(str, body), *_paths(spec, "spec.")):
         if path not in known:
             raise Unreadable(describe(path, known))
+    for name, definition in DEFINITIONS.items():
+        if (
+            definition.extra.get("read_only")
+            and spec.get(name, definition.default) != definition.default
+        ):
+            raise Unreadable(f"The portal sets spec.{name}. Remove it.")
 
 
 def _paths(value: Mapping[str, Any], prefix: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from deployments.changes.services import requests
 from deployments.changes.web.forms import RetireForm, RollBackForm, ScaleForm
 from deployments.models import ChangeRequest, Deployment
 from deployments.plans.domain import descriptions
-from deployments.serving.selectors import deployments, statistics
+from deployments.serving.selectors import alias_returns, deployments, revision_roles, statistics
 from deployments.states import ChangeKind
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -68,9 +68,7 @@ RETIRE = RequestPage(
 @keeps_input
 def request_roll_back(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
-    earlier = [
-        r for r in deployments.history_of(deployment) if r.pk != deployment.stable_revision_id
-    ]
+    earlier = revision_roles.list_restorable(deployment)
     initial = {"revision": request.GET.get("revision", "")}
     form = RollBackForm(request.POST or None, revisions=earlier, initial=initial)
     if request.method == "POST":
@@ -78,11 +76,15 @@ def request_roll_back(request: HttpRequest, user: User, team: str, name: str) ->
         if change is not None:
             return show_request(request, change)
     chosen = str(form["revision"].value() or "")
+    restored = next((r for r in earlier if str(r.number) == chosen), None)
     consequence = descriptions.consequence(
         ChangeKind.ROLL_BACK,
         deployment=deployment.name,
-        restored=next((r.number for r in earlier if str(r.number) == chosen), 0),
+        restored=restored.number if restored else 0,
     )
+    if restored is not None:
+        moved = alias_returns.describe(alias_returns.returns_to(deployment, restored))
+        consequence = f"{consequence} {moved}".strip()
     return _show(request, deployment, form, ROLL_BACK, {"consequence": consequence})
 
 

@@ -47,6 +47,9 @@ class DriftSerializer(DriftPolicySerializer):
     is_revert_requested = serializers.BooleanField()
     is_adoptable = serializers.BooleanField()
     not_adoptable = EditSerializer(many=True)
+    hold_requested = serializers.CharField(
+        help_text="who requested to hold drift, and the approvals that it needs; empty: nobody"
+    )
 
 
 class DriftView(APIView):
@@ -66,7 +69,8 @@ class DriftView(APIView):
         tags=TAGS,
         request=DriftPolicySerializer,
         responses={200: DriftSerializer, **REFUSALS},
-        description="Revert later drift automatically (re-apply), or hold it for review.",
+        description="Revert later drift automatically (re-apply), or hold it for review. Holding needs the approvals of a "
+        "change: the first call requests it, calls of others approve it.",
     )
     def put(self, request: Request, deployment_id: int) -> Response:
         to = DriftPolicy(read_body(DriftPolicySerializer, request)["policy"])

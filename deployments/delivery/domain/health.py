@@ -21,6 +21,8 @@ class Facts:
     is_stopped: bool = False
     # Workloads and pods that still exist.
     remaining_objects: int = 0
+    # Why the cluster rejected the route: the live one, if there is one, is not what was approved.
+    route_refusal: str = ""
     # Why a deployment that never served was stopped.
     start_failure: str = ""
 
@@ -57,6 +59,9 @@ def _target(facts: Facts) -> Health:
     stable = facts.stable
     if stable is None:
         return Health(DeploymentState.PENDING, "no revision is approved yet")
+    if facts.route_refusal:
+        waits = "" if stable.is_ready or not stable.message else f"; {stable.message}"
+        return Health(DeploymentState.DEGRADED, f"{facts.route_refusal}{waits}")
     if not stable.is_ready:
         is_degraded = stable.is_failing or facts.was_ready or facts.is_late
         prefix = "not ready in time: " if facts.is_late and not stable.is_failing else ""

@@ -16,6 +16,8 @@ from dulwich.pack import pack_objects_to_data
 from dulwich.refs import Ref
 from dulwich.repo import MemoryRepo
 
+from portal.core import network_failures
+
 _TIMEOUT = urllib3.Timeout(connect=3.0, read=20.0)
 _MOST_TRIES = 5
 _NO_COMMIT = ObjectID(b"")
@@ -195,7 +197,9 @@ class _TranslatedErrors:
         if isinstance(
             error, GitProtocolError | HangupException | urllib3.exceptions.HTTPError | OSError
         ):
-            raise GitUnreachable(f"{url} does not answer: {error}") from error
+            raise GitUnreachable(
+                f"{url} does not answer: {network_failures.describe(error)}"
+            ) from error
 
 
 def _client(remote: Remote) -> tuple[Urllib3HttpGitClient, str]:

@@ -5,35 +5,30 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 from django.db.models import CharField, DateTimeField
 
+from deployments.delivery.domain import refusals
 from deployments.delivery.domain.reconcile import NextStep, Step
 from deployments.delivery.services import (
     crash_logs,
     effects,
     git_backend,
+    observe_apart,
     queue_states,
     record,
     start_logs,
+    waits,
 )
 from deployments.delivery.services.effects import Result
 from deployments.delivery.services.git_backend import CommitResult
-from deployments.delivery.services.observe import observe, observe_dependents
+from deployments.delivery.services.observe import observe_dependents
 from deployments.delivery.services.reconcile_state import ReconcileState
 from deployments.delivery.services.snapshot import DeploymentSnapshot
 from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
-from deployments.preflight.services.dry_run import describe_error
-from fleet.kube.domain.errors import (
-    ClusterError,
-    NotAllowed,
-    ObjectConflict,
-    ObjectInvalid,
-    ObjectNotFound,
-)
+from fleet.kube.domain.errors import ClusterError
 from portal.core import clock, tracing
 from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.leases import Lease
@@ -41,15 +36,8 @@ from portal.core.leases import Lease
 logger = logging.getLogger(__name__)
 
 _MAX_EFFECTS = 12
-# While a watcher reports every change, the next pass is only a safety net.
-_SETTLED_SECONDS = 300.0
-_UNWATCHED_SECONDS = 30.0
-_WATCH_IS_FRESH = timedelta(seconds=60)
-_MOVING_SECONDS = 3.0
-_COMMITTED_SECONDS = 10.0
-# Sending the same again cannot help soon; someone must change something first.
 # Credentials that expired between two calls (Refused) say nothing about the revision.
-_PERMANENT = (ObjectInvalid, ObjectConflict, ObjectNotFound, NotAllowed, NotAsApproved)
+_PERMANENT = (*refusals.REFUSALS, NotAsApproved)
 _PUSHES: Final = (Step.PUSH_REVISION, Step.PUSH_ROUTE)
 _ENDS: Final = (Step.NONE, Step.FINISH_RETIRING)
 _RELATED = (
@@ -109,7 +97,7 @@ class Batch:
             self._act(by_step)
             self._record_committed()
         for pk in self._states:
-            self.waits[pk] = _MOVING_SECONDS
+            self.waits[pk] = waits.MOVING_SECONDS
 
     def _load(self, pks: Sequence[int]) -> None:
         if not pks:
@@ -144,9 +132,12 @@ class Batch:
     def _observe(self, pks: Sequence[int]) -> None:
         if not pks:
             return
-        observations = observe([self._states[pk].deployment for pk in pks])
+        rows = [self._states[pk].deployment for pk in pks]
+        observations, refused = observe_apart.observe_all(rows)
         for pk, observation in observations.items():
             self._states[pk].observe(observation, self._at)
+        for pk, error in refused.items():
+            self._fail(self._states[pk], error)
 
     def _check_dependents(self, states: Sequence[ReconcileState]) -> None:
         """Compare all objects that the portal may have written, not only workloads and routes."""
@@ -169,7 +160,7 @@ class Batch:
         if not items:
             return
         pushes = [state.push_of(decision.revision_number) for state, decision in items]
-        with tracing.span_for_each("push revision", [_traced(state) for state, _ in items]):
+        with tracing.span_for_each("push revision", [state.traced for state, _ in items]):
             results = effects.push_revisions(pushes)
         for (state, decision), result in zip(items, results, strict=True):
             if isinstance(result, _PERMANENT):
@@ -181,11 +172,22 @@ class Batch:
     def _push_routes(self, states: Sequence[ReconcileState]) -> None:
         if not states:
             return
-        with tracing.span_for_each("push route", [_traced(state) for state in states]):
-            results = effects.push_routes([state.rendered for state in states])
-        for state, result in zip(states, results, strict=True):
+        with tracing.span_for_each("push route", [state.traced for state in states]):
+            closed = {state.deployment.pk for state in states if state.observation.keys}
+            pushes = effects.push_routes([state.rendered for state in states], closed=closed)
+        for state, push in zip(states, pushes, strict=True):
             state.is_route_drifted = False
+            state.policy_refusal = push.refusal
+            self._take_route(state, push.result)
+
+    def _take_route(self, state: ReconcileState, result: Result) -> None:
+        """A refused route ends the pass: nothing is removed that requests may still reach."""
+        if not isinstance(result, refusals.REFUSALS):
             self._take_result(state, result)
+            return
+        state.route_refusal = refusals.describe_refusal(result, what="the route")
+        self._record([state])
+        self.waits[state.deployment.pk] = waits.REFUSED_SECONDS
 
     def _take_result(self, state: ReconcileState, result: Result) -> None:
         """The cluster's answer to a push is what it holds: no need to list again."""
@@ -199,7 +201,7 @@ class Batch:
     def _refuse(self, state: ReconcileState, number: int, error: ClusterError) -> None:
         is_own_check = isinstance(error, NotAsApproved)
         state.refusals[number] = (
-            error.message if is_own_check else f"the cluster rejected it: {describe_error(error)}"
+            error.message if is_own_check else refusals.describe_refusal(error, what="it")
         )
         state.drifted.discard(number)
         if number not in state.observation.workloads:
@@ -240,7 +242,7 @@ class Batch:
         committed, self._committed = self._committed, []
         self._record(committed)
         for state in committed:
-            self.waits[state.deployment.pk] = _COMMITTED_SECONDS
+            self.waits[state.deployment.pk] = waits.COMMITTED_SECONDS
 
     def _prune(self, state: ReconcileState) -> None:
         """Not for Git: there a commit replaces the whole folder."""
@@ -260,7 +262,7 @@ class Batch:
         settled = record.record(snapshots, self._leases)
         for state in states:
             pk = state.deployment.pk
-            self._end(pk, _wait_of(state.deployment, is_settled=settled.get(pk, False)))
+            self._end(pk, waits.after(state, is_settled=settled.get(pk, False)))
 
     def _finish(self, states: Sequence[ReconcileState]) -> None:
         for state in states:
@@ -276,21 +278,7 @@ class Batch:
         self._states.pop(pk, None)
 
 
-def _traced(state: ReconcileState) -> tuple[str, tracing.Attributes]:
-    deployment = state.deployment
-    named = {"slipway.deployment": str(deployment), "slipway.cluster": deployment.cluster.name}
-    return deployment.trace, named
-
-
 def _without(
     items: Sequence[tuple[ReconcileState, NextStep]], unchecked: Sequence[ReconcileState]
 ) -> list[ReconcileState]:
     return [state for state, _ in items if state not in unchecked]
-
-
-def _wait_of(deployment: Deployment, *, is_settled: bool) -> float:
-    if not is_settled:
-        return _MOVING_SECONDS
-    seen_at = deployment.cluster.watch_seen_at
-    is_watched = seen_at is not None and clock.now() - seen_at < _WATCH_IS_FRESH
-    return _SETTLED_SECONDS if is_watched else _UNWATCHED_SECONDS

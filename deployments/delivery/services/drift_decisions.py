@@ -9,7 +9,9 @@ from typing import Any
 from django.db import transaction
 
 from deployments import audit_actions, rejections
-from deployments.changes.services import requests
+from deployments.changes.selectors import safeguards as safeguard_requests
+from deployments.changes.services import requests, safeguards
+from deployments.changes.services.safeguards import Safeguard
 from deployments.delivery.domain import adoption
 from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.delivery.domain.edits import Edit
@@ -44,6 +46,8 @@ class DriftView:
     is_revert_requested: bool
     is_adoptable: bool
     not_adoptable: Sequence[Edit]
+    # Who wants to hold drift, and which approvals that needs; empty without such a request.
+    hold_requested: str = ""
 
     @property
     def is_pending(self) -> bool:
@@ -73,20 +77,27 @@ def view_of(deployment: Deployment) -> DriftView:
         is_revert_requested=deployment.is_revert_requested,
         is_adoptable=is_adoptable,
         not_adoptable=not_adoptable,
+        hold_requested=safeguard_requests.describe_open(deployment, Safeguard.DRIFT),
     )
 
 
 def set_policy(*, actor: User, deployment_id: int, to: DriftPolicy) -> Deployment:
-    """Whether later drift is reverted at once, or pending until someone decides."""
+    """Whether later drift is reverted at once, or pending until someone decides. Holding it waits for approvals, as a
+    change does.
+    """
     deployment = _changeable(actor, deployment_id)
     old = deployment.drift_policy
     if old == to:
+        if to == DriftPolicy.RE_APPLY:
+            safeguards.withdraw(deployment, Safeguard.DRIFT)
         return deployment
     message = {
         DriftPolicy.RE_APPLY: "drift is reverted automatically from now on",
         DriftPolicy.HOLD: "drift is held for review from now on",
     }[to]
     with transaction.atomic():
+        if to == DriftPolicy.HOLD and not safeguards.may_remove(actor, deployment, Safeguard.DRIFT):
+            return deployment
         Deployment.objects.filter(pk=deployment.pk).update(
             drift_policy=to, next_check_at=clock.now()
         )

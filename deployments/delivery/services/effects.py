@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ from deployments.delivery.services import (
     observe,
     team_address,
 )
+from deployments.delivery.services.caller_keys import PolicyRefusal
 from deployments.delivery.services.git_backend import CommitResult
 from deployments.delivery.services.observe import Workload
 from deployments.manifests.domain import http_route, network, resource_limits
 from deployments.manifests.domain import namespace as manifest_namespace
+from deployments.manifests.domain.access import caller_keys as access_keys
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, is_of_revision
 from deployments.manifests.selectors.rendered import RenderedDeployment, RenderedRevision
 from deployments.models import Deployment, Revision
@@ -150,29 +152,50 @@ def _registration(push: Push) -> Registration:
     )
 
 
-def push_routes(rendered: Sequence[RenderedDeployment]) -> list[Result]:
+@dataclass(frozen=True, slots=True)
+class RoutePush:
+    """`refusal`: why its policies are not as desired, although the route is."""
+
+    result: Result
+    refusal: PolicyRefusal | None = None
+
+
+def push_routes(
+    rendered: Sequence[RenderedDeployment], *, closed: Collection[int]
+) -> list[RoutePush]:
     """Push routes of one cluster. Forced: the route is the portal's, and an abort must win over the
     edits of others.
+
+    A refused policy holds back only a route that would be open without it: where the live route is `closed`, the
+    policies that it was written with hold, and a limit decides about nobody's access.
     """
     backends = git_backend.backends_for([item.deployment for item in rendered])
-    refused = caller_keys.push(rendered, is_direct=lambda pk: pk not in backends)
+    refusals = caller_keys.push(rendered, is_direct=lambda pk: pk not in backends)
     team_address.push(rendered)
-    direct = [
-        item
-        for item in rendered
-        if item.deployment.pk not in backends and item.deployment.pk not in refused
-    ]
-    groups = [Group([item.route], force=True) for item in direct]
+    held = {
+        pk: refusal.error
+        for pk, refusal in refusals.items()
+        if not refusal.is_limit and pk not in closed
+    }
+    results: dict[int, Result] = dict(held)
+    direct = [item for item in rendered if item.deployment.pk not in {*backends, *held}]
+    groups = [Group([_route_of(item, refusals)], force=True) for item in direct]
     cluster_id = rendered[0].deployment.cluster_id
     applied = objects.apply_groups(cluster_id=cluster_id, groups=groups) if groups else []
-    results: dict[int, Result] = dict(
-        zip([item.deployment.pk for item in direct], applied, strict=True)
-    )
+    results |= zip([item.deployment.pk for item in direct], applied, strict=True)
     for item in rendered:
         backend = backends.get(item.deployment.pk)
-        if backend is not None and item.deployment.pk not in refused:
-            results[item.deployment.pk] = backend.push_route([*item.caller_policies, item.route])
-    return [(refused | results)[item.deployment.pk] for item in rendered]
+        if backend is not None and item.deployment.pk not in held:
+            route = _route_of(item, refusals)
+            results[item.deployment.pk] = backend.push_route([*item.caller_policies, route])
+    pks = [item.deployment.pk for item in rendered]
+    return [RoutePush(results[pk], None if pk in held else refusals.get(pk)) for pk in pks]
+
+
+def _route_of(item: RenderedDeployment, refusals: Mapping[int, PolicyRefusal]) -> Manifest:
+    """Marked where policies were refused, so that they are written again."""
+    is_refused = item.deployment.pk in refusals
+    return item.route_with(access_keys.UNWRITTEN) if is_refused else item.route
 
 
 def delete_route(deployment: Deployment) -> CommitResult | None:

@@ -17,7 +17,7 @@ from django.db import transaction
 from deployments.delivery.domain import git_folder
 from deployments.delivery.gateways import git
 from deployments.delivery.gateways.git import Committed, GitError, Remote
-from deployments.delivery.services import git_credentials
+from deployments.delivery.services import git_credentials, git_identity
 from deployments.delivery.services.commit_messages import message_of
 from deployments.manifests.domain.metadata import Manifest, digest_of
 from deployments.models import Deployment, GitDelivery, GitExport, Pipeline, Revision
@@ -60,8 +60,9 @@ class GitBackend:
         return self.push("route", manifests)
 
     def push(self, step: str, manifests: Sequence[Manifest]) -> CommitResult:
-        change = git_folder.push(self._subject.name, manifests)
-        return self._commit(step, list(manifests), change)
+        stamped = git_identity.stamp(self._subject, manifests)
+        change = git_folder.push(self._subject.name, stamped)
+        return self._commit(step, stamped, change)
 
     def remove_route(self) -> CommitResult:
         return self._commit("remove route", [], git_folder.remove_route(self._subject.name))
@@ -72,8 +73,9 @@ class GitBackend:
 
     def sync(self, manifests: Sequence[Manifest]) -> CommitResult:
         """The repository holds just these, also after a team has switched to delivery through Git."""
-        change = git_folder.exactly(self._subject.name, manifests)
-        return self._commit(_IN_SYNC, list(manifests), change)
+        stamped = git_identity.stamp(self._subject, manifests)
+        change = git_folder.exactly(self._subject.name, stamped)
+        return self._commit(_IN_SYNC, stamped, change)
 
     def _commit(
         self, step: str, manifests: list[Manifest], change: git_folder.Change
@@ -84,6 +86,8 @@ class GitBackend:
             return CommitResult(export.commit)
         if self._is_paused():
             return CommitResult(problem=self._delivery.last_error)
+        if problem := git_identity.problem_of(self._subject):
+            return CommitResult(problem=problem)
         try:
             committed = self._push(step, change)
         except GitError as error:

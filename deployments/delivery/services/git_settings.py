@@ -13,6 +13,7 @@ from deployments.delivery.gateways.git import GitError
 from deployments.delivery.services import git_backend, git_credentials
 from deployments.models import Deployment, GitDelivery, Pipeline
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import Team
 from portal.accounts.policy import Actor
 from portal.audit import trail
@@ -48,6 +49,7 @@ class ConnectionTest:
 def save(*, actor: Actor, team: Team, draft: GitDraft) -> None:
     """The next reconcile pass commits what runs already, or applies it directly again."""
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     if draft.is_enabled or draft.repository_url:
         _validate(draft)
     after = {name: getattr(draft, name) for name in _FIELDS}

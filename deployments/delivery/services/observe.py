@@ -148,7 +148,9 @@ def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json
     for item in itertools.chain(*listed):
         labels = item["metadata"].get("labels", {})
         deployment = by_label.get(labels.get(manifest_metadata.DEPLOYMENT_ID_LABEL, ""))
-        if deployment is not None and _is_created_by_portal(item, deployment):
+        if deployment is None or not _is_named(item, deployment):
+            continue
+        if _is_created_by_portal(item, deployment):
             by_deployment[deployment.pk].append(item)
     shared = _beside_gateway(
         deployments, owned_kinds.GATEWAY_TOKENS, dict(manifest_metadata.MANAGED_BY)
@@ -272,8 +274,16 @@ def _add(
     """Anyone can write labels: an object in another namespace is not the deployment's."""
     label = item["metadata"].get("labels", {}).get(manifest_metadata.DEPLOYMENT_ID_LABEL, "")
     builder = builders.get(int(label)) if label.isdecimal() else None
-    if builder is not None and item["metadata"].get("namespace") == builder.deployment.namespace:
+    if builder is None or not _is_named(item, builder.deployment):
+        return
+    if item["metadata"].get("namespace") == builder.deployment.namespace:
         add(builder, item)
+
+
+def _is_named(item: Json, deployment: Deployment) -> bool:
+    """Whether it carries the deployment's name too: another database has other rows with the same ids."""
+    name = item["metadata"].get("labels", {}).get(manifest_metadata.DEPLOYMENT_LABEL)
+    return name in (None, deployment.name)
 
 
 def workload_of(item: Json) -> Workload:

@@ -18,8 +18,7 @@ from django.db import connection
 from deployments.delivery.services import record
 from deployments.delivery.services.batch import Batch
 from deployments.models import Deployment
-from deployments.preflight.services.dry_run import describe_error
-from fleet.kube.domain.errors import ClusterError, NotAttempted, Throttled
+from fleet.kube.domain.errors import ClusterError, NotAttempted, Throttled, Unreachable
 from portal.core import clock, leases
 from portal.core.leases import Lease
 
@@ -30,7 +29,8 @@ _PASS_SIZE = 125
 _LANES = 4
 _LEASE_SECONDS = 90
 _THREADS = 8
-_UNREACHABLE_SECONDS = 15.0
+# Constant, so that everything arrives soon after a cluster answers again, however long it was away.
+_UNREACHABLE_SECONDS = 5.0
 _NOT_TRIED_SECONDS = 3.0
 
 
@@ -123,8 +123,9 @@ def _reconcile(ids: Collection[int]) -> ClusterError | None:
     for deployment_id, failure in batch.failures.items():
         _back_off(claimed[deployment_id], failure)
     _release(claimed, batch)
-    # The failure of a single deployment says as much about its cluster as that of a listing.
-    return next(iter(batch.failures.values()), None) if len(claimed) == 1 else None
+    # No answer to a single deployment says as much about its cluster as none to a listing; a refusal does not.
+    silent = [error for error in batch.failures.values() if isinstance(error, Unreachable)]
+    return silent[0] if silent and len(claimed) == 1 else None
 
 
 def _back_off(lease: Lease, error: ClusterError) -> None:
@@ -132,8 +133,12 @@ def _back_off(lease: Lease, error: ClusterError) -> None:
         soon = clock.now() + timedelta(seconds=_NOT_TRIED_SECONDS)
         leases.release(Deployment, lease, next_check_at=soon)
         return
-    record.record_unreachable(lease.pk, describe_error(error))
-    leases.back_off(Deployment, lease, least_seconds=_retry_after(error))
+    record.record_failure(lease.pk, error)
+    if isinstance(error, Unreachable):
+        wait = _UNREACHABLE_SECONDS
+        leases.back_off(Deployment, lease, base_seconds=wait, cap_seconds=wait)
+    else:
+        leases.back_off(Deployment, lease, least_seconds=_retry_after(error))
 
 
 def _release(claimed: dict[int, Lease], batch: Batch) -> None:

@@ -12,6 +12,7 @@ from deployments.delivery.domain.drift import Drift, Outcome
 from deployments.delivery.domain.edits import Edit
 from deployments.delivery.domain.reconcile import Desired, NextStep, Observed
 from deployments.delivery.services import observe
+from deployments.delivery.services.caller_keys import PolicyRefusal
 from deployments.delivery.services.effects import Push
 from deployments.delivery.services.observe import Observation, number_of
 from deployments.manifests.domain import metadata
@@ -21,6 +22,7 @@ from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment, Revision
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.states import DriftPolicy
+from portal.core import tracing
 
 Json = dict[str, Any]
 
@@ -54,14 +56,24 @@ class ReconcileState:
         self.refusals: dict[int, str] = {}
         self.drifted: set[int] = set()
         self.is_route_drifted = False
+        # Why the cluster rejected the route in this pass.
+        self.route_refusal = ""
         self.orphans: list[Json] = []
+        # Of the callers' policies, in this pass.
+        self.policy_refusal: PolicyRefusal | None = None
         self.pruned: list[str] = []
         self._recorded_drift = self._drift = Drift.from_json(deployment.drift)
         self._reverted: list[Edit] = []
         self._objects: dict[tuple[str, str], Json] | None = None
 
+    @property
+    def traced(self) -> tuple[str, tracing.Attributes]:
+        deployment = self.deployment
+        named = {"slipway.deployment": str(deployment), "slipway.cluster": deployment.cluster.name}
+        return deployment.trace, named
+
     def decide(self) -> NextStep:
-        return reconcile.decide(*self._compare())
+        return reconcile.decide(*self.compare())
 
     def observe(self, observation: Observation, at: datetime) -> None:
         self.observation = observation
@@ -126,7 +138,8 @@ class ReconcileState:
         revisions = self.rendered.revisions
         return [revision for revision in revisions if revision.number not in self.refusals]
 
-    def _compare(self) -> tuple[Desired, Observed]:
+    def compare(self) -> tuple[Desired, Observed]:
+        """Return what is desired and what was observed."""
         rendered, workloads = self.rendered, self.observation.workloads
         desired = Desired(
             digests={
@@ -151,7 +164,8 @@ class ReconcileState:
             weights=self.observation.weights,
             mirrors=self.observation.mirrors,
             paths=self.observation.paths,
-            keys=self.observation.keys,
+            # Tried in this pass already: the next one tries again.
+            keys=rendered.keys if self.policy_refusal else self.observation.keys,
             has_terminating=any(workload.is_terminating for workload in workloads.values()),
             drifted=frozenset(self.drifted),
             is_route_drifted=self.is_route_drifted,
@@ -209,8 +223,10 @@ class ReconcileState:
     def _route_edits(self) -> list[Edit]:
         if not self._desired_revisions() or self.deployment.first_ready_at is None:
             return []
-        route_edits = edits.find_edits(self.rendered.route, self.observation.route)
-        if self._objects is not None:
+        # The state of the keys is compared by itself.
+        route = self.rendered.route_with(self.observation.keys)
+        route_edits = edits.find_edits(route, self.observation.route)
+        if self._objects is not None and self.policy_refusal is None:
             for policy in self._desired_policies():
                 route_edits += edits.find_edits(policy, self._objects.get(_key(policy)))
         return route_edits
@@ -219,6 +235,8 @@ class ReconcileState:
         """Refused: its Secret, which the portal may not read, was deleted, so both are written again. Or of the
         team's address, which changes with other deployments: no edit of anybody.
         """
+        if self.policy_refusal is not None:
+            return False
         live = self._objects or {}
         shared = self.rendered.team_policies if live and self._desired_revisions() else ()
         refused = [live.get(_key(policy)) for policy in [*self._desired_policies(), *shared]]

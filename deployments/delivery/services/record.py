@@ -11,7 +11,7 @@ from django.db import transaction
 
 from deployments import audit_actions
 from deployments.changes.services import transitions
-from deployments.delivery.domain import health
+from deployments.delivery.domain import health, refusals
 from deployments.delivery.domain.drift import Outcome
 from deployments.delivery.domain.health import Health
 from deployments.delivery.services import deadlines, events, snapshot, start_deadline
@@ -23,6 +23,7 @@ from deployments.serving.services import timeline
 from deployments.sizing.domain import kept_peaks
 from deployments.sizing.selectors import measurements
 from deployments.states import ChangeKind, ChangeState, DeploymentState
+from fleet.kube.domain.errors import ClusterError, Unreachable
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.models import AuditEvent
@@ -60,7 +61,6 @@ _OPEN_ROLLOUTS: Final = CompiledQuery(
         "deployment", "pk"
     )
 )
-_UNREACHABLE = "Not known: the cluster does not answer"
 
 
 def record(snapshots: Sequence[DeploymentSnapshot], leases: Mapping[int, Lease]) -> dict[int, bool]:
@@ -187,7 +187,8 @@ class _Recording:
         if report.is_checked:
             deployment.objects_checked_at = self._at
             deployment.objects_checked_generation = deployment.desired_generation
-        reasons = [text for text in (verdict.reason, report.drift.reason) if text]
+        told = (verdict.reason, report.drift.reason, shot.policy_refusal)
+        reasons = [text for text in told if text]
         problem = deployment.bytes_problem
         if problem and problem not in verdict.reason:
             reasons.append(problem)
@@ -237,17 +238,19 @@ def _is_done(change: ChangeRequest, deployment: Deployment, verdict: Health) -> 
     return change.kind in deadlines.UNTIL_READY and verdict.state == DeploymentState.READY
 
 
-def record_unreachable(deployment_id: int, problem: str) -> None:
-    """Keep the last observed state; the reason says that it may be outdated."""
+def record_failure(deployment_id: int, error: ClusterError) -> None:
+    """Keep the last observed state; the reason says why it may be outdated."""
     deployment = Deployment.objects.select_related("team").filter(pk=deployment_id).first()
     if deployment is None:
         return
-    reason = f"{_UNREACHABLE} ({problem})."
+    reason = refusals.describe_failure(error)
+    is_new = not deployment.state_reason.startswith(reason.partition(":")[0])
     with transaction.atomic():
         if deployment.state_reason != reason:
             Deployment.objects.filter(pk=deployment_id).update(state_reason=reason)
-        if not deployment.state_reason.startswith(_UNREACHABLE):
-            timeline.note(deployment=deployment, kind="unreachable", message=reason, actor=SYSTEM)
+        if is_new:
+            kind = "unreachable" if isinstance(error, Unreachable) else "refused"
+            timeline.note(deployment=deployment, kind=kind, message=reason, actor=SYSTEM)
         if deadlines.is_late(deployment, clock.now()):
             change = deadlines.applying(deployment)
             if change is not None:

@@ -20,16 +20,27 @@ from deployments.states import ChangeKind
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSnapshot:
-    """`refusals`: why the cluster rejected a revision, by its number."""
+    """`refusals`: why the cluster rejected a revision, by its number; `route_refusal`: the route."""
 
     rendered: RenderedDeployment
     observation: Observation
     refusals: Mapping[int, str]
     drift_report: DriftReport
+    route_refusal: str = ""
+    # Of the callers' policies; the route does not wait for them.
+    policy_refusal: str = ""
 
     @classmethod
     def of(cls, state: ReconcileState) -> DeploymentSnapshot:
-        return cls(state.rendered, state.observation, state.refusals, state.drift_report())
+        refused = state.policy_refusal
+        return cls(
+            state.rendered,
+            state.observation,
+            state.refusals,
+            state.drift_report(),
+            state.route_refusal,
+            "" if refused is None else refused.description,
+        )
 
     @property
     def deployment(self) -> Deployment:
@@ -113,6 +124,7 @@ def facts_of(
         stable=stable.progress if stable else None,
         candidate=candidate.progress if candidate else None,
         route_problem=observation.route_problem,
+        route_refusal=snapshot.route_refusal,
         # Added replicas that start do not degrade those that serve, and a start begins again.
         was_ready=deployment.first_ready_at is not None and not is_moving,
         # A queue may be long, and says nothing about the revision.

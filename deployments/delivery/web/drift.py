@@ -48,7 +48,9 @@ def _choose(user: User, deployment_id: int, choice: str) -> str:
         change = drift_decisions.adopt(actor=user, deployment_id=deployment_id)
         return f"Request {change.pk} sent. Waiting for an approver."
     to = DriftPolicy.HOLD if choice == "always hold" else DriftPolicy.RE_APPLY
-    drift_decisions.set_policy(actor=user, deployment_id=deployment_id, to=to)
+    changed = drift_decisions.set_policy(actor=user, deployment_id=deployment_id, to=to)
+    if changed.drift_policy != to:
+        return "Requested. Drift is held once others approved it, as for a change."
     return {
         DriftPolicy.HOLD: "Later drift is held for review.",
         DriftPolicy.RE_APPLY: "Later drift is reverted automatically.",

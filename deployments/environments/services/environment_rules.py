@@ -18,6 +18,7 @@ from deployments.models import ChangeRequest, EnvironmentRule
 from deployments.states import ChangeState, Environment
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.audit import trail
@@ -41,6 +42,7 @@ def change(
     """
     environment = require_known(environment)
     _require_allowed(actor, team)
+    step_up.require(actor)
     _require_valid(environment, team, rules, cluster_ids)
     try:
         with transaction.atomic():

@@ -59,6 +59,9 @@ class HealthSerializer(HealthSwitchSerializer):
     golden_message = serializers.CharField()
     golden_checked_at = serializers.DateTimeField(allow_null=True)
     answers = AnswersSerializer(many=True, help_text="of the last complete day")
+    off_requested = serializers.CharField(
+        help_text="who requested to switch it off, and the approvals that it needs; empty: nobody"
+    )
 
 
 class HealthRecordSerializer(Serializer):
@@ -88,6 +91,8 @@ class HealthView(APIView):
         tags=TAGS,
         request=HealthSwitchSerializer,
         responses={200: HealthSerializer, **REFUSALS},
+        description="Switching it off needs the approvals of a change: the first call requests it, calls of others approve "
+        "it. Switching it on needs none.",
     )
     def put(self, request: Request, deployment_id: int) -> Response:
         body = read_body(HealthSwitchSerializer, request)

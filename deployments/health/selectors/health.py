@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
+from deployments.changes.selectors import safeguards
 from deployments.guards.domain.answers.answer_metrics import Kind
 from deployments.health.domain import baseline, drift
 from deployments.health.domain.baseline import BaselineMetric
@@ -53,6 +54,8 @@ class HealthView:
     golden_message: str
     golden_checked_at: datetime | None
     answers: Sequence[AnswersView]
+    # Who wants to switch it off, and which approvals that needs; empty without such a request.
+    off_requested: str
 
     @property
     def has_comparison(self) -> bool:
@@ -90,6 +93,7 @@ def view_of(deployment: Deployment) -> HealthView:
         golden_message=row.golden_message,
         golden_checked_at=row.golden_checked_at,
         answers=answers,
+        off_requested=safeguards.describe_open(deployment, safeguards.Safeguard.HEALTH),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import transaction
 
 from deployments import audit_actions
+from deployments.changes.services import safeguards
+from deployments.changes.services.safeguards import Safeguard
 from deployments.models import Deployment, DeploymentHealth
 from deployments.serving.selectors import deployments
 from deployments.serving.services import timeline
@@ -17,7 +19,9 @@ from portal.core.errors import Conflict
 
 
 def switch(*, actor: User, deployment_id: int, is_on: bool) -> Deployment:
-    """While it is off nothing is sent or judged; the history stays. Raises Conflict for a retired deployment."""
+    """While it is off nothing is sent or judged; the history stays. Switching it off waits for approvals, as a change
+    does. Raises Conflict for a retired deployment.
+    """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     if deployment.is_retired:
@@ -28,6 +32,10 @@ def switch(*, actor: User, deployment_id: int, is_on: bool) -> Deployment:
             deployment=deployment, defaults={"next_check_at": at}
         )
         rows = DeploymentHealth.objects.filter(deployment=deployment, is_on=not is_on)
+        if is_on:
+            safeguards.withdraw(deployment, Safeguard.HEALTH)
+        elif rows.exists() and not safeguards.may_remove(actor, deployment, Safeguard.HEALTH):
+            return deployment
         if not rows.update(is_on=is_on, next_check_at=at):
             return deployment
         word = "on" if is_on else "off"

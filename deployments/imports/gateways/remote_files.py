@@ -23,6 +23,7 @@ import httpx
 
 from deployments.imports.domain.addresses import redacted_url
 from deployments.imports.domain.errors import SourceChanged, SourceRefused, SourceUnavailable
+from portal.core import network_failures
 from portal.core.public_addresses import is_public
 
 MAX_ANSWER_BYTES: Final = 32 * 2**20
@@ -49,7 +50,7 @@ class RemoteFile:
             yield from self.response.iter_raw()
         except httpx.HTTPError as error:
             raise SourceUnavailable(
-                f"{host} stopped in the middle of the file ({type(error).__name__})."
+                f"{host} stopped in the middle of the file ({network_failures.describe(error)})."
             ) from error
 
 
@@ -136,7 +137,9 @@ class RemoteFiles:
         try:
             response = client.send(request, stream=True)
         except httpx.HTTPError as error:
-            raise SourceUnavailable(f"{host} does not answer ({type(error).__name__}).") from error
+            raise SourceUnavailable(
+                f"{host} does not answer ({network_failures.describe(error)})."
+            ) from error
         try:
             yield response
         finally:

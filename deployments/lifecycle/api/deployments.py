@@ -26,9 +26,9 @@ from deployments.serving.api.serializers import (
     TAGS,
     DeploymentEventSerializer,
     DeploymentSerializer,
-    RevisionSerializer,
+    ListedRevisionSerializer,
 )
-from deployments.serving.selectors import deployments
+from deployments.serving.selectors import deployments, revision_roles
 from deployments.states import DeploymentState
 from portal.api.actions import action
 from portal.api.base_serializer import Serializer, choice_of
@@ -127,14 +127,15 @@ class RevisionsView(APIView):
     @extend_schema(
         operation_id="list_revisions",
         tags=TAGS,
-        responses={200: RevisionSerializer(many=True), 404: PROBLEM},
+        responses={200: ListedRevisionSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, deployment_id: int) -> Response:
         deployment = deployments.get_visible_by_id(
             actor=actor_of(request), deployment_id=deployment_id
         )
         rows = deployments.history_of(deployment)
-        return Response(RevisionSerializer(rows, many=True).data)
+        context = {"roles": revision_roles.roles_of(deployment)}
+        return Response(ListedRevisionSerializer(rows, many=True, context=context).data)
 
 
 class DeploymentEventsView(GenericAPIView[Any]):

@@ -7,6 +7,8 @@ starting again is a change request.
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import transaction
 
 from deployments.changes.services import approvals
@@ -21,7 +23,11 @@ from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core.errors import Conflict
 
-_ENDED = "The deployment was stopped. Send the request again once it runs."
+_ENDED: Final = "The deployment was stopped. Start it, then send the request again."
+_NEVER_SERVED: Final = (
+    "The deployment was stopped before it served. Request its start to try again, or its retirement to "
+    "free its name."
+)
 
 
 def stop(*, actor: User, deployment_id: int, reason: str = "") -> Deployment:
@@ -43,7 +49,7 @@ def stop(*, actor: User, deployment_id: int, reason: str = "") -> Deployment:
         )
     with transaction.atomic():
         lock_running(deployment)
-        end_open_requests(deployment, _ENDED)
+        end_open_requests(deployment, _ENDED if deployment.first_ready_at else _NEVER_SERVED)
         begin(actor=actor, deployment=deployment, reason=why)
     return deployment
 

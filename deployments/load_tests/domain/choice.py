@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+from deployments.spec.domain.node_selection import INSTANCE_TYPE
 from deployments.spec.domain.pod_settings import Cpu, Memory
 from portal.core.definitions import Definition, setting
 
@@ -19,7 +20,7 @@ class PodChoice(Definition):
         setting(
             "Instance type",
             "Of the node that runs it. Empty: any node.",
-            pattern=r"([a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?)?",
+            pattern=rf"({INSTANCE_TYPE})?",
             max_length=40,
             fix="Enter an instance type of the cluster, for example g5.xlarge, or leave it empty.",
         ),

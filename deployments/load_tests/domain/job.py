@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from deployments.load_tests.domain import pod_program
+from deployments.load_tests.domain import pod_program, pod_values
 from deployments.load_tests.domain.choice import PodChoice
 from deployments.manifests.domain import namespace, network, pod_template, triton_args
 from deployments.manifests.domain.metadata import (
@@ -26,7 +26,20 @@ PLAN: Final = "SLIPWAY_LOAD_TEST"
 # Without the portal, the cluster removes the Job itself.
 TTL_SECONDS: Final = 600
 _MESSAGE_PATH: Final = "/dev/termination-log"
-_PROGRAM: Final = Path(pod_program.__file__).read_text()
+# Lines of the second text that only an import of the repository needs, or that have to stand first.
+_NOT_IN_THE_POD: Final = ("from __future__ ", "from deployments.")
+
+
+def _join_program() -> str:
+    """The text that the pod runs: one program of two modules."""
+    first, second = (
+        Path(place).read_text() for place in (pod_values.__file__, pod_program.__file__)
+    )
+    lines = [line for line in second.splitlines() if not line.startswith(_NOT_IN_THE_POD)]
+    return "\n".join([first, *lines, ""])
+
+
+_PROGRAM: Final = _join_program()
 
 
 def name_of(version_id: int, attempt: str) -> str:

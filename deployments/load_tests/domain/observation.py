@@ -44,6 +44,12 @@ _NO_VERDICT: Final = (
         r"|unsupported gpu|no GPUs",
     ),
 )
+_NOT_OF_THE_CLUSTER: Final = (
+    LoadOutcome.ANSWERED,
+    LoadOutcome.NO_RUNTIME,
+    LoadOutcome.NO_REQUEST,
+    LoadOutcome.LATE,
+)
 _NO_MEMORY: Final = re.compile(
     r"out of memory|OutOfMemory|bad_alloc|Cannot allocate memory", re.IGNORECASE
 )
@@ -191,7 +197,7 @@ def parse(message: str) -> LoadTest | None:
     numbers = (result.load_seconds, result.memory_mib, result.first_ms, result.warm_ms)
     if result.cluster or not all(map(_is_measure, (*numbers, result.gpu_memory_mib))):
         return None
-    if not isinstance(result.detail, str):
+    if not isinstance(result.detail, str) or not isinstance(result.sample_answers, str):
         return None
     return _judged(result)
 
@@ -205,7 +211,7 @@ def _is_measure(value: object) -> bool:
 
 def _judged(result: LoadTest) -> LoadTest:
     """Without a verdict where this cluster, not the model, is the cause."""
-    if result.outcome in (LoadOutcome.ANSWERED, LoadOutcome.NO_RUNTIME, LoadOutcome.LATE):
+    if result.outcome in _NOT_OF_THE_CLUSTER:
         return result
     if _NO_MEMORY.search(result.detail):
         return replace(result, outcome=LoadOutcome.TOO_LARGE)

@@ -1,22 +1,20 @@
 """The program of a load test's pod: start Triton, wait until it loads the model, send it requests.
 
-It travels as the text of a command, so it has the standard library only and runs on Python 3.9 and newer.
+It travels as the text of a command behind that of pod_values.py, so both have the standard library only and run
+on Python 3.9 and newer.
 Arguments: the path of the termination message, then Triton's command line. SLIPWAY_LOAD_TEST is the plan
 (load_plan.py). The result is JSON in the termination message, of which Kubernetes keeps 4096 bytes.
 """
 
 from __future__ import annotations
 
-import array
+import base64
 import http.client
 import json
-import math
 import os
-import random
 import re
 import signal
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,8 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+
+from deployments.load_tests.domain.pod_values import values_of
 
 Json = dict[str, Any]
 
@@ -34,16 +34,12 @@ WARM_REQUESTS = 5
 MESSAGE_BYTES = 4000
 DETAIL_LENGTH = 1500
 LOG_BYTES = 256 * 1024
-BLOCK = 4096
 ERROR_LINE = re.compile(r'^E\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ?"?')
 # Of other levels, of tables, and of Triton's own end.
 OTHER_LINE = re.compile(r"^([IWE]\d{4} |[+|]|error: |$)")
 STACK = re.compile(r"\s+At:\s+(\S+\(\d+\): \S+\s*)+")
 # Where Triton is, which is no news about the model.
 NO_CAUSE = ("creating server", "Non-graceful termination", "CudaDriverHelper")
-INTEGERS = ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64")
-CODES = dict(zip(INTEGERS, "bBhHiIqQ"))  # noqa: B905  not in Python 3.9
-TEXTS = ("1", "22", "3", "404", "5")
 # A sequence of one request, for models that batch sequences; others take no notice.
 PARAMETERS = {
     "binary_data_output": True,
@@ -115,9 +111,20 @@ class Trial:
                 warm = [self.infer(head, body)[0] for _ in range(WARM_REQUESTS)]
                 self.measured["warm_ms"] = round(statistics.median(warm) * 1000, 3)
                 self.measured["gpu_memory_mib"] = self.gpu_memory_mib()
+                self.answer_sample()
                 return
             error = error_of(content)
-        raise Ended("not_answered" if self.plan["requests"] else "no_runtime", error)
+        raise Ended("not_answered" if self.plan["requests"] else "no_request", error)
+
+    def answer_sample(self) -> None:
+        """Collect the answers to rows whose scores are known, for the portal to compare."""
+        answers = b""
+        for batch in self.plan.get("sample", ()):
+            _, status, content, length = self.infer(*request_of(batch))
+            if status != 200:
+                raise Ended("not_answered", error_of(content))
+            answers += content[length:]
+        self.measured["sample_answers"] = base64.b64encode(answers).decode()
 
     def infer(self, head: bytes, body: bytes) -> tuple[float, int, bytes, int]:
         path = f"/v2/models/{self.plan['model']}/infer"
@@ -231,38 +238,15 @@ def request_of(alternative: Json) -> tuple[bytes, bytes]:
     described: list[Json] = []
     bodies: list[bytes] = []
     for number, tensor in enumerate(alternative["inputs"]):
-        body = values_of(tensor["datatype"], tensor["shape"], alternative["below"], number)
+        given = {**tensor}
+        if "values" in given:
+            body = base64.b64decode(given.pop("values"))
+        else:
+            body = values_of(tensor["datatype"], tensor["shape"], alternative["below"], number)
         bodies.append(body)
-        described.append({**tensor, "parameters": {"binary_data_size": len(body)}})
+        described.append({**given, "parameters": {"binary_data_size": len(body)}})
     head = json.dumps({"inputs": described, "parameters": PARAMETERS}).encode()
     return head, b"".join(bodies)
-
-
-def values_of(datatype: str, shape: list[int], below: int, seed: int) -> bytes:
-    """A block of random values, repeated to the size of the tensor."""
-    chosen = random.Random(seed)  # noqa: S311  values of a trial
-    count = math.prod(shape)
-    block = min(count, BLOCK)
-    if datatype == "BYTES":
-        texts = [chosen.choice(TEXTS).encode() for _ in range(count)]
-        return b"".join(struct.pack("<I", len(text)) + text for text in texts)
-    if datatype == "BOOL":
-        made = bytes(chosen.randrange(2) for _ in range(block))
-    elif datatype in CODES:
-        made = array.array(
-            CODES[datatype], [chosen.randrange(below) for _ in range(block)]
-        ).tobytes()
-    else:
-        made = b"".join(float_bytes(datatype, chosen.gauss(0, 1)) for _ in range(block))
-    width = len(made) // max(block, 1)
-    return (made * (-(-count // max(block, 1))))[: count * width]
-
-
-def float_bytes(datatype: str, value: float) -> bytes:
-    if datatype == "BF16":
-        # The upper half of a float32.
-        return struct.pack("<f", value)[2:]
-    return struct.pack({"FP16": "<e", "FP64": "<d"}.get(datatype, "<f"), value)
 
 
 def outputs_of(content: bytes, length: int) -> list[Json]:

@@ -17,13 +17,14 @@ from deployments.manifests.domain.metadata import Manifest, ManifestContext, Ser
 from deployments.manifests.selectors import rendering
 from deployments.models import LoadTestRun, ModelVersion
 from deployments.registry.domain import signatures
+from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.spec.domain.engines import TRITON
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.clusters.selectors import clusters
-from fleet.kube.domain.errors import ClusterError, ObjectInvalid, Refused
+from fleet.kube.domain.errors import ClusterError, NotOwned, ObjectInvalid, Refused
 from fleet.kube.services import objects
 from fleet.observation.services import workloads
 from portal.core import clock
@@ -64,7 +65,7 @@ class Jobs:
     def advance(self, run: LoadTestRun) -> LoadTest | str:
         try:
             step = _advance(run)
-        except (Refused, ObjectInvalid) as error:
+        except (NotOwned, Refused, ObjectInvalid) as error:
             step = observation.refused(error.message)
         except ClusterError as error:
             logger.warning("load test of version %s: %s", run.version_id, error.message)
@@ -76,7 +77,7 @@ class Jobs:
     def remove(self, run: LoadTestRun) -> bool:
         workloads.retire(cluster_id=run.cluster_id, namespace=run.namespace, name=run.name)
         try:
-            objects.delete(
+            objects.delete_own(
                 cluster_id=run.cluster_id,
                 api_version=job.API_VERSION,
                 kind=job.KIND,
@@ -141,6 +142,7 @@ def _events(run: LoadTestRun) -> list[dict[str, Any]]:
 def _apply(run: LoadTestRun) -> None:
     """Register with fleet first: the pod's GPU has an owner."""
     version = _examined(run)
+    sample = ExaminedVersion.from_json(run.columns).sample
     choice = PodChoice.from_json(run.pod)
     context = _context(run)
     served = _served(version, choice)
@@ -149,6 +151,7 @@ def _apply(run: LoadTestRun) -> None:
         model=version.model.name,
         seconds=choice.minutes * 60,
         is_on_cpu=not choice.gpu_resource,
+        sample=comparison.from_json(sample) if sample else None,
     )
     workloads.register(
         cluster_id=run.cluster_id,
@@ -167,7 +170,7 @@ def _apply(run: LoadTestRun) -> None:
 def _examined(run: LoadTestRun) -> ModelVersion:
     """As it will be when it is ready. Not to be saved."""
     version = run.version
-    for name, value in ExaminedVersion.from_json(run.columns).to_json().items():
+    for name, value in ExaminedVersion.from_json(run.columns).columns().items():
         setattr(version, name, value)
     return version
 

@@ -40,12 +40,18 @@ def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> li
 
 
 def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """One pod at a time: a stricter budget could block draining a node for ever."""
+    """One pod at a time: a stricter budget could block draining a node for ever, and so would pods that never
+    get ready, if the budget counted them.
+    """
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": _metadata(context, served),
-        "spec": {"maxUnavailable": 1, "selector": _selector(context, served)},
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": _selector(context, served),
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
     }
 
 

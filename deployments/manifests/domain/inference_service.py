@@ -13,6 +13,7 @@ from deployments.manifests.domain import (
     pod_template,
     sglang,
     tensorrt_llm,
+    termination,
     triton_args,
     vllm,
 )
@@ -25,6 +26,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
+    pod_annotations_of,
     pod_labels_of,
     resources_of,
     secret_annotations,
@@ -91,7 +93,7 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
     spec = served.spec
     fields = {
         "labels": pod_labels_of(context, served),
-        "annotations": _DIGEST_OF_PODS,
+        "annotations": {**_DIGEST_OF_PODS, **pod_annotations_of(served)},
         "serviceAccountName": account_of(served),
         **_replicas(spec),
         **pod_template.sealed(spec),
@@ -104,7 +106,9 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
     if download.is_in_pod(served):
         fields["initContainers"] = download.containers(context, served)
     if spec.scaling.kind != serving_spec.KNATIVE:
-        fields["terminationGracePeriodSeconds"] = pod_template.GRACE_SECONDS
+        fields["terminationGracePeriodSeconds"] = termination.grace_seconds(spec)
+    elif request_seconds := termination.knative_request_seconds(spec):
+        fields["timeout"] = request_seconds
     if spec.nodes > 1:
         fields["workerSpec"] = vllm.workers(context, served)
     return fields
@@ -145,7 +149,7 @@ def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         # Knative takes one port, and starts and stops pods itself.
         fields["ports"] = fields["ports"][:1]
     else:
-        fields["lifecycle"] = pod_template.drain()
+        fields["lifecycle"] = termination.lifecycle(served, fields.get("image", ""))
     return fields
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import pod_template, vllm
+from deployments.manifests.domain import pod_template, termination, vllm
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -17,6 +17,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
+    pod_annotations_of,
     pod_labels_of,
     queue_labels,
     resources_of,
@@ -40,6 +41,8 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
         "parallelism": _parallelism(llm),
         "template": _pod(context, served, llm),
     }
+    if annotations := pod_annotations_of(served):
+        fields["annotations"] = annotations
     if llm.nodes > 1:
         fields["worker"] = _pod(context, served, llm)
     if download.is_in_pod(served):
@@ -86,7 +89,9 @@ def _security(llm: Llm) -> dict[str, Any]:
 
 
 def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
-    """Laid over KServe's preset, which holds the image, the command and the probes."""
+    """Laid over KServe's preset, which holds the image, the command and the probes. From KServe 0.19 it also
+    computes vLLM's drain from the grace that is set here.
+    """
     volume, mount = pod_template.shared_memory(served.spec)
     arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": " ".join(_options(served, llm))}
     container: dict[str, Any] = {
@@ -106,7 +111,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
         container["image"] = served.spec.image
     pod: dict[str, Any] = {
         "serviceAccountName": account_of(served),
-        "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
+        "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
         "containers": [container],

@@ -12,6 +12,7 @@ from deployments.manifests.domain import yaml
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.provisioner import NOT_PROBED, NodeLabels
 from fleet.clusters.domain.queues import QUEUE_LABEL
 from fleet.gpus.domain import claimed_gpus
 from fleet.gpus.domain.claimed_gpus import CLAIMED_LABEL
@@ -25,6 +26,7 @@ HUGGING_FACE_CREDENTIALS: Final = "slipway-hugging-face"
 S3_CREDENTIALS: Final = "slipway-s3"
 RUNTIME: Final = "slipway-triton"
 DIGEST_ANNOTATION: Final = "slipway.dev/manifest-digest"
+DEPLOYMENT_LABEL: Final = "slipway.dev/deployment"
 DEPLOYMENT_ID_LABEL: Final = "slipway.dev/deployment-id"
 PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
 REVISION_LABEL: Final = "slipway.dev/revision"
@@ -32,6 +34,7 @@ TRACK_LABEL: Final = "slipway.dev/track"
 WORKLOAD_LABEL: Final = "slipway.dev/workload"
 # The claim of a pod, and its one request.
 CLAIM: Final = "gpus"
+_DO_NOT_DISRUPT: Final = {"karpenter.sh/do-not-disrupt": "true"}
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
 
 
@@ -69,10 +72,16 @@ class ManifestContext:
     egress_cidrs: tuple[str, ...] = ("0.0.0.0/0", "::/0")
     # The addresses from which the cluster's API server reaches pods.
     control_plane_cidrs: tuple[str, ...] = ()
+    # Namespaces whose pods read metrics: Prometheus and its like.
+    metrics_namespaces: tuple[str, ...] = ("monitoring",)
     # Namespaces of the gateway's proxies, in addition to the Gateway's own.
     proxy_namespaces: tuple[str, ...] = ()
     # The Gateway verifies keys that the portal signs, by policies in its own namespace.
     verifies_tokens: bool = False
+    # Whether pipelines on its cluster may have a key for deployments that need one.
+    has_pipeline_keys: bool = False
+    # The labels of nodes that pods may require.
+    node_labels: NodeLabels = NOT_PROBED
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,7 @@ def labels_of(context: ManifestContext, served: ServedRevision | None = None) ->
     labels = {
         **MANAGED_BY,
         "slipway.dev/team": context.team,
-        "slipway.dev/deployment": context.deployment,
+        DEPLOYMENT_LABEL: context.deployment,
         DEPLOYMENT_ID_LABEL: str(context.deployment_id),
     }
     if served is not None:
@@ -161,6 +170,11 @@ def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str,
         # A pod with a claim says nowhere what it holds, and fleet counts it.
         labels[CLAIMED_LABEL] = claimed_gpus.label_of(served.spec.gpu_resource, served.spec.gpus)
     return labels
+
+
+def pod_annotations_of(served: ServedRevision) -> dict[str, str]:
+    """Those that pods have, and nothing else that makes pods."""
+    return dict(_DO_NOT_DISRUPT) if served.spec.placement.do_not_disrupt else {}
 
 
 def queue_labels(served: ServedRevision) -> dict[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from deployments.manifests.domain import tensorrt_llm
+from deployments.manifests.domain.access import network_peers
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     WORKLOAD_LABEL,
@@ -20,11 +19,8 @@ from deployments.manifests.domain.metadata import (
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 _VERSION: Final = "networking.k8s.io/v1"
 _KIND: Final = "NetworkPolicy"
-_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 LOAD_TEST_LABEL: Final = "slipway.dev/load-test"
 BATCH_LABEL: Final = "slipway.dev/batch"
 # KServe sets it on the router of a pipeline; the portal sets the labels of other pods.
@@ -41,8 +37,6 @@ _HTTP: Final = 80
 _NODE_LOCAL_DNS: Final = "169.254.20.10/32"
 # The endpoint of EKS Pod Identity, for credentials of the pod's own role.
 _POD_IDENTITY: Final = "169.254.170.23/32"
-# The node's own credentials are served at one of these addresses.
-_LINK_LOCAL: Final = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32")
 
 
 def default_deny(context: ManifestContext) -> Manifest:
@@ -56,7 +50,7 @@ def default_deny(context: ManifestContext) -> Manifest:
 
 def pipelines(context: ManifestContext) -> Manifest:
     """Routers of pipelines receive requests from the gateway and send theirs through it."""
-    gateways = [_namespace(name) for name in _gateways(context)]
+    gateways = [network_peers.namespace(name) for name in _gateways(context)]
     outside = _outside(context, (_HTTP, _HTTPS))
     return _policy(
         context,
@@ -77,9 +71,9 @@ def load_tests(context: ManifestContext) -> Manifest:
 
 
 def batch(context: ManifestContext) -> Manifest:
-    """Metrics are read as those of deployments are, through the API server too."""
-    metrics = {"port": _METRICS_PORT, "protocol": "TCP"}
-    return _of_jobs(context, "slipway-batch", BATCH_LABEL, ingress=[{"ports": [metrics]}])
+    """Metrics are read as those of deployments are."""
+    ingress = _metrics(context, _METRICS_PORT)
+    return _of_jobs(context, "slipway-batch", BATCH_LABEL, ingress=ingress)
 
 
 def queue_of(
@@ -101,13 +95,13 @@ def queue_of(
 
 
 def _to_server(context: ManifestContext, host: str, port: int) -> list[dict[str, Any]]:
-    inside = _namespace_of(host)
+    inside = network_peers.namespace_of(host)
     if not inside:
         return _outside(context, (port,))
     # Policies match the port of the pod, not of its Service.
     if inside == context.namespace:
-        return [{"to": [_namespace(inside)]}]
-    return [{"to": [_namespace(inside)], "ports": [{"port": port, "protocol": "TCP"}]}]
+        return [{"to": [network_peers.namespace(inside)]}]
+    return [{"to": [network_peers.namespace(inside)], "ports": [{"port": port, "protocol": "TCP"}]}]
 
 
 def _of_jobs(
@@ -127,15 +121,14 @@ def _of_jobs(
 
 
 def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Ingress from the gateway, the pod's own namespace and KServe's mesh; to the metrics port from
-    anywhere, because metrics are read through the API server too. Egress to the other pods of the
-    revision and to the sources of models.
+    """Ingress from the gateway, the pod's own namespace and KServe's mesh; to the metrics port from Prometheus
+    and the API server. Egress to the other pods of the revision and to the sources of models.
     """
     gateways = _gateways(context)
     if served.spec.scaling.kind == serving_spec.KNATIVE:
         gateways.append("knative-serving")
-    allowed: list[dict[str, Any]] = [{"podSelector": {}}, *map(_namespace, gateways)]
-    metrics = {"port": metrics_port(served), "protocol": "TCP"}
+    allowed: list[dict[str, Any]] = [{"podSelector": {}}, *map(network_peers.namespace, gateways)]
+    metrics = _metrics(context, metrics_port(served))
     name = workload_name(context.deployment, served.number)
     selector = {"matchLabels": {WORKLOAD_LABEL: name}}
     return {
@@ -145,7 +138,7 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
         "spec": {
             "podSelector": selector,
             "policyTypes": ["Egress", "Ingress"],
-            "ingress": [{"from": allowed}, {"ports": [metrics]}, *_control_plane(context, served)],
+            "ingress": [{"from": allowed}, *metrics, *_control_plane(context, served)],
             "egress": [
                 _dns(),
                 {"to": [{"podSelector": selector}, *_mesh(served)]},
@@ -162,7 +155,9 @@ def of_endpoint_picker(context: ManifestContext, served: ServedRevision) -> Mani
     workload = workload_name(context.deployment, served.number)
     models = {"podSelector": {"matchLabels": {WORKLOAD_LABEL: workload}}}
     ports = [{"port": port, "protocol": "TCP"} for port in _API_SERVER_PORTS]
-    networks = [_block(cidr) for cidr in (*context.control_plane_cidrs, *context.egress_cidrs)]
+    networks = [
+        network_peers.block(cidr) for cidr in (*context.control_plane_cidrs, *context.egress_cidrs)
+    ]
     return {
         "apiVersion": _VERSION,
         "kind": _KIND,
@@ -170,7 +165,7 @@ def of_endpoint_picker(context: ManifestContext, served: ServedRevision) -> Mani
         "spec": {
             "podSelector": {"matchLabels": {_NAME_LABEL: workload, _COMPONENT_LABEL: _PICKER}},
             "policyTypes": ["Egress", "Ingress"],
-            "ingress": [{"from": [_namespace(name) for name in _gateways(context)]}],
+            "ingress": [{"from": [network_peers.namespace(name) for name in _gateways(context)]}],
             "egress": [
                 _dns(),
                 {"to": [models]},
@@ -184,15 +179,29 @@ def _gateways(context: ManifestContext) -> list[str]:
     return list(dict.fromkeys([context.gateway_namespace, *context.proxy_namespaces]))
 
 
+def _metrics(context: ManifestContext, port: int) -> list[dict[str, Any]]:
+    """Who reads metrics: Prometheus, and the portal through the API server. Of a language model the same port
+    answers requests, and asks for no key.
+    """
+    ports = [{"port": port, "protocol": "TCP"}]
+    if port == _METRICS_PORT and not context.control_plane_cidrs:
+        # Nothing but metrics, and where the API server is cannot be told.
+        return [{"ports": ports}]
+    prometheus = map(network_peers.namespace, context.metrics_namespaces)
+    api_servers = map(network_peers.block, context.control_plane_cidrs)
+    sources = [*prometheus, *api_servers]
+    # A rule without sources would admit everyone.
+    return [{"from": sources, "ports": ports}] if sources else []
+
+
 def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
     """Golden requests and trials come through the API server, which no label selects."""
-    if not context.control_plane_cidrs:
+    port = 8000 if served.spec.engine == serving_spec.LLM_SERVICE else 8080
+    if not context.control_plane_cidrs or port == metrics_port(served):
+        # Who reads metrics reaches that port already.
         return []
-    serving = {
-        "port": 8000 if served.spec.engine == serving_spec.LLM_SERVICE else 8080,
-        "protocol": "TCP",
-    }
-    return [{"from": [_block(cidr) for cidr in context.control_plane_cidrs], "ports": [serving]}]
+    sources = [network_peers.block(cidr) for cidr in context.control_plane_cidrs]
+    return [{"from": sources, "ports": [{"port": port, "protocol": "TCP"}]}]
 
 
 def metrics_port(served: ServedRevision) -> int:
@@ -216,11 +225,13 @@ def _storage(context: ManifestContext) -> list[dict[str, Any]]:
     endpoint = urlsplit(context.s3_endpoint)
     own_port = endpoint.port or (_HTTP if endpoint.scheme == "http" else _HTTPS)
     rules = _outside(context, tuple(sorted({_HTTPS, own_port})))
-    rules.append({"to": [_block(_POD_IDENTITY)], "ports": [{"port": _HTTP, "protocol": "TCP"}]})
-    inside = _namespace_of(endpoint.hostname or "")
+    rules.append(
+        {"to": [network_peers.block(_POD_IDENTITY)], "ports": [{"port": _HTTP, "protocol": "TCP"}]}
+    )
+    inside = network_peers.namespace_of(endpoint.hostname or "")
     if inside:
         # Without a port: policies match the port of the pod, not of its Service.
-        rules.append({"to": [_namespace(inside)]})
+        rules.append({"to": [network_peers.namespace(inside)]})
     return rules
 
 
@@ -228,49 +239,20 @@ def _outside(context: ManifestContext, ports: tuple[int, ...]) -> list[dict[str,
     if not context.egress_cidrs:
         return []
     listed = [{"port": port, "protocol": "TCP"} for port in ports]
-    return [{"to": [_block(cidr) for cidr in context.egress_cidrs], "ports": listed}]
-
-
-def _block(cidr: str) -> dict[str, Any]:
-    """An address block without link-local addresses: there a pod could get the node's own identity."""
-    block: dict[str, Any] = {"cidr": cidr}
-    excluded = _link_local_inside(cidr)
-    return {"ipBlock": {**block, "except": list(excluded)} if excluded else block}
-
-
-@lru_cache(maxsize=1024)
-def _link_local_inside(cidr: str) -> tuple[str, ...]:
-    """Cached, because parsing addresses took a quarter of the time to render a revision."""
-    network = ipaddress.ip_network(cidr)
-    return tuple(part for part in _LINK_LOCAL if _is_inside(ipaddress.ip_network(part), network))
-
-
-def _is_inside(part: Network, network: Network) -> bool:
-    if isinstance(part, ipaddress.IPv4Network):
-        is_subnet = isinstance(network, ipaddress.IPv4Network) and part.subnet_of(network)
-    else:
-        is_subnet = isinstance(network, ipaddress.IPv6Network) and part.subnet_of(network)
-    return is_subnet and part != network
-
-
-def _namespace_of(host: str) -> str:
-    """The namespace of a Service's name: minio.storage.svc.cluster.local; else empty."""
-    parts = host.split(".")
-    return parts[1] if len(parts) > 2 and parts[2] == "svc" else ""
+    return [{"to": [network_peers.block(cidr) for cidr in context.egress_cidrs], "ports": listed}]
 
 
 def _mesh(served: ServedRevision) -> list[dict[str, Any]]:
     """A sidecar gets its certificate and its routes from there."""
-    return [_namespace("istio-system")] if served.spec.network.strict_mtls else []
+    return [network_peers.namespace("istio-system")] if served.spec.network.strict_mtls else []
 
 
 def _dns() -> dict[str, Any]:
     ports = [{"port": 53, "protocol": protocol} for protocol in ("TCP", "UDP")]
-    return {"to": [_namespace("kube-system"), _block(_NODE_LOCAL_DNS)], "ports": ports}
-
-
-def _namespace(name: str) -> dict[str, Any]:
-    return {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}}
+    return {
+        "to": [network_peers.namespace("kube-system"), network_peers.block(_NODE_LOCAL_DNS)],
+        "ports": ports,
+    }
 
 
 def _policy(context: ManifestContext, name: str, spec: dict[str, Any]) -> Manifest:

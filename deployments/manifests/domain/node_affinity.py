@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from deployments.spec.domain import node_selection
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.gpus.domain.capacity_types import SPOT_LABELS
+from fleet.clusters.domain.provisioner import NodeLabels
+from fleet.gpus.domain import capacity_types
 
 # Kubernetes allows 1 to 100 for a preference.
 _WEIGHT: Final = 100
@@ -21,10 +22,10 @@ def selector_of(spec: ServingSpec) -> dict[str, str]:
     return {**labels, node_selection.INSTANCE_TYPE_LABEL: spec.instance_type}
 
 
-def affinity_of(spec: ServingSpec) -> dict[str, Any]:
-    """Empty where the selector says all."""
+def affinity_of(spec: ServingSpec, labels: NodeLabels) -> dict[str, Any]:
+    """Empty where the selector says all. `labels` are those that the cluster's provisioner knows."""
     fields: dict[str, Any] = {}
-    if terms := _terms(spec):
+    if terms := _terms(spec, labels):
         required = {"nodeSelectorTerms": terms}
         fields["requiredDuringSchedulingIgnoredDuringExecution"] = required
     if preferred := _preferences(spec.instance_types):
@@ -32,9 +33,9 @@ def affinity_of(spec: ServingSpec) -> dict[str, Any]:
     return fields
 
 
-def _terms(spec: ServingSpec) -> list[dict[str, Any]]:
+def _terms(spec: ServingSpec, labels: NodeLabels) -> list[dict[str, Any]]:
     """Terms are alternatives, so that each of them requires the instance types."""
-    terms = _capacity_terms(spec.placement.capacity)
+    terms = _capacity_terms(spec.placement.capacity, labels)
     if len(spec.instance_types) == 1:
         return [{"matchExpressions": term} for term in terms]
     types = _in(spec.instance_types)
@@ -42,15 +43,18 @@ def _terms(spec: ServingSpec) -> list[dict[str, Any]]:
     return [{"matchExpressions": [types, *term]} for term in reversed(terms or [[]])]
 
 
-def _capacity_terms(capacity: str) -> list[list[dict[str, Any]]]:
-    """Karpenter and node groups label their nodes differently; nodes without either label count as
+def _capacity_terms(capacity: str, labels: NodeLabels) -> list[list[dict[str, Any]]]:
+    """Karpenter and node groups label their nodes differently; nodes without any of the labels count as
     on-demand.
     """
-    if capacity == "spot":
-        return [[{"key": key, "operator": "In", "values": [value]}] for key, value in SPOT_LABELS]
-    if capacity == "on-demand":
+    if capacity == capacity_types.SPOT:
+        return [[{"key": key, "operator": "In", "values": [value]}] for key, value in labels.spot]
+    if capacity == capacity_types.ON_DEMAND and labels.has_other_spot_nodes:
+        others = [capacity_types.ON_DEMAND, capacity_types.RESERVED]
+        return [[{"key": key, "operator": "In", "values": others} for key, _ in labels.spot]]
+    if capacity == capacity_types.ON_DEMAND:
         return [
-            [{"key": key, "operator": "NotIn", "values": [value]} for key, value in SPOT_LABELS]
+            [{"key": key, "operator": "NotIn", "values": [value]} for key, value in labels.spot]
         ]
     return []
 

@@ -17,10 +17,6 @@ from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.gpus.domain import neuron, tolerations
 
-# Longer than the drain and Triton's own exit timeout together, so that open requests are answered, and
-# shorter than the two minutes' notice of a spot node.
-GRACE_SECONDS: Final = 35
-_DRAIN_SECONDS = 5
 _PROBE_SECONDS = 5
 # Short enough to restart a hung container soon, long enough to survive a minute under load.
 _LIVENESS = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
@@ -47,10 +43,10 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     """Node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
-    fields: dict[str, Any] = {"tolerations": _tolerations(spec)}
+    fields: dict[str, Any] = {"tolerations": _tolerations(context, spec)}
     if selector := node_affinity.selector_of(spec):
         fields["nodeSelector"] = selector
-    if affinity := node_affinity.affinity_of(spec):
+    if affinity := node_affinity.affinity_of(spec, context.node_labels):
         fields["affinity"] = {"nodeAffinity": affinity}
     fields |= resource_claims.pod_fields(context, served)
     if spec.placement.priority_class:
@@ -61,9 +57,10 @@ def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, 
     return fields
 
 
-def _tolerations(spec: ServingSpec) -> list[dict[str, str]]:
+def _tolerations(context: ManifestContext, spec: ServingSpec) -> list[dict[str, str]]:
     own = node_selection.tolerations(spec.placement.tolerations)
-    always = tolerations.of_pods(spec.gpu_resource, spec.placement.capacity)
+    spot = context.node_labels.spot
+    always = tolerations.of_pods(spec.gpu_resource, spec.placement.capacity, spot)
     return [*(one.manifest() for one in always), *own]
 
 
@@ -124,11 +121,6 @@ def probes(served: ServedRevision, *, ready: str, live: str, port: int = 8080) -
 
 def get(path: str, port: int = 8080, **numbers: int) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": port}, **numbers}
-
-
-def drain() -> dict[str, Any]:
-    """Requests still arrive for a moment after a pod is deleted, until routes have followed."""
-    return {"preStop": {"exec": {"command": ["sleep", str(_DRAIN_SECONDS)]}}}
 
 
 def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from deployments.manifests.domain import termination
 from deployments.manifests.domain.metadata import ServedRevision
 
 HTTP_PORT: Final = 8080
@@ -50,7 +51,7 @@ def settings_of(served: ServedRevision) -> list[str]:
         args.append("--rate-limit=execution_count")
     if served.config_name:
         args.append(f"--model-config-name={served.config_name}")
-    return args + _loaded(served)
+    return [*args, *termination.triton_args(served.spec), *_loaded(served)]
 
 
 def sources_of(served: ServedRevision) -> list[tuple[str, str]]:

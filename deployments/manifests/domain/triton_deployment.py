@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import pod_template, triton_args
+from deployments.manifests.domain import pod_template, termination, triton_args
 from deployments.manifests.domain.metadata import (
     WORKLOAD_LABEL,
     Manifest,
@@ -13,6 +13,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
+    pod_annotations_of,
     pod_labels_of,
     queue_labels,
     resources_of,
@@ -37,7 +38,7 @@ def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
         "template": {
             "metadata": {
                 "labels": pod_labels_of(context, served),
-                "annotations": version_annotations(served),
+                "annotations": {**version_annotations(served), **pod_annotations_of(served)},
             },
             "spec": _pod(context, served),
         },
@@ -90,7 +91,7 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         volumes.append({"name": "hugging-face", "emptyDir": {}})
     return {
         "serviceAccountName": account_of(served),
-        "terminationGracePeriodSeconds": pod_template.GRACE_SECONDS,
+        "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
         "initContainers": download.containers(context, served),
@@ -130,5 +131,5 @@ def _lifecycle(served: ServedRevision) -> dict[str, Any]:
     live, ready = "/v2/health/live", "/v2/health/ready"
     return {
         **pod_template.probes(served, ready=ready, live=live),
-        "lifecycle": pod_template.drain(),
+        "lifecycle": termination.lifecycle(served, ""),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import language_runtime, pod_template
+from deployments.manifests.domain import language_runtime, pod_template, termination
 from deployments.manifests.domain.accelerators import vllm_neuron
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -94,8 +94,10 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         if vllm_neuron.runs(spec)
         else [*parallel_args(llm), *engine_args(spec, llm)]
     )
-    args = [MODELS, f"--served-model-name={served.model_name}", *own]
-    return {**fields, "image": spec.image or context.vllm_image, "args": args}
+    image = spec.image or context.vllm_image
+    drain = termination.vllm_args(spec, image)
+    args = [MODELS, f"--served-model-name={served.model_name}", *drain, *own]
+    return {**fields, "image": image, "args": args}
 
 
 def home_env() -> list[dict[str, str]]:
@@ -114,9 +116,11 @@ def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "serviceAccountName": account_of(served),
         **pod_template.sealed(served.spec),
         **pod_template.placement_of(context, served),
+        **termination.worker_fields(served.spec),
         "containers": [
             {
                 "name": "worker-container",
+                **termination.worker_lifecycle(served.spec),
                 "env": home_env(),
                 "resources": resources_of(served.spec),
                 "securityContext": pod_template.security(),

@@ -4,26 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from deployments.manifests.domain.access import istio_access, provider_tokens
-from deployments.manifests.domain.access.caller_keys import ClientLimit
+from deployments.manifests.domain.access import (
+    caller_keys,
+    istio_access,
+    limit_rules,
+    provider_tokens,
+)
 from deployments.manifests.domain.access.istio_access import Issuer
+from deployments.manifests.domain.access.limit_rules import ClientLimit, LimitRules
 from deployments.models import CallerKey, Deployment, SigningKey, TokenIssuer
 from portal.core import clock
 
 
-def limits(deployment: Deployment) -> dict[str, ClientLimit]:
-    """By the name of the caller."""
-    limited = CallerKey.objects.filter(
-        Q(requests_per_minute__isnull=False) | Q(paused_until__isnull=False),
-        deployment=deployment,
-        ended_at=None,
+def limits(deployment: Deployment, issuer: str) -> LimitRules:
+    """Of those who may call now: callers with tokens of the issuer, or where it is empty those with keys."""
+    limited = _open_keys(deployment, issuer).filter(
+        Q(requests_per_minute__isnull=False) | Q(paused_until__isnull=False)
     )
-    return {
+    by_client = {
         row.client: ClientLimit(row.requests_per_minute, is_paused=row.paused_until is not None)
-        for row in limited.select_related("consumer")
+        for row in limited
     }
+    return limit_rules.rules_of(
+        by_client, header=caller_keys.CALLER_HEADER, are_numbered=not issuer
+    )
+
+
+def limit_rules_needed(deployment: Deployment, issuer: str) -> int:
+    """At most, whichever of its callers are paused. `issuer` as above."""
+    rows = list(
+        _open_keys(deployment, issuer).filter(
+            Q(requests_per_minute__isnull=False)
+            | Q(tokens_per_minute__isnull=False)
+            | Q(tokens_per_day__isnull=False)
+        )
+    )
+    pausable = [row.client for row in rows if row.tokens_per_minute or row.tokens_per_day]
+    by_client = {row.client: row.requests_per_minute for row in rows}
+    return limit_rules.rules_needed(by_client, pausable, are_numbered=not issuer)
+
+
+def limits_in_use(deployment: Deployment, issuer: str) -> list[int]:
+    """Requests a minute that callers are limited to, sorted."""
+    rows = _open_keys(deployment, issuer).filter(requests_per_minute__isnull=False)
+    stated = rows.values_list("requests_per_minute", flat=True)
+    return sorted({limit for limit in stated if limit is not None})
+
+
+def _open_keys(deployment: Deployment, issuer: str) -> QuerySet[CallerKey]:
+    whose = Q(token_issuer__name=issuer) if issuer else Q(token_issuer=None)
+    return CallerKey.objects.filter(whose, deployment=deployment, ended_at=None).select_related(
+        "consumer"
+    )
+
+
+def has_pipeline_key(deployment: Deployment) -> bool:
+    """Whether a pipeline's requests to it have a key, for another deployment that the pipeline calls."""
+    rows = CallerKey.objects.filter(deployment=deployment, ended_at=None)
+    return rows.filter(pipeline_key__isnull=False).exists()
 
 
 def published() -> list[SigningKey]:

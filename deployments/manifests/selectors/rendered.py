@@ -17,6 +17,7 @@ from deployments.manifests.domain.access import (
     provider_tokens,
     team_address,
 )
+from deployments.manifests.domain.access.limit_rules import LimitRules
 from deployments.manifests.domain.http_route import Backend
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -31,6 +32,7 @@ from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
 from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
+from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +156,28 @@ class RenderedDeployment:
 
     @cached_property
     def route(self) -> Manifest:
+        return self.route_with(self.keys)
+
+    def route_with(self, keys: str) -> Manifest:
+        """As it is written where its policies are in another state than desired."""
+        return caller_keys.annotated(self._plain_route, keys)
+
+    @cached_property
+    def _plain_route(self) -> Manifest:
         route = http_route.http_route(self.context, self.backends)
         if self.token_issuer:
-            route = provider_tokens.without_credentials(route)
-        return caller_keys.annotated(route, self.keys)
+            return provider_tokens.without_credentials(route)
+        is_called_with_key = (
+            not self.keys
+            and self.context.has_pipeline_keys
+            and caller_access.has_pipeline_key(self.deployment)
+        )
+        # Its gateway checks no key, so it would leave the one of a pipeline to the model.
+        return (
+            caller_keys.without_headers(route, [PIPELINE_KEY_HEADER])
+            if is_called_with_key
+            else route
+        )
 
     @cached_property
     def token_issuer(self) -> str:
@@ -184,7 +204,7 @@ class RenderedDeployment:
         """
         if not self._is_closed or self.context.verifies_tokens:
             return ()
-        limits = caller_access.limits(self.deployment)
+        limits = self.limits.rules
         if self.token_issuer:
             issuer = caller_access.token_issuer(self.token_issuer)
             callers = caller_access.claim_values(self.deployment, issuer.name)
@@ -192,6 +212,10 @@ class RenderedDeployment:
         else:
             policy = caller_keys.policy(self.context)
         return (policy, caller_keys.limits(self.context, limits)) if limits else (policy,)
+
+    @cached_property
+    def limits(self) -> LimitRules:
+        return caller_access.limits(self.deployment, self.token_issuer)
 
     @cached_property
     def gateway_policies(self) -> Sequence[Manifest]:

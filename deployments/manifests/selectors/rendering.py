@@ -1,8 +1,4 @@
-"""From rows to the input of manifests: contexts, specs, versions of multi-model serving and served
-revisions.
-
-`rendered.py` builds the manifests from these.
-"""
+"""From rows to the input of manifests: contexts, specs, versions and served revisions. `rendered.py` builds these."""
 
 from __future__ import annotations
 
@@ -48,6 +44,8 @@ from fleet.gpus.domain import neuron
 from portal.core.definitions import Rejected
 
 LOCAL: Final = "local"
+# Where the cluster shows none.
+_PROMETHEUS_NAMESPACES: Final = ("monitoring",)
 
 
 def context_of(deployment: Deployment) -> ManifestContext:
@@ -110,9 +108,14 @@ def context_for(
         monitor_labels=tuple(sorted(capabilities.monitor_labels.items())),
         pod_security=used.pod_security or serving_policy.RESTRICTED,
         egress_cidrs=used.egress_cidrs,
-        control_plane_cidrs=used.control_plane_cidrs,
+        control_plane_cidrs=used.control_plane_cidrs or capabilities.api_server_cidrs,
+        metrics_namespaces=used.prometheus_namespaces
+        or capabilities.prometheus_namespaces
+        or _PROMETHEUS_NAMESPACES,
         proxy_namespaces=used.gateway_namespaces,
         verifies_tokens=capabilities.verifies_tokens,
+        has_pipeline_keys=capabilities.offers("protected-pipeline").ok is True,
+        node_labels=capabilities.node_labels,
     )
 
 

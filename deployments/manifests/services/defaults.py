@@ -12,7 +12,7 @@ from deployments.models import ModelVersion
 from deployments.registry.domain import external_weights
 from deployments.sizing.domain import declared_size
 from deployments.sizing.domain.declared_size import DeclaredSize
-from deployments.spec.domain import default_scaling
+from deployments.spec.domain import default_scaling, engines
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_policy import ServingPolicy
@@ -27,13 +27,15 @@ def complete_spec(
     capabilities: Capabilities,
 ) -> ServingSpec:
     """Complete a spec with the external weights of the version, the cluster's server image (a
-    requested image is ignored) and an autoscaler that the cluster has. Raises Invalid for weights
+    requested image is ignored), an autoscaler that the cluster has and the termination grace of the engine. Raises Invalid for weights
     that are not the version's.
     """
     with rejections.as_invalid():
         full = golden_warm_up.pinned(_with_weights(spec, version), version)
     scaled = _autoscaled(full, serving, capabilities, is_in_place=False)
-    return scaled.replace(image=rendering.image_for(scaled, serving))
+    grace = scaled.termination_grace_seconds or engines.default_grace_seconds(scaled.engine)
+    image = rendering.image_for(scaled, serving)
+    return scaled.replace(image=image, termination_grace_seconds=grace)
 
 
 def autoscaled_in_place(

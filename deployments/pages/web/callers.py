@@ -11,8 +11,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from deployments.callers.selectors import gateway_state, token_issuers
 from deployments.callers.selectors import keys as key_views
-from deployments.callers.selectors import token_issuers
 from deployments.callers.selectors import usage as caller_usage
 from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import NewKey
@@ -125,7 +125,9 @@ def _show(
     context = {
         "refusals": refusals,
         "unanswered": unanswered,
+        "gateway": gateway_state.of(deployment),
         "keys": key_views.list_of(deployment),
+        "pipelines": key_views.pipelines_of(deployment),
         "needs_keys": try_it.needs_key(deployment),
         "keys_url": _keys_url(user, deployment),
         "team_url": deployments.team_url_of(deployment),

@@ -14,6 +14,7 @@ from deployments.pages.selectors import cost_marks, deployment_rows
 from fleet.costs.domain.results import CostPoint, CostRow, CostTable, GroupBy, Step
 from fleet.costs.domain.unit_prices import UnitPrice, of_inferences, of_tokens
 from fleet.costs.selectors import costs, series
+from fleet.gpus.domain.intervals import hour_of
 from portal.core import clock
 from portal.ui import charts, formats
 from portal.ui.charts import Bar, Chart
@@ -46,7 +47,7 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
     rows = table.rows
     points = series.series(
         team_slugs=team,
-        start=now - _CHARTED,
+        start=hour_of(now) - _CHARTED,
         end=now,
         group_by=GroupBy.REVISION,
         deployment=deployment.name,
@@ -56,7 +57,7 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
         "cost_rows": rows,
         "unpriced_gpu_hours": sum((row.unpriced_gpu_hours for row in rows), Decimal(0)),
         "cost_chart": _chart(points, _marks(deployment, now)),
-        "start": now - _CHARTED,
+        "start": hour_of(now) - _CHARTED,
         "end": now,
     }
 

@@ -19,7 +19,7 @@ from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutView
 from deployments.rollouts.web.buttons import buttons_of
 from deployments.serving.domain.observed_revision import ObservedRevision
-from deployments.serving.selectors import deployments
+from deployments.serving.selectors import deployments, revision_roles
 from deployments.serving.services import stopping
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import DeploymentState
@@ -179,7 +179,8 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
     canary = HeadAction("Request a canary", reverse("request-canary", args=args), tone="primary")
     back = HeadAction("Roll back", reverse("request-roll-back", args=args))
     promote = _promotion(deployment)
-    has_past = deployment.stable_revision.number > 1
+    is_first = deployment.stable_revision.number == 1
+    has_past = not is_first and bool(revision_roles.list_restorable(deployment))
     return [retire, stop, scale, *([back] if has_past else []), *promote, canary]
 
 

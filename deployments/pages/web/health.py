@@ -34,7 +34,9 @@ def health(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
             refusal = form.refusal.message if form.refusal else "Use the button."
             messages.error(request, refusal)
         else:
-            messages.success(request, f"Watch switched {form.cleaned_data['watch']}.")
+            waits = health_views.view_of(deployment).off_requested
+            word = form.cleaned_data["watch"]
+            messages.success(request, f"{waits}." if waits else f"Watch switched {word}.")
         return redirect("health", team, name)
     records = Paginator(health_views.history_of(deployment), _PAGE_SIZE)
     page = records.get_page(request.GET.get("page", "1"))

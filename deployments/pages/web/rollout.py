@@ -92,10 +92,10 @@ def _act(user: User, rollout: Rollout | None, form: RolloutForm) -> Rollout:
     shown, reason = data["evidence_hash"], data["reason"]
     calls: dict[str, Callable[[], Rollout]] = {
         "promote": lambda: rollout_services.promote(
-            actor=user, rollout_id=rollout.pk, evidence_hash=shown
+            actor=user, rollout_id=rollout.pk, evidence_hash=shown, comment=reason
         ),
         "promote_fully": lambda: rollout_services.promote_fully(
-            actor=user, rollout_id=rollout.pk, evidence_hash=shown
+            actor=user, rollout_id=rollout.pk, evidence_hash=shown, comment=reason
         ),
         "pause": lambda: rollout_services.pause(actor=user, rollout_id=rollout.pk, reason=reason),
         "unpause": lambda: rollout_services.unpause(actor=user, rollout_id=rollout.pk),

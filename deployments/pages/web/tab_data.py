@@ -13,7 +13,8 @@ from deployments.delivery.services import live_objects
 from deployments.manifests.domain import diff as manifest_diff
 from deployments.manifests.domain.metadata import to_yaml
 from deployments.models import Deployment, Revision
-from deployments.serving.selectors import deployments
+from deployments.serving.selectors import deployments, revision_roles
+from deployments.serving.selectors.revision_roles import RevisionRole
 from deployments.serving.web.events import event_rows
 from deployments.spec.domain import field_values
 from fleet.observation.selectors.pods import PodInfo
@@ -43,6 +44,7 @@ class LogChoice:
 class HistoryRow:
     revision: Revision
     engine: str
+    role: RevisionRole
 
 
 def revisions_context(deployment: Deployment, *, before: str, after: str) -> dict[str, Any]:
@@ -51,7 +53,8 @@ def revisions_context(deployment: Deployment, *, before: str, after: str) -> dic
     by_number = {str(revision.number): revision for revision in history}
     right = by_number.get(after) or (history[0] if history else None)
     left = by_number.get(before) or (history[1] if len(history) > 1 else None)
-    rows = [_history_row(revision) for revision in history]
+    roles = revision_roles.roles_of(deployment)
+    rows = [_history_row(revision, roles[revision.pk]) for revision in history]
     if left is None or right is None:
         return {"history": rows, "before": None, "after": None}
     diff = manifest_diff.diff_lines(text_of(left), text_of(right))
@@ -65,8 +68,9 @@ def revisions_context(deployment: Deployment, *, before: str, after: str) -> dic
     }
 
 
-def _history_row(revision: Revision) -> HistoryRow:
-    return HistoryRow(revision, field_values.describe_value("engine", revision.spec["engine"]))
+def _history_row(revision: Revision, role: RevisionRole) -> HistoryRow:
+    engine = field_values.describe_value("engine", revision.spec["engine"])
+    return HistoryRow(revision, engine, role)
 
 
 def text_of(revision: Revision) -> str:

@@ -11,10 +11,9 @@ from rest_framework import serializers
 from deployments.approvals.api.serializers import RequiredApprovalSerializer
 from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.models import Approval, ChangeRequest, Pipeline
-from deployments.pipelines.domain import descriptions
 from deployments.pipelines.domain.observed import ObservedPipeline
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
-from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.selectors import pipelines, protected
 from deployments.preflight.api.serializers import PreflightCheckSerializer
 from deployments.states import ChangeState, Environment, PipelineChangeKind
 from portal.api.base_serializer import Serializer, choice_of
@@ -172,7 +171,7 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
         return RequiredApprovalSerializer(rows, many=True).data
 
     def get_opens_address(self, row: ChangeRequest) -> bool:
-        return descriptions.opens_address(PipelineChangeKind(row.kind))
+        return protected.is_opening(row)
 
 
 def _body_of(spec: dict[str, Any]) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from deployments.pipelines.domain.pipeline_spec import (
@@ -48,6 +48,15 @@ def consequence(kind: PipelineChangeKind) -> str:
     """What approving does."""
     opens = f" {access.DESCRIPTIONS[OPEN]}" if opens_address(kind) else ""
     return f"{_CONSEQUENCES[kind]}{opens}"
+
+
+def reached_through(names: Sequence[str]) -> str:
+    """A sentence; empty where no deployment needs a key."""
+    if not names:
+        return ""
+    *others, last = names
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"Everyone who reaches the pipeline reaches {listed} through it."
 
 
 def fields_of(spec: PipelineSpec) -> dict[str, str]:

@@ -6,12 +6,14 @@ canary included, serves the pipeline too.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.manifests.domain import http_route as manifest_http_route
 from deployments.manifests.domain import metadata
+from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import MANAGED_BY, PIPELINE_ID_LABEL, Manifest
 from deployments.pipelines.domain.pipeline_spec import (
     ANYTHING,
@@ -20,9 +22,11 @@ from deployments.pipelines.domain.pipeline_spec import (
     PipelineSpec,
     PipelineStep,
 )
+from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 
 API_VERSION: Final = "serving.kserve.io/v1alpha1"
 KIND: Final = "InferenceGraph"
+FILTER_KIND: Final = "HTTPRouteFilter"
 _PIPELINE_LABEL: Final = "slipway.dev/pipeline"
 # The router is a small Go program: it buffers bodies and waits for the steps.
 _RESOURCES: Final = {"cpu": "500m", "memory": "256Mi"}
@@ -47,6 +51,39 @@ def manifests(
 ) -> tuple[Manifest, Manifest]:
     """The graph, then its route. `paths`: the path below the address of each deployment."""
     return inference_graph(context, spec, paths), http_route(context)
+
+
+def key_filter(context: GraphContext) -> Manifest:
+    """Puts the pipeline's key on each request. What a caller sends in that header is overwritten: it would
+    reach the deployments.
+    """
+    return {
+        "apiVersion": caller_keys.API_VERSION,
+        "kind": FILTER_KIND,
+        "metadata": _metadata(context),
+        "spec": {
+            "credentialInjection": {
+                "header": PIPELINE_KEY_HEADER,
+                "overwrite": True,
+                "credential": {"valueRef": {"name": secret_name(context.name)}},
+            }
+        },
+    }
+
+
+def secret_name(pipeline: str) -> str:
+    return f"{pipeline}-pipeline-key"
+
+
+def secret(context: GraphContext, key: str) -> Manifest:
+    """Applied only, never shown or committed."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": {**_metadata(context), "name": secret_name(context.name)},
+        "data": {"credential": base64.b64encode(key.encode()).decode()},
+    }
 
 
 def inference_graph(
@@ -78,12 +115,27 @@ def inference_graph(
     return metadata.with_digest(manifest, manifest["spec"])
 
 
-def http_route(context: GraphContext) -> Manifest:
-    """The portal's own, as a deployment's route: KServe creates no entry from outside."""
+def http_route(context: GraphContext, *, has_key: bool = False) -> Manifest:
+    """The portal's own, as a deployment's route: KServe creates no entry from outside. `has_key`: with the filter
+    of `key_filter`.
+    """
     rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
+    filters: list[dict[str, Any]] = [{"type": "URLRewrite", "urlRewrite": rewrite}]
+    if has_key:
+        reference = {
+            "group": caller_keys.API_VERSION.partition("/")[0],
+            "kind": FILTER_KIND,
+            "name": context.name,
+        }
+        # Deployments read keys there too, and routers may be set to pass it on.
+        removed = {"remove": ["Authorization"]}
+        filters += [
+            {"type": "RequestHeaderModifier", "requestHeaderModifier": removed},
+            {"type": "ExtensionRef", "extensionRef": reference},
+        ]
     rule = {
         "matches": [{"path": {"type": "PathPrefix", "value": path_prefix(context)}}],
-        "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
+        "filters": filters,
         "backendRefs": [{"name": context.name, "port": 80, "weight": 1}],
     }
     parent = {"name": context.gateway_name, "namespace": context.gateway_namespace}

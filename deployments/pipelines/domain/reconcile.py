@@ -25,16 +25,20 @@ class Act(StrEnum):
     PUSH_ROUTE = "push route"
     DELETE_ROUTE = "delete route"
     DELETE_GRAPH = "delete graph"
+    DELETE_KEY = "delete key"
     FINISH_RETIRING = "finish retiring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The objects on the cluster; None for a missing one. `router` is a Deployment."""
+    """The objects on the cluster; None for a missing one. `router` is a Deployment, `key_filter` the
+    HTTPRouteFilter that puts its key on requests.
+    """
 
     graph: Json | None = None
     route: Json | None = None
     router: Json | None = None
+    key_filter: Json | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +47,43 @@ class Verdict:
     reason: str = ""
 
 
-def decide(graph: Manifest | None, route: Manifest, live: Live) -> Act:
-    """`graph` None: remove the pipeline. The route is removed before its backend."""
+def decide(
+    graph: Manifest | None,
+    route: Manifest,
+    live: Live,
+    *,
+    key_filter: Manifest | None = None,
+    waits: bool = False,
+) -> Act:
+    """`graph` None: remove the pipeline. The route is removed before its backend. `key_filter` None: it calls
+    no deployment that needs a key; `waits`: one of them does not accept the pipeline's key yet.
+    """
     if graph is None:
-        if live.route is not None:
-            return Act.DELETE_ROUTE
-        return Act.FINISH_RETIRING if live.graph is None else Act.DELETE_GRAPH
+        return _removal(live)
+    if waits:
+        return Act.PUSH_GRAPH if live.graph is None else Act.NONE
+    has_router = live.router is not None
+    is_behind = differs(route, live.route) or (
+        key_filter is not None and differs(key_filter, live.key_filter)
+    )
+    # The key comes before the steps that need it.
+    if key_filter is not None and has_router and live.graph is not None and is_behind:
+        return Act.PUSH_ROUTE
     if differs(graph, live.graph):
         return Act.PUSH_GRAPH
     # Only once its backend Service exists.
-    if live.router is not None and differs(route, live.route):
+    if has_router and is_behind:
         return Act.PUSH_ROUTE
-    return Act.NONE
+    is_spare = key_filter is None and live.key_filter is not None
+    return Act.DELETE_KEY if is_spare else Act.NONE
+
+
+def _removal(live: Live) -> Act:
+    if live.route is not None:
+        return Act.DELETE_ROUTE
+    if live.key_filter is not None:
+        return Act.DELETE_KEY
+    return Act.FINISH_RETIRING if live.graph is None else Act.DELETE_GRAPH
 
 
 def differs(desired: Manifest, live: Json | None) -> bool:

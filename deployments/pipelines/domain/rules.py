@@ -44,6 +44,8 @@ class Member:
     inputs: tuple[tuple[str, str, tuple[int, ...]], ...] | None = None
     # Why it cannot be called; empty when it can.
     why_not: str = ""
+    # The pipeline's own key opens it.
+    needs_key: bool = False
 
 
 def check(spec: PipelineSpec, members: Mapping[str, Member]) -> None:

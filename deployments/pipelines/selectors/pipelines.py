@@ -18,7 +18,7 @@ from deployments.pipelines.domain.rules import Member
 from deployments.registry.domain import signatures
 from deployments.serving.domain import inference_call
 from deployments.spec.domain import engines
-from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain.pod_settings import KEYS, OPEN
 from fleet.clusters.domain.capabilities import Capabilities, Offer
 from portal.accounts import policy
 from portal.accounts.models import Team
@@ -28,7 +28,7 @@ from portal.core.errors import NotFound
 _RELATED = ("team", "cluster", "created_by")
 # What tells whether a pipeline can call a deployment.
 _COLUMNS = (
-    *("name", "cluster", "environment", "is_retiring", "is_stopped"),
+    *("name", "cluster", "cluster__capabilities", "environment", "is_retiring", "is_stopped"),
     *("stable_revision__spec", "candidate_revision__spec"),
 )
 
@@ -89,40 +89,72 @@ def members_of(
     rows = rows.select_related("stable_revision__version__model").only(
         *_COLUMNS, "stable_revision__version__signature", "stable_revision__version__model__name"
     )
-    return {row.name: _member(row, environment) for row in rows}
+    found = list(rows)
+    closing = _closing(found)
+    return {row.name: _member(row, environment, closing) for row in found}
+
+
+def reasons(*, team: Team) -> Mapping[tuple[int, str], Mapping[str, str]]:
+    """By cluster and environment: the live deployments by name, and why a pipeline there cannot call one, if so."""
+    found: dict[tuple[int, str], dict[str, str]] = {}
+    for row in _live(team).only(*_COLUMNS):
+        place = found.setdefault((row.cluster_id, row.environment), {})
+        place[row.name] = _why_not(row, row.environment)
+    return found
 
 
 def callable_names(*, team: Team) -> Mapping[tuple[int, str], tuple[str, ...]]:
     """What a pipeline can call, in order, by cluster and environment; without what it can call nothing of."""
-    names: dict[tuple[int, str], list[str]] = {}
-    for row in _live(team).only(*_COLUMNS):
-        if not _why_not(row, row.environment):
-            names.setdefault((row.cluster_id, row.environment), []).append(row.name)
-    return {place: tuple(found) for place, found in names.items()}
+    names = {
+        place: tuple(name for name, why_not in told.items() if not why_not)
+        for place, told in reasons(team=team).items()
+    }
+    return {place: found for place, found in names.items() if found}
 
 
 def _live(team: Team) -> QuerySet[Deployment]:
     rows = Deployment.objects.filter(team=team, is_retired=False).order_by("name")
-    return rows.select_related("stable_revision", "candidate_revision")
+    return rows.select_related("stable_revision", "candidate_revision", "cluster")
 
 
 def _why_not(row: Deployment, environment: str) -> str:
-    why_not = ""
     if row.environment != environment:
-        why_not = f"{row.name} is a {row.environment} deployment; the pipeline is {environment}."
-    elif row.is_retiring:
-        why_not = f"{row.name} is being retired."
-    elif row.is_stopped:
-        why_not = f"{row.name} is stopped: start it first."
-    elif row.stable_revision is None:
-        why_not = f"{row.name} is not serving yet."
-    revisions = (row.stable_revision, row.candidate_revision)
-    if row.stable_revision is not None and any(map(_needs_key, revisions)):
-        why_not = f"{row.name} needs a key, and pipelines have none."
-    return why_not
+        return f"{row.name} is a {row.environment} deployment; the pipeline is {environment}."
+    if row.is_retiring:
+        return f"{row.name} is being retired."
+    if row.is_stopped:
+        return f"{row.name} is stopped: start it first."
+    if row.stable_revision is None:
+        return f"{row.name} is not serving yet."
+    accesses = {_access_of(row.stable_revision), _access_of(row.candidate_revision)}
+    return next(filter(None, (why_closed(row, access) for access in sorted(accesses))), "")
 
 
-def _member(row: Deployment, environment: str) -> Member:
+def why_closed(row: Deployment, access: str) -> str:
+    """Why a pipeline cannot call the deployment with this access; empty where it can."""
+    if access == OPEN:
+        return ""
+    if access != KEYS:
+        return f"{row.name} needs a token of an identity provider, and a pipeline has only a key."
+    offer = Capabilities.from_json(row.cluster.capabilities).offers("protected-pipeline")
+    if offer.ok:
+        return ""
+    return f"{row.name} needs a key, and pipelines on {row.cluster.name} have none. {offer.why}"
+
+
+def _closing(rows: Sequence[Deployment]) -> frozenset[int]:
+    """Of these those with an open request after which callers need a key: the pipeline's is there before."""
+    requested = ChangeRequest.objects.filter(
+        deployment__in=rows, state__in=changes.OPEN_STATES, revision__isnull=False
+    ).select_related("revision")
+    return frozenset(
+        change.deployment_id
+        for change in requested
+        if change.deployment_id is not None and _access_of(change.revision) == KEYS
+    )
+
+
+def _member(row: Deployment, environment: str, closing: Collection[int]) -> Member:
     why_not, revision = _why_not(row, environment), row.stable_revision
     if revision is None:
         return Member(name=row.name, path="", why_not=why_not)
@@ -142,12 +174,14 @@ def _member(row: Deployment, environment: str) -> Member:
         is_chat=call.is_chat,
         inputs=inputs,
         why_not=why_not,
+        needs_key=row.pk in closing
+        or KEYS in (_access_of(revision), _access_of(row.candidate_revision)),
     )
 
 
-def _needs_key(revision: Revision | None) -> bool:
+def _access_of(revision: Revision | None) -> str:
     """As serving_spec.stored reads it, for hundreds of rows."""
-    return revision is not None and revision.spec.get("network", {}).get("access", OPEN) != OPEN
+    return OPEN if revision is None else str(revision.spec.get("network", {}).get("access", OPEN))
 
 
 def using(deployment: Deployment) -> list[Pipeline]:
@@ -184,11 +218,21 @@ def context_of(pipeline: Pipeline) -> GraphContext:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPipeline:
-    """`manifests` are the graph and its route; empty while a deployment that it calls is missing."""
+    """`manifests` are the graph, the filter with its key if it needs one, and its route; empty while a deployment
+    that it calls is missing.
+    """
 
     spec: PipelineSpec
     members: Mapping[str, Member]
     manifests: Sequence[Manifest]
+
+    @property
+    def protected(self) -> list[str]:
+        """The deployments that it calls with its key, in the order of its steps."""
+        return [name for name in self.spec.deployments if self._needs_key(name)]
+
+    def _needs_key(self, name: str) -> bool:
+        return name in self.members and self.members[name].needs_key
 
     def to_yaml(self) -> str:
         return to_yaml(list(self.manifests))
@@ -204,4 +248,8 @@ def render(pipeline: Pipeline, spec: PipelineSpec) -> RenderedPipeline:
     if not all(name in members for name in spec.deployments):
         return RenderedPipeline(spec, members, ())
     paths = {name: members[name].path for name in spec.deployments}
-    return RenderedPipeline(spec, members, manifests.manifests(context_of(pipeline), spec, paths))
+    context, has_key = context_of(pipeline), any(row.needs_key for row in members.values())
+    made: list[Manifest] = [manifests.inference_graph(context, spec, paths)]
+    made += [manifests.key_filter(context)] if has_key else []
+    made.append(manifests.http_route(context, has_key=has_key))
+    return RenderedPipeline(spec, members, made)

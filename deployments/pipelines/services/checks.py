@@ -10,9 +10,10 @@ from typing import Final
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, Pipeline
 from deployments.pipelines.domain import rules
+from deployments.pipelines.domain.descriptions import reached_through
 from deployments.pipelines.domain.pipeline_spec import NodeKind, PipelineSpec
 from deployments.pipelines.domain.rules import Member
-from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.selectors import pipelines, protected
 from deployments.pipelines.selectors.pipelines import RenderedPipeline
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import dry_run, environment_checks
@@ -25,6 +26,7 @@ from portal.core.errors import Invalid
 CLUSTER: Final = "Cluster"
 NAME: Final = "Name"
 STEPS: Final = "Steps"
+KEYS: Final = "Keys"
 SPLITTER: Final = "Splitter"
 _FIELDS: Final = {
     environment_checks.ENVIRONMENT: "environment",
@@ -55,10 +57,11 @@ class Examined:
 def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
     """`pipeline` may be an unsaved row. The cluster dry-runs only what passed the other checks."""
     spec = rendered.spec
-    checks = [*_of_environment(pipeline), _of_cluster(pipeline), *_of_pod_security(pipeline)]
+    checks = [*_of_environment(pipeline, spec), _of_cluster(pipeline), *_of_pod_security(pipeline)]
     checks.append(_of_name(pipeline))
     fields: dict[str, str] = {}
     checks += _of_steps(spec, rendered.members, fields)
+    checks += _of_keys(rendered)
     if any(node.kind == NodeKind.SPLITTER for node in spec.nodes):
         checks.append(_of_splitter(pipeline))
     if any(check.is_refusal for check in checks):
@@ -91,7 +94,16 @@ def _fields_of(checks: Iterable[Check]) -> dict[str, str]:
     }
 
 
-def _of_environment(pipeline: Pipeline) -> list[Check]:
+def _of_keys(rendered: RenderedPipeline) -> list[Check]:
+    """Empty where it calls open deployments only."""
+    names = rendered.protected
+    if not names:
+        return []
+    detail = f"It calls {', '.join(names)} with a key of its own. {reached_through(names)}"
+    return [Check(KEYS, ok=True, detail=detail)]
+
+
+def _of_environment(pipeline: Pipeline, spec: PipelineSpec) -> list[Check]:
     """Of one that does not run: what runs already goes on, whatever the rules say now."""
     is_new = not pipeline.desired_generation
     checks: list[Check] = []
@@ -103,7 +115,7 @@ def _of_environment(pipeline: Pipeline) -> list[Check]:
             namespace=pipeline.namespace,
             name=pipeline.name,
         )
-    if is_new or pipeline.is_stopped:
+    if is_new or pipeline.is_stopped or protected.added(pipeline, spec):
         checks += environment_checks.check_open_address(
             environment=pipeline.environment, team_id=pipeline.team_id
         )

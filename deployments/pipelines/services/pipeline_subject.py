@@ -12,7 +12,7 @@ from deployments.environments.selectors import environment_rules
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import descriptions
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
-from deployments.pipelines.selectors import pipelines
+from deployments.pipelines.selectors import pipelines, protected
 from deployments.pipelines.selectors.pipelines import RenderedPipeline
 from deployments.pipelines.services import checks as pipeline_checks
 from deployments.preflight.domain.checks import Check, Cost
@@ -42,7 +42,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
             gpu_names=(),
             has_cost=False,
             month_amount=None,
-            opens_address=descriptions.opens_address(PipelineChangeKind(change.kind)),
+            opens_address=protected.is_opening(change),
         )
 
     def describe(self, change: ChangeRequest) -> Description:
@@ -53,7 +53,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
         return Description(
             title=descriptions.change_title(kind, pipeline.name),
             detail=" · ".join(parts),
-            consequence=descriptions.consequence(kind),
+            consequence=f"{descriptions.consequence(kind)} {protected.consequence(change)}".strip(),
         )
 
     def diff(self, change: ChangeRequest) -> list[DiffLine]:
@@ -78,7 +78,13 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
         pipeline = pipeline_of(change)
         rules = environment_rules.in_force(pipeline.environment, pipeline.team_id)
         callers = {"callers_need_key": True} if rules.callers_need_key else {}
-        return {"before": pipeline.spec, "requested": change.pipeline_spec, **callers}
+        through = {"through": rendered.protected} if rendered and rendered.protected else {}
+        return {
+            "before": pipeline.spec,
+            "requested": change.pipeline_spec,
+            **callers,
+            **through,
+        }
 
     def checks(
         self, change: ChangeRequest, rendered: RenderedPipeline | None

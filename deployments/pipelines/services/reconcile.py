@@ -7,22 +7,21 @@ are the portal's own, as the route of a deployment is, so drift in them is rever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
 from deployments.delivery.services import git_backend
 from deployments.delivery.services.git_backend import CommitResult, GitBackend
 from deployments.manifests.domain import http_route, metadata
+from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import Manifest
-from deployments.models import Deployment, Pipeline
+from deployments.models import Pipeline
 from deployments.pipelines.domain import manifests as graph_manifests
-from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.domain.reconcile import Act, Live, Verdict, decide, edits, judge
-from deployments.pipelines.selectors import pipelines
-from deployments.pipelines.services import record
+from deployments.pipelines.selectors import member_faults, pipelines
+from deployments.pipelines.services import record, router_keys
 from deployments.pipelines.services.record import Observation
-from deployments.preflight.services.dry_run import describe_error
 from deployments.states import DeploymentState
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
@@ -33,6 +32,8 @@ from portal.core.leases import Lease
 _LEASE_SECONDS: Final = 60
 _SOON_SECONDS: Final = 1.0
 _CALM_SECONDS: Final = 15.0
+_UNREACHABLE_SECONDS: Final = 5.0
+_CAP_SECONDS: Final = 60.0
 _CALM: Final = (DeploymentState.READY, DeploymentState.STOPPED)
 _DEPLOYMENT: Final = (resource_types.DEPLOYMENT.api_version, resource_types.DEPLOYMENT.kind)
 _KINDS: Final = (
@@ -40,6 +41,12 @@ _KINDS: Final = (
     (http_route.API_VERSION, http_route.KIND),
     _DEPLOYMENT,
 )
+_FILTER: Final = (caller_keys.API_VERSION, graph_manifests.FILTER_KIND)
+_DELETIONS: Final = {
+    Act.DELETE_ROUTE: (http_route.API_VERSION, http_route.KIND),
+    Act.DELETE_GRAPH: (graph_manifests.API_VERSION, graph_manifests.KIND),
+    Act.DELETE_KEY: _FILTER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,15 @@ class _Desired:
     route: Manifest
     failing: Sequence[str] = ()
     gone: str = ""
+    # Where some of its members need its key.
+    key_filter: Manifest | None = None
+    members: Sequence[str] = ()
+    waits_for: str = ""
+
+    @property
+    def route_manifests(self) -> list[Manifest]:
+        """The filter before the route that names it."""
+        return [self.route] if self.key_filter is None else [self.key_filter, self.route]
 
 
 def sweep(*, limit: int = 200) -> int:
@@ -60,7 +76,7 @@ def sweep(*, limit: int = 200) -> int:
     for pipeline_id in due:
         if places[pipeline_id] in unreachable:
             continue
-        if isinstance(reconcile(pipeline_id=pipeline_id), Unreachable | Throttled):
+        if isinstance(reconcile(pipeline_id=pipeline_id), Unreachable):
             unreachable.add(places[pipeline_id])
     return len(due)
 
@@ -77,9 +93,11 @@ def reconcile(*, pipeline_id: int) -> ClusterError | None:
     try:
         seconds = _pass(pipeline, lease)
     except ClusterError as error:
-        record.note_refusal(pipeline, lease, describe_error(error))
+        record.note_refusal(pipeline, lease, error)
         retry_after = error.retry_after_seconds if isinstance(error, Throttled) else 0
-        leases.back_off(Pipeline, lease, least_seconds=retry_after)
+        # Soon after a cluster answers again everything arrives, however long it was away.
+        cap = _UNREACHABLE_SECONDS if isinstance(error, Unreachable) else _CAP_SECONDS
+        leases.back_off(Pipeline, lease, cap_seconds=cap, least_seconds=retry_after)
         return error
     later = None if seconds is None else clock.now() + timedelta(seconds=seconds)
     leases.release(Pipeline, lease, next_check_at=later)
@@ -88,8 +106,12 @@ def reconcile(*, pipeline_id: int) -> ClusterError | None:
 
 def _pass(pipeline: Pipeline, lease: Lease) -> float | None:
     """Returns the seconds until the next pass; None for never."""
-    live, desired = _observe(pipeline), _desired_of(pipeline)
-    act = Act.NONE if desired.gone else decide(desired.graph, desired.route, live)
+    desired = _with_key(pipeline, _desired_of(pipeline))
+    has_keys = router_keys.has_open(pipeline)
+    live = _observe(pipeline, has_keys=has_keys)
+    act = Act.NONE if desired.gone else _decide(desired, live)
+    if has_keys and desired.key_filter is None and live.key_filter is None and not desired.gone:
+        router_keys.end(pipeline)
     if act == Act.FINISH_RETIRING and not pipeline.is_retiring:
         # It is stopped, and nothing of it is left on the cluster.
         act = Act.NONE
@@ -109,16 +131,37 @@ def _pass(pipeline: Pipeline, lease: Lease) -> float | None:
     return _CALM_SECONDS if is_calm else _SOON_SECONDS
 
 
-def _observe(pipeline: Pipeline) -> Live:
+def _decide(desired: _Desired, live: Live) -> Act:
+    return decide(
+        desired.graph,
+        desired.route,
+        live,
+        key_filter=desired.key_filter,
+        waits=bool(desired.waits_for),
+    )
+
+
+def _with_key(pipeline: Pipeline, desired: _Desired) -> _Desired:
+    """Its deployments accept the key, and the gateway has it, before the route that puts it on requests."""
+    if desired.key_filter is None:
+        return desired
+    key = router_keys.prepare(pipeline, desired.members)
+    if key.row is not None:
+        router_keys.write(pipeline, key.row)
+    return replace(desired, waits_for=key.waits_for)
+
+
+def _observe(pipeline: Pipeline, *, has_keys: bool) -> Live:
+    """One without a key needs no permission to list filters."""
     labels = {metadata.PIPELINE_ID_LABEL: str(pipeline.pk)}
     listed = objects.list_several(
         cluster_id=pipeline.cluster_id,
-        kinds=_KINDS,
+        kinds=[*_KINDS, *([_FILTER] if has_keys else [])],
         namespaces=[pipeline.namespace],
         labels=labels,
     )
-    graph, route, router = (_named(rows, pipeline.name) for rows in listed)
-    return Live(graph=graph, route=route, router=router)
+    graph, route, router, *filters = (_named(rows, pipeline.name) for rows in listed)
+    return Live(graph=graph, route=route, router=router, key_filter=next(iter(filters), None))
 
 
 def _named(rows: Sequence[dict[str, Any]], name: str) -> dict[str, Any] | None:
@@ -136,40 +179,37 @@ def _desired_of(pipeline: Pipeline) -> _Desired:
     if gone:
         reason = f"{', '.join(gone)} no longer exists. Change or retire the pipeline."
         return _Desired(None, route, gone=reason)
-    graph, route = rendered.manifests
-    return _Desired(graph, route, failing=_failing(pipeline, spec))
-
-
-def _failing(pipeline: Pipeline, spec: PipelineSpec) -> list[str]:
-    rows = Deployment.objects.filter(
-        team=pipeline.team_id,
-        cluster=pipeline.cluster_id,
-        is_retired=False,
-        name__in=spec.deployments,
-    ).order_by("name")
-    reasons = []
-    for row in rows:
-        if row.is_stopped or row.is_retiring:
-            state = "is stopped" if row.is_stopped else "is being retired"
-            reasons.append(f"{row.name} {state}, so its steps fail.")
-        elif row.state == DeploymentState.DEGRADED:
-            reasons.append(f"{row.name} is degraded: {row.state_reason}".rstrip(".: ") + ".")
-    return reasons
+    graph, *filters, route = rendered.manifests
+    failing = member_faults.failing(pipeline, spec)
+    # What the cluster could do when it was requested it may not do any more.
+    failing += [
+        members[name].why_not
+        for name in rendered.protected
+        if "needs a key" in members[name].why_not
+    ]
+    return _Desired(
+        graph,
+        route,
+        failing=failing,
+        key_filter=next(iter(filters), None),
+        members=spec.deployments,
+    )
 
 
 def _carry_out(act: Act, pipeline: Pipeline, desired: _Desired) -> CommitResult | None:
     """None: the cluster itself was called, if there was anything to do."""
+    if act == Act.DELETE_KEY:
+        router_keys.remove(pipeline)
     backend = git_backend.backend_for_pipeline(pipeline)
     if backend is not None:
         return _commit(act, backend, desired)
     if act == Act.PUSH_GRAPH and desired.graph is not None:
         _apply(pipeline, desired.graph)
     elif act == Act.PUSH_ROUTE:
-        _apply(pipeline, desired.route)
-    elif act == Act.DELETE_ROUTE:
-        _delete(pipeline, http_route.API_VERSION, http_route.KIND)
-    elif act == Act.DELETE_GRAPH:
-        _delete(pipeline, graph_manifests.API_VERSION, graph_manifests.KIND)
+        for manifest in desired.route_manifests:
+            _apply(pipeline, manifest)
+    elif act in _DELETIONS:
+        _delete(pipeline, *_DELETIONS[act])
     return None
 
 
@@ -178,12 +218,12 @@ def _commit(act: Act, backend: GitBackend, desired: _Desired) -> CommitResult | 
     if act == Act.PUSH_GRAPH and desired.graph is not None:
         return backend.push("push router", [desired.graph])
     if act == Act.PUSH_ROUTE:
-        return backend.push("route", [desired.route])
+        return backend.push("route", desired.route_manifests)
     if act == Act.DELETE_ROUTE:
         return backend.remove_route()
     if desired.gone:
         return None
-    return backend.sync([] if desired.graph is None else [desired.graph, desired.route])
+    return backend.sync([] if desired.graph is None else [desired.graph, *desired.route_manifests])
 
 
 def _apply(pipeline: Pipeline, manifest: Manifest) -> None:
@@ -214,6 +254,9 @@ def _verdict(
         )
     if desired.gone:
         return Verdict(state=DeploymentState.DEGRADED, reason=desired.gone)
+    if desired.waits_for:
+        reason = f"The gateway does not accept the pipeline's key for {desired.waits_for} yet."
+        return Verdict(state=DeploymentState.PROGRESSING, reason=reason)
     deadline = pipeline.progress_deadline_at
     is_late = deadline is not None and clock.now() >= deadline
     return judge(live, failing=desired.failing, is_late=is_late)

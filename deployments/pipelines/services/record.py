@@ -10,11 +10,13 @@ from django.db import transaction
 from deployments import audit_actions
 from deployments.changes.selectors import changes
 from deployments.changes.services import notifications, transitions
+from deployments.delivery.domain import refusals
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import reconcile
 from deployments.pipelines.domain.observed import ObservedPipeline
 from deployments.pipelines.domain.reconcile import Act, Live, Verdict
 from deployments.states import ChangeState, DeploymentState
+from fleet.kube.domain.errors import ClusterError
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.actions import AuditAction
@@ -53,12 +55,12 @@ def record(pipeline: Pipeline, lease: Lease, observation: Observation) -> None:
         _follow(pipeline, observation)
 
 
-def note_refusal(pipeline: Pipeline, lease: Lease, message: str) -> None:
+def note_refusal(pipeline: Pipeline, lease: Lease, error: ClusterError) -> None:
     """The cluster refused or did not answer; what was last observed stays."""
     state = DeploymentState(pipeline.state)
     if state in (DeploymentState.PENDING, DeploymentState.PROGRESSING):
         state = DeploymentState.PROGRESSING
-    verdict = Verdict(state=state, reason=f"The cluster says: {message}")
+    verdict = Verdict(state=state, reason=refusals.describe_failure(error))
     with transaction.atomic():
         if leases.is_held(Pipeline, lease) and _write(pipeline, verdict, {}):
             _fail_late(pipeline, verdict.reason)

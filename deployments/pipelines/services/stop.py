@@ -22,7 +22,11 @@ from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core.errors import Conflict
 
-_ENDED: Final = "The pipeline was stopped. Send the request again once it runs."
+_ENDED: Final = "The pipeline was stopped. Start it, then send the request again."
+_NEVER_SERVED: Final = (
+    "The pipeline was stopped before it served. Request its start to try again, or its retirement to "
+    "free its name."
+)
 
 
 def stop(*, actor: User, pipeline_id: int, reason: str = "") -> Pipeline:
@@ -43,7 +47,7 @@ def stop(*, actor: User, pipeline_id: int, reason: str = "") -> Pipeline:
     stopping.require_free(pipeline)
     with transaction.atomic():
         _lock(pipeline)
-        end_open_requests(pipeline, _ENDED)
+        end_open_requests(pipeline, _ENDED if pipeline.first_ready_at else _NEVER_SERVED)
         desired_state.stop(pipeline, actor=actor, reason=why)
     return pipeline
 

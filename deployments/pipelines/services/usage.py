@@ -1,4 +1,4 @@
-"""A deployment that a pipeline calls is not retired."""
+"""A deployment that a pipeline calls is not retired, nor closed where no pipeline could call it."""
 
 from __future__ import annotations
 
@@ -13,5 +13,17 @@ def require_unused(deployment: Deployment) -> None:
     if names:
         raise Conflict(
             f"The pipeline {names} calls {deployment}. Change or retire the pipeline first.",
+            code="in_a_pipeline",
+        )
+
+
+def require_callable(deployment: Deployment, access: str) -> None:
+    """Raise Conflict when a live pipeline calls the deployment and could not with that access."""
+    names = ", ".join(row.name for row in pipelines.using(deployment))
+    why_not = pipelines.why_closed(deployment, access) if names else ""
+    if why_not:
+        raise Conflict(
+            f"The pipeline {names} calls {deployment}, and could not any more. {why_not} Change or retire the "
+            "pipeline first.",
             code="in_a_pipeline",
         )

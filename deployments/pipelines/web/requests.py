@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,16 +194,24 @@ def _kind(request: HttpRequest, default: NodeKind) -> NodeKind:
 def _places(team: Team) -> list[Where]:
     """Every cluster and environment in which the team has deployments."""
     places = []
-    callable_names = selectors.callable_names(team=team)
+    reasons = selectors.reasons(team=team)
     for cluster in clusters.list_clusters():
         offer = selectors.offer_for(cluster.capabilities)
         for environment in Environment:
-            names = callable_names.get((cluster.id, environment), ())
-            if not names:
+            told = reasons.get((cluster.id, environment), {})
+            if not told:
                 continue
+            names = tuple(name for name, why_not in told.items() if not why_not)
             why_not = offer.why if offer.ok is False else ""
             if not why_not and len(names) < 2:
-                why_not = f"Only {names[0]} serves there. A pipeline needs two deployments."
+                why_not = _too_few(names, [why for why in told.values() if why])
             text = f"{cluster.name} · {environment.value}"
             places.append(Where(cluster.id, environment, text, names, why_not))
     return places
+
+
+def _too_few(names: Sequence[str], reasons: Sequence[str]) -> str:
+    if not reasons:
+        return f"Only {names[0]} serves there. A pipeline needs two deployments."
+    called = f"It could call only {names[0]}" if names else "It could call none"
+    return f"A pipeline needs two deployments. {called}: {' '.join(reasons)}"

@@ -10,6 +10,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from portal.core import network_failures
+
 _TIMEOUTS: Final = Config(connect_timeout=2, read_timeout=5, retries={"max_attempts": 2})
 _ALLOWED: Final = "allowed"
 _MISSING: Final = ("NoSuchEntity", "NoSuchEntityException")
@@ -41,7 +43,7 @@ def may_read_only(*, role_arn: str, bucket: str, prefix: str, others: Sequence[s
     except ClientError as error:
         return _from_error(role_arn, error)
     except BotoCoreError as error:
-        return RoleAccess(None, f"IAM did not respond: {error}")
+        return RoleAccess(None, f"IAM did not respond: {network_failures.describe(error)}")
 
 
 class _Role:

@@ -16,6 +16,7 @@ from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.node_pools import NodePool
+from fleet.clusters.domain.provisioner import NodeLabels
 from fleet.clusters.selectors import instance_types as cluster_instance_types
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import devices, instance_types
@@ -27,7 +28,9 @@ _NOT_READ: Final = (
     "cluster. Where none is free, pods wait, and their page has the scheduler's reason."
 )
 _READ_THEM: Final = "Ask a platform admin to apply the permissions of manage.py cluster_rbac again."
+_LABEL_THEM: Final = "Ask a platform admin to label the node, for example with lab-a6000."
 BASELINE: Final = "Capacity for the baseline"
+NODE_LABELS: Final = "Node labels"
 INSTANCE_TYPE: Final = "Instance type"
 OTHER_TYPES: Final = "Other instance types"
 
@@ -42,6 +45,10 @@ def check_instance_type(
         return []
     name = unknown[0]
     title = INSTANCE_TYPE if name == spec.instance_type else OTHER_TYPES
+    unlabelled = cluster_instance_types.list_unlabelled(cluster_id=cluster_id)
+    if nodes := unlabelled.get(name):
+        detail = f"No pod can require {name}: {nodes[0]} has no label {instance_types.LABEL}."
+        return [Check(title, ok=False, detail=detail, fix=_LABEL_THEM)]
     if not known:
         detail = (
             f"Instance type {name} could not be verified: the cluster has no nodes and no "
@@ -54,6 +61,15 @@ def check_instance_type(
         "admin to load its price."
     )
     return [Check(title, ok=False, detail=detail, fix=fix)]
+
+
+def check_labels(required: str, labels: NodeLabels) -> list[Check]:
+    """Empty unless a label keeps nodes from starting. Karpenter could start none for other pods either, so it blocks."""
+    problem = labels.problem_with(node_selection.read_labels(required))
+    if not problem:
+        return []
+    fix = "Remove the label, or use one that the platform sets on its node pools."
+    return [Check(NODE_LABELS, ok=False, detail=problem, fix=fix)]
 
 
 def check_capacity(

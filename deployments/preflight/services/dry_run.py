@@ -8,10 +8,13 @@ from deployments.manifests.domain.metadata import Manifest
 from deployments.preflight.domain.checks import Check
 from fleet.kube.domain.errors import (
     ClusterError,
+    InstallationSuspended,
+    NotOwned,
     ObjectConflict,
     ObjectInvalid,
     ObjectNotFound,
     Refused,
+    describe_error,
 )
 from fleet.kube.services import objects
 
@@ -62,7 +65,7 @@ def _check_in_existing(
     moved = [_moved(manifest) for manifest in manifests]
     try:
         warnings = objects.dry_run(cluster_id=cluster_id, manifests=moved)
-    except (ObjectInvalid, ObjectNotFound) as error:
+    except (ObjectInvalid, ObjectNotFound, NotOwned, InstallationSuspended) as error:
         return [_from_error(error)]
     except ClusterError:
         return [Check(_NAME, ok=None, detail=f"Namespace {later}. The check runs then.")]
@@ -81,21 +84,12 @@ def _moved(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**meta, "namespace": _EXISTING}}
 
 
-def describe_error(error: ClusterError) -> str:
-    """The message with the fields that the cluster names as causes."""
-    causes = "; ".join(
-        f"{cause.field}: {cause.message}" if cause.field else cause.message
-        for cause in error.causes
-    )
-    return (
-        f"{error.message} ({causes})" if causes and causes not in error.message else error.message
-    )
-
-
 def _from_error(error: ClusterError) -> Check:
     detail = describe_error(error)
     if isinstance(error, ObjectInvalid):
         return Check(_NAME, ok=False, detail=detail, fix="Fix the fields that the cluster reports.")
+    if isinstance(error, (NotOwned, InstallationSuspended)):
+        return Check(_NAME, ok=False, detail=detail, fix="Ask a platform admin.")
     if isinstance(error, ObjectConflict):
         fix = "Choose another name, or remove the existing object."
         return Check(_NAME, ok=False, detail=detail, fix=fix)

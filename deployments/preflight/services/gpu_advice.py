@@ -146,6 +146,7 @@ def _limits(team: Team) -> Limits:
     return Limits(
         quota_left_gpus=team.quota_gpus - quotas.committed_gpus(team, running),
         budget_left_amount=left,
+        is_budget_binding=team.is_budget_binding,
     )
 
 

@@ -242,6 +242,7 @@ def _check_gpu(subject: Subject, shares: Sequence[GpuShare | None]) -> list[Chec
             (subject.version, *subject.rendered.additional),
             [share.gpu_name if share else "" for share in shares],
         ),
+        *preflight_cost.check_consolidation(subject.spec, subject.cluster, shares),
     ]
 
 
@@ -260,6 +261,7 @@ def _check_cluster(subject: Subject) -> list[Check]:
         *capacity_checks.check_instance_type(
             subject.spec, cluster_id=subject.cluster.id, pools=capabilities.node_pools or ()
         ),
+        *capacity_checks.check_labels(subject.spec.placement.node_labels, capabilities.node_labels),
         revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
         *limits.check_spec(
             subject.spec, rendering.policy_in_force(subject.cluster.serving), cluster=name

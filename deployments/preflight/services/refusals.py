@@ -40,6 +40,7 @@ _FIELDS = {
     limits.TAINTS: "placement.tolerations",
     limits.DEVICE_TAINTS: "placement.claim_tolerations",
     queue_checks.NAME: "placement.queue",
+    capacity_checks.NODE_LABELS: "placement.node_labels",
     "Quota": "max_replicas",
     scaling_checks.NAME: "scaling",
     team_address_checks.NAME: "network.team_address",

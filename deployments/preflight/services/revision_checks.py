@@ -92,7 +92,7 @@ def check_artifact(version: ModelVersion, spec: ServingSpec, *, is_ready: bool) 
 
 
 def _refuse_upload(version: ModelVersion, spec: ServingSpec) -> Check | None:
-    engines = loading.engines_for("", version.format)
+    engines = loading.engines_for("", version.format, version.signature)
     if spec.engine not in engines:
         detail = f"{spec.engine} cannot load {version.filename}."
         fix = f"Choose {' or '.join(engines)}."
@@ -182,7 +182,9 @@ def check_engine(
     if offer.ok is None:
         detail = offer.why or f"The capabilities of {cluster_name} have not been checked yet."
         return Check("Engine", ok=None, detail=detail)
-    loads: Sequence[str] = loading.engines_for(version.source_uri, version.format)
+    loads: Sequence[str] = loading.engines_for(
+        version.source_uri, version.format, version.signature
+    )
     if not version.source_uri and ONNX_ENGINES[0] in loads:
         loads = ENGINES
     others = [engine for engine in capabilities.engines or () if engine in loads]

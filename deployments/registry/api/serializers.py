@@ -39,6 +39,11 @@ class SignatureSerializer(Serializer):
     largest_inputs = serializers.CharField(
         required=False, help_text="the input sizes of the GPU memory estimate"
     )
+    class_names = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="of a forest that classifies, in the order of its scores; one score is that of the second class",
+    )
     declared_by_uploader = serializers.BooleanField(
         required=False, help_text="the file does not state inputs and outputs"
     )
@@ -242,8 +247,8 @@ class RegisterReferenceSerializer(Serializer):
     )
     metadata = serializers.DictField(
         default=dict,
-        help_text="as for an uploaded version; parameters_millions, dtype and context_length are "
-        "used for sizing",
+        help_text="as for an uploaded version; parameters_millions, dtype, context_length and "
+        "kv_cache_kib_per_token are used for sizing",
     )
     readme = serializers.CharField(default="", allow_blank=True, help_text="Markdown")
 

@@ -21,6 +21,11 @@ class OnnxFacts:
     external_files: tuple[str, ...] = ()
     external_bytes: int = 0
 
+    @property
+    def opset(self) -> int:
+        """The version of the standard operators; 0 if the file does not state one."""
+        return int(self.signature.facts["opset"].get("ai.onnx", 0))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "signature": self.signature.to_json(),

@@ -9,6 +9,9 @@ from typing import Any, Final
 DEFAULT_MAX_BATCH: Final = 32
 # The fact of a signature: how many numbers its weights have.
 PARAMETER_COUNT: Final = "parameter_count"
+# The fact of a signature: the names of a classifier's classes, in the order of its scores. A single score is
+# that of the second class.
+CLASS_NAMES: Final = "class_names"
 # A dynamic dimension.
 ANY: Final = -1
 # Triton's dtype without TYPE_ -> bytes of one element. STRING has no fixed size.

@@ -136,7 +136,9 @@ def _values(
         return generator.integers(0, 2, shape).astype(bool)
     if kind in _INTEGERS:
         return generator.integers(0, below, shape).astype(_INTEGERS[kind])
-    values = generator.standard_normal(shape, dtype=np.float32) * _SCALES[number % len(_SCALES)]
+    # Zeros are valid where a number is an index.
+    scale = 0.0 if below == 1 else _SCALES[number % len(_SCALES)]
+    values = generator.standard_normal(shape, dtype=np.float32) * np.float32(scale)
     if kind == BFLOAT16:
         return (values.view(np.uint32) >> 16).astype(np.uint16)
     return values.astype(_FLOATS[kind])

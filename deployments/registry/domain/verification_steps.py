@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,11 @@ class VerificationStep:
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "ok": self.ok, "detail": self.detail}
+
+
+def has_failed(checks: Sequence[Mapping[str, Any]], name: str) -> bool:
+    """Whether the step of the column `checks` was tried and refused."""
+    return any(row["name"] == name and row["ok"] is False for row in checks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from portal.core import network_failures
+
 
 class ArtifactError(Exception):
     """The base of all; the message names the key."""
@@ -55,9 +57,9 @@ def translated(key: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        raise _own(error)(f"{key}: {error}") from error
+        raise _own(error)(f"{key}: {network_failures.describe(error)}") from error
     except BotoCoreError as error:
-        raise StoreUnreachable(f"{key}: {error}") from error
+        raise StoreUnreachable(f"{key}: {network_failures.describe(error)}") from error
 
 
 def _own(error: ClientError) -> type[ArtifactError]:

@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from deployments.registry.gateways.object_store_errors import translated
+from portal.core import network_failures
 
 _TIMEOUTS: Final = Config(connect_timeout=2, read_timeout=5, retries={"max_attempts": 2})
 _ALLOWED: Final = "allowed"
@@ -41,7 +42,7 @@ def excess(bucket: str) -> list[str]:
             ResourceArns=[f"arn:{role.split(':')[1]}:s3:::{bucket}"],
         )
     except (BotoCoreError, ClientError) as error:
-        raise NotSimulated(str(error)) from error
+        raise NotSimulated(network_failures.describe(error)) from error
     results = response["EvaluationResults"]
     return sorted(row["EvalActionName"] for row in results if row["EvalDecision"] == _ALLOWED)
 

@@ -170,8 +170,10 @@ def _serve(connection: socket.socket) -> None:
 def main() -> None:
     root, *preloaded = sys.argv[1:]
     sys.path.insert(0, root)
+    # Where it is installed, XGBoost and LightGBM import it, which takes seconds; no task needs it.
+    sys.modules["sklearn"] = None  # type: ignore[assignment]  # None is what imports refuse
     for module in preloaded:
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError, OSError):
             importlib.import_module(module)
     gc.freeze()
     connection = socket.socket(fileno=os.dup(0))

@@ -25,6 +25,8 @@ _PRELOADED: Final = (
     "numpy",
     "onnx",
     "treelite",
+    "xgboost",
+    "lightgbm",
     "deployments.registry.domain.not_servable",
     "deployments.registry.domain.onnx",
     "deployments.registry.domain.forests.reading",

@@ -12,7 +12,7 @@ from deployments.spec.domain import model_names
 from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
-from portal.accounts.policy import Action
+from portal.accounts.policy import Action, Actor
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
@@ -52,6 +52,35 @@ def move(
     if old is not None and (old.version_id, was_protected) == (version.pk, protect):
         return old
     return _write(actor, model, alias, old=old, version=version, is_protected=protect)
+
+
+def version_of(model: Model, alias: str) -> int | None:
+    """Return the id of the version that the alias names. None without the alias."""
+    return (
+        Alias.objects.filter(model=model, name=alias).values_list("version_id", flat=True).first()
+    )
+
+
+def move_back(*, actor: Actor, alias: str, source: ModelVersion, target: ModelVersion) -> bool:
+    """Undo a move together with the change that made it, whose approval is enough. False, and nothing
+    moved, where the alias no longer points to `source`. Call inside a transaction.
+    """
+    model = source.model
+    rows = Alias.objects.filter(model=model, name=alias, version=source)
+    old = rows.first()
+    if old is None or not rows.update(version=target, moved_at=clock.now()):
+        return False
+    _touch(model)
+    trail.record(
+        actor=actor,
+        action=MOVED,
+        obj=model,
+        label=f"{model}@{alias}",
+        team_slug=model.team.slug,
+        before=_audit_values(source.number, is_protected=old.is_protected),
+        after=_audit_values(target.number, is_protected=old.is_protected),
+    )
+    return True
 
 
 def remove(*, actor: User, team_slug: str, model_name: str, alias: str) -> None:

@@ -15,7 +15,6 @@ from django.db.models import Max
 from deployments.models import Import, LoadTestRun, ModelVersion
 from deployments.registry.domain import object_keys
 from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
-from deployments.registry.domain.not_servable import quoted
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import ArtifactError
 from deployments.registry.services import file_uploads, transitions, upload_endings, uploads
@@ -33,7 +32,6 @@ logger = logging.getLogger(__name__)
 # Errors of the store, the disk or a concurrent write, and the first death of a reader.
 _TRANSIENT: Final = (ArtifactError, Conflict, ReaderDied, Unavailable, OSError)
 _EXPECTED: Final = (*_TRANSIENT, FileRefused, LeaseLost, OperationalError, InterfaceError)
-_MAX_CAUSE_LENGTH: Final = 300
 _UPLOAD_CHECK_INTERVAL: Final = timedelta(hours=1)
 _ASSEMBLY_CHECK_INTERVAL: Final = timedelta(seconds=30)
 
@@ -214,8 +212,7 @@ class _FailOnUnexpected:
         if kind is None or not issubclass(kind, Exception) or issubclass(kind, _EXPECTED):
             return False
         logger.error("version %s could not be examined", self._version.pk, exc_info=error)
-        cause = quoted(f"{kind.__name__}: {error}", longest=_MAX_CAUSE_LENGTH)
-        reason = f"The file could not be read: {cause}. Export the model again."
+        reason = "The file could not be read. Export the model again."
         # The checklist is not written: it may be the cause of the error.
         _fail(self._version, self._checklist.lease, reason, {"sha256": self._version.sha256})
         return True

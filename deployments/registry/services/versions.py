@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from deployments.models import Deployment, ModelVersion
+from deployments.registry.domain import verification_steps
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.scanning import verdicts
 from deployments.registry.domain.scanning.releases import Release
@@ -13,12 +14,14 @@ from deployments.registry.selectors import versions
 from deployments.registry.services import transitions
 from deployments.states import VersionState
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 
 MAX_RELEASE_DAYS: Final = 365
+READ_STEP: Final = "Inputs and outputs"
 
 
 def archive(*, actor: User, version_id: int, reason: str = "") -> ModelVersion:
@@ -62,11 +65,12 @@ def restore(*, actor: User, version_id: int) -> ModelVersion:
 def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVersion:
     """Allow deployments of a quarantined version for some days. Platform admins only.
 
-    A version that was not read because of its scan is verified to its end first; it is quarantined again
-    if that shows that no engine serves it.
+    A version that was not read because of its scan is verified to its end first. Raises Conflict where no
+    engine would serve it all the same.
     """
     version = versions.get_version(actor=actor, version_id=version_id)
-    policy.require(actor, Action.RELEASE_QUARANTINE, version)
+    policy.require(actor, Action.RELEASE_QUARANTINE, version, requester_id=version.created_by_id)
+    step_up.require(actor)
     _require_state(version, VersionState.QUARANTINED)
     problems = {}
     if not reason.strip():
@@ -75,10 +79,10 @@ def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVer
         problems["days"] = f"A release lasts 1 to {MAX_RELEASE_DAYS} days."
     if problems:
         raise Invalid(" ".join(problems.values()), fields=problems)
-    if not version.repository_prefix and not _can_continue(version):
+    if not can_have_effect(version):
         raise Conflict(
             f"No engine supports {version.filename} ({version.format}), so a release has no "
-            "effect. Export it to ONNX.",
+            f"effect. {version.state_reason}",
             code="not_servable",
         )
     if catalogue.is_declared(version.format) and not version.declared.get("inputs"):
@@ -98,10 +102,16 @@ def release(*, actor: User, version_id: int, reason: str, days: int) -> ModelVer
     return version
 
 
-def _can_continue(version: ModelVersion) -> bool:
-    """Whether an engine exists for what the format is converted to or read as."""
+def can_have_effect(version: ModelVersion) -> bool:
+    """Whether an engine exists for what the format is converted to or read as. The last reading of a file
+    that is read before its release says so too.
+    """
+    if version.repository_prefix or not version.format:
+        return True
     kind = catalogue.by_key(version.format)
-    return kind.reading is not None or not kind.has_code
+    return kind.can_be_released and not (
+        kind.is_read_before_release and verification_steps.has_failed(version.checks, READ_STEP)
+    )
 
 
 def _require_state(version: ModelVersion, *states: VersionState) -> None:

@@ -10,7 +10,12 @@ from django import forms
 from deployments.registry.domain import declarations, declared_tensors
 from deployments.registry.domain.declarations import Declaration
 from deployments.registry.domain.metadata import metadata_text
-from deployments.registry.domain.metadata.version_metadata import DIRECTIONS, LABELS, METRICS, TEXTS
+from deployments.registry.domain.metadata.version_metadata import (
+    DIRECTIONS,
+    LABELS,
+    METRICS,
+    TEXTS,
+)
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from deployments.sizing.domain.memory import BITS
 from portal.core.definitions import Rejected

@@ -12,6 +12,8 @@ from django.views.decorators.http import require_GET
 
 from deployments.models import ModelVersion
 from deployments.registry.domain import signatures, snippets, triton_config
+from deployments.registry.domain.load_tests import results
+from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.domain.signatures import Signature
 from deployments.registry.domain.snippets import Snippet
 from deployments.registry.selectors import versions
@@ -37,8 +39,12 @@ def truncate(text: str) -> TruncatedText:
     return TruncatedText("".join(lines[:MOST_LINES]), max(len(lines) - MOST_LINES, 0))
 
 
-def table(request: HttpRequest, signature: Signature) -> dict[str, Any]:
-    """A page of inputs followed by outputs. The page number is in the URL."""
+def table(request: HttpRequest, signature: Signature, load_test: LoadTest | None) -> dict[str, Any]:
+    """A page of inputs followed by outputs, and what the load test got where it differs. The page number is in
+    the URL.
+    """
+    differences = results.compare_outputs(load_test, signature) if load_test else ()
+    answered = {difference.name: difference.answered for difference in differences}
     rows = list(
         chain(
             (("input", tensor) for tensor in signature.inputs),
@@ -48,7 +54,12 @@ def table(request: HttpRequest, signature: Signature) -> dict[str, Any]:
     page = Paginator(rows, TENSORS_PER_PAGE).get_page(request.GET.get("tensors"))
     return {
         "tensors": [
-            (kind, tensor, triton_config.serving_dims(tensor, is_batched=signature.is_batched))
+            (
+                kind,
+                tensor,
+                triton_config.serving_dims(tensor, is_batched=signature.is_batched),
+                answered.get(tensor.name, "") if kind == "output" else "",
+            )
             for kind, tensor in page
         ],
         "tensor_page": page,

@@ -26,10 +26,11 @@ from deployments.registry.web import signature as registry_signature
 from deployments.registry.web.forms import (
     AliasForm,
     DeclareForm,
-    MetadataForm,
     ReasonForm,
     ReleaseForm,
 )
+from deployments.registry.web.metadata_form import EditMetadataForm
+from deployments.sizing.domain import declared_size
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import serving_spec
 from deployments.states import Environment, VersionState
@@ -80,8 +81,9 @@ def edit_metadata(
 ) -> HttpResponse:
     version = _find(user, team, name, number)
     policy.require(user, Action.UPLOAD, version)
-    form = MetadataForm(
-        request.POST or None, initial=MetadataForm.initial_of(version.metadata, version.readme)
+    size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
+    form = EditMetadataForm.from_stored(
+        request.POST or None, stored=version.metadata, readme=version.readme, size=size
     )
     if request.method == "POST":
 
@@ -197,8 +199,18 @@ def _to_page(version: ModelVersion) -> HttpResponse:
     return HttpResponseRedirect(where)
 
 
+def _describe_language_model(version: ModelVersion) -> dict[str, Any]:
+    """The facts of a language model, or None, the engines that load the version, and its declared KV cache."""
+    return {
+        "language_model": version.signature.get(facts.KEY),
+        "engines": loading.engines_for(version.source_uri, version.format, version.signature),
+        "declared_kv_kib": version.metadata.get(declared_size.KV_CACHE, 0),
+    }
+
+
 def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
     signature = signatures.from_json(version.signature)
+    load_test = results.of_signature(version.signature)
     declared = declaring.from_json(version.declared)
     serving = registry_versions.deployments_serving([version.pk]).get(version.pk, [])
     served = served_revisions.of_version(version)
@@ -214,14 +226,13 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         **file_table.of(request, version),
         "signature": signature,
         **shown_metadata.context_of(version),
-        "language_model": signature.facts.get(facts.KEY),
-        "engines": loading.engines_for(version.source_uri, version.format),
-        **registry_signature.table(request, signature),
+        **_describe_language_model(version),
+        **registry_signature.table(request, signature, load_test),
         "config": registry_signature.truncate(version.config_pbtxt),
         "serving": serving,
         "starts": starts.rows_of(served),
         "peak_mib": served_revisions.peak_mib(served),
-        "load_test": results.of_signature(version.signature),
+        "load_test": load_test,
         **registry_signature.calls(
             url, version.model.name, signature, has_grpc=not _is_on_knative(serving)
         ),
@@ -240,5 +251,8 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "code_paths": source_code.paths(version) if source_code.can_read(user, version) else [],
         "can_upload": policy.is_allowed(user, Action.UPLOAD, version),
         "can_deploy": policy.is_allowed(user, Action.REQUEST_CHANGE, version),
-        "can_release": policy.is_allowed(user, Action.RELEASE_QUARANTINE, version),
+        "can_release": policy.is_allowed(
+            user, Action.RELEASE_QUARANTINE, version, requester_id=version.created_by_id
+        )
+        and versions.can_have_effect(version),
     }

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from deployments.approvals.api.serializers import StopReasonSerializer
 from deployments.models import Rollout
-from deployments.rollouts.api.serializers import EvidenceSerializer, RolloutSerializer
+from deployments.rollouts.api.serializers import PromotionSerializer, RolloutSerializer
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.services import actions
 from portal.accounts.models import User
@@ -45,13 +45,13 @@ _action = partial(action, tags=ROLLOUTS, shown_by=RolloutSerializer, show=_show)
 PromoteView = _action(
     actions.promote,
     operation_id="promote_rollout",
-    body=EvidenceSerializer,
+    body=PromotionSerializer,
     description="To the next step. Refused when a verdict has changed since it was shown.",
 )
 PromoteFullyView = _action(
     actions.promote_fully,
     operation_id="promote_rollout_fully",
-    body=EvidenceSerializer,
+    body=PromotionSerializer,
     description="All requests at once. Refused while a guard fails.",
 )
 PauseView = _action(actions.pause, operation_id="pause_rollout", body=StopReasonSerializer)

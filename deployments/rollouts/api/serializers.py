@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from deployments.approvals.api.serializers import CommentSerializer
 from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
 from deployments.states import RolloutPhase
 from portal.api.base_serializer import Serializer, choice_of
@@ -78,5 +79,5 @@ class RolloutSerializer(Serializer):
     is_final = serializers.BooleanField()
 
 
-class EvidenceSerializer(Serializer):
+class PromotionSerializer(CommentSerializer):
     evidence_hash = serializers.CharField(max_length=64, help_text="of the rollout as shown")

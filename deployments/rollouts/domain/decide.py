@@ -23,7 +23,8 @@ The safe direction (what every abort does to traffic):
   moving it again without a request would be the riskier way.
 - watching: the old revision is still warm, so abort swaps back to it. A failing guard aborts as in a
   step; when the time is over the old revision is drained and removed.
-- aborting: the weight is 0 already; only removal is left, so there is nothing to abort.
+- aborting: the weight is 0 already; only removal is left, so there is nothing to abort. It ends when the live
+  route sends the candidate nothing, however late that is: no deadline makes it true.
 An unready or failing candidate is aborted automatically only while the stable revision is ready:
 traffic is never moved onto a copy that is not known to work. A person may still abort.
 
@@ -264,12 +265,23 @@ def _decide_aborting(
         return Decision(Effect.SET_WEIGHT, "all requests go back to stable", weight=0)
     if not progress.is_candidate_desired:
         return Decision(Effect.FINISH_ABORT, "no candidate was created")
-    if now >= progress.phase_deadline_at:
-        message = "the candidate is removed; the cluster did not confirm it in time"
-        return Decision(Effect.FINISH_ABORT, message)
     if not observed.shows(NO_TRAFFIC):
-        return Decision(Effect.WAIT, "waiting for the route to stop sending to the candidate")
+        return Decision(Effect.WAIT, _describe_unconfirmed(progress, observed, now))
     return _drain(progress, now, then=Effect.FINISH_ABORT, what="the candidate")
+
+
+def _describe_unconfirmed(
+    progress: RolloutProgress, observed: RolloutObservation, now: datetime
+) -> str:
+    """However long it takes: requests may still reach the candidate, and its pods answer them."""
+    if now < progress.phase_deadline_at:
+        return "waiting for the route to stop sending to the candidate"
+    if observed.weight is None and observed.mirror is None:
+        return "not confirmed: the gateway does not say what the route sends to the candidate"
+    sent = TrafficSplit(observed.weight or 0, observed.mirror or 0)
+    if sent == NO_TRAFFIC:
+        return "not confirmed: the cluster has not answered since the abort"
+    return f"not confirmed: the route was last seen to {sent} to the candidate"
 
 
 def _drain(progress: RolloutProgress, now: datetime, *, then: Effect, what: str) -> Decision:

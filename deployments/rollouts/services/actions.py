@@ -25,7 +25,7 @@ from portal.core.errors import Conflict, Invalid
 _LONGEST_REASON = 500
 
 
-def promote(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
+def promote(*, actor: User, rollout_id: int, evidence_hash: str, comment: str = "") -> Rollout:
     """Promote to the next step, or after the last step to all requests. Raises Conflict when a
     verdict has changed since it was shown, when the step is not promotable yet, or when someone
     else was first.
@@ -34,10 +34,17 @@ def promote(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
     readiness = _same_evidence(snapshot, evidence_hash).readiness
     if not readiness.is_promotable:
         raise Conflict(f"Cannot be promoted yet: {readiness.message}.", code="not_promotable")
-    return rollout_promote.one_step(actor=actor, snapshot=snapshot, evidence_hash=evidence_hash)
+    return rollout_promote.one_step(
+        actor=actor,
+        snapshot=snapshot,
+        evidence_hash=evidence_hash,
+        comment=_clean(comment, field="comment"),
+    )
 
 
-def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollout:
+def promote_fully(
+    *, actor: User, rollout_id: int, evidence_hash: str, comment: str = ""
+) -> Rollout:
     """All requests at once, without the remaining steps. Refused while a guard fails."""
     snapshot = _decidable(actor, rollout_id)
     guards = _same_evidence(snapshot, evidence_hash).guards
@@ -49,7 +56,11 @@ def promote_fully(*, actor: User, rollout_id: int, evidence_hash: str) -> Rollou
         raise Conflict(message, code="not_promotable")
     action = audit_actions.ROLLOUT_PROMOTED_FULLY
     return rollout_promote.to_all(
-        actor=actor, snapshot=snapshot, evidence_hash=evidence_hash, action=action
+        actor=actor,
+        snapshot=snapshot,
+        evidence_hash=evidence_hash,
+        action=action,
+        comment=_clean(comment, field="comment"),
     )
 
 
@@ -159,11 +170,9 @@ def _same_evidence(snapshot: RolloutSnapshot, shown: str) -> Analysis:
     return now
 
 
-def _clean(reason: str) -> str:
+def _clean(reason: str, *, field: str = "reason") -> str:
     text = reason.strip()
     if len(text) > _LONGEST_REASON:
-        raise Invalid(
-            f"The reason is longer than {_LONGEST_REASON} characters.",
-            fields={"reason": "too long"},
-        )
+        message = f"The {field} is longer than {_LONGEST_REASON} characters. Shorten it."
+        raise Invalid(message, fields={field: message})
     return text

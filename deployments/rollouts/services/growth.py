@@ -29,6 +29,7 @@ def begin(
     action: AuditAction,
     message: str,
     evidence: str,
+    comment: str = "",
 ) -> Rollout:
     """Raises Conflict as `transitions.move` does."""
     rollout = snapshot.rollout
@@ -40,7 +41,7 @@ def begin(
             action,
             before={"phase": rollout.phase, "step": rollout.step_index},
             message=message,
-            reason="",
+            reason=comment,
         )
         deployment = transitions.reload(rollout)
         desired_state.set_candidate_replicas(deployment, replicas_for(snapshot, step_index))

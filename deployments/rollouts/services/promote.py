@@ -9,6 +9,8 @@ from deployments.models import Rollout
 from deployments.registry.services import aliases
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import growth, transitions
+from deployments.serving.domain.alias_moves import AliasMove
+from deployments.serving.selectors import alias_returns
 from deployments.serving.services import desired_state, timeline
 from deployments.states import RolloutPhase
 from portal.accounts.models import User
@@ -18,10 +20,15 @@ from portal.core.errors import DomainError
 
 
 def one_step(
-    *, actor: Actor, snapshot: RolloutSnapshot, evidence_hash: str, message: str = "promoted"
+    *,
+    actor: Actor,
+    snapshot: RolloutSnapshot,
+    evidence_hash: str,
+    message: str = "promoted",
+    comment: str = "",
 ) -> Rollout:
     """To the next step, now or once the candidate has its replicas. Raises Conflict when the evidence is
-    no longer the one decided on, or someone was first.
+    no longer the one decided on, or someone was first. The comment is kept beside the message.
     """
     progress = snapshot.progress
     action = audit_actions.ROLLOUT_PROMOTED
@@ -32,12 +39,13 @@ def one_step(
             evidence_hash=evidence_hash,
             action=action,
             message=f"{message} to all requests",
+            comment=comment,
         )
-    text = f"{message} {_describe_step(snapshot)}"
+    text = _join(f"{message} {_describe_step(snapshot)}", comment)
     index = progress.step_index + 1
     if progress.grows_before(index):
-        return _grow(actor, snapshot, index, action, text, evidence_hash)
-    return _to_next(actor, snapshot, action, text, evidence_hash)
+        return _grow(actor, snapshot, index, action, text, evidence_hash, comment)
+    return _to_next(actor, snapshot, action, text, evidence_hash, comment)
 
 
 def to_all(
@@ -47,11 +55,12 @@ def to_all(
     evidence_hash: str,
     action: AuditAction,
     message: str = "promoted to all requests",
+    comment: str = "",
 ) -> Rollout:
-    index = len(snapshot.plan.steps)
+    index, text = len(snapshot.plan.steps), _join(message, comment)
     if snapshot.progress.grows_before(index):
-        return _grow(actor, snapshot, index, action, message, evidence_hash)
-    return _to_all(actor, snapshot, action, message, evidence_hash)
+        return _grow(actor, snapshot, index, action, text, evidence_hash, comment)
+    return _to_all(actor, snapshot, action, text, evidence_hash, comment)
 
 
 def advance(snapshot: RolloutSnapshot, *, message: str) -> Rollout:
@@ -61,6 +70,10 @@ def advance(snapshot: RolloutSnapshot, *, message: str) -> Rollout:
         text = f"{message}: {_describe_step(snapshot)}"
         return _to_next(SYSTEM, snapshot, action, text, None)
     return _to_all(SYSTEM, snapshot, action, f"{message}: all requests go to it", None)
+
+
+def _join(message: str, comment: str) -> str:
+    return f"{message}: {comment}" if comment else message
 
 
 def _describe_step(snapshot: RolloutSnapshot) -> str:
@@ -76,6 +89,7 @@ def _grow(
     action: AuditAction,
     message: str,
     evidence_hash: str,
+    comment: str,
 ) -> Rollout:
     return growth.begin(
         actor=actor,
@@ -84,6 +98,7 @@ def _grow(
         action=action,
         message=f"{message}, once its replicas are ready",
         evidence=evidence_hash,
+        comment=comment,
     )
 
 
@@ -93,6 +108,7 @@ def _to_next(
     action: AuditAction,
     message: str,
     evidence_hash: str | None,
+    comment: str = "",
 ) -> Rollout:
     rollout, weight = snapshot.rollout, snapshot.progress.next_weight
     with transaction.atomic():
@@ -104,6 +120,7 @@ def _to_next(
             message=message,
             step_index=snapshot.progress.step_index + 1,
             evidence=evidence_hash,
+            comment=comment,
         )
         deployment = transitions.reload(rollout)
         if snapshot.plan.is_shadow:
@@ -119,6 +136,7 @@ def _to_all(
     action: AuditAction,
     message: str,
     evidence_hash: str | None,
+    comment: str = "",
 ) -> Rollout:
     rollout = snapshot.rollout
     with transaction.atomic():
@@ -129,6 +147,7 @@ def _to_all(
             action=action,
             message=message,
             evidence=evidence_hash,
+            comment=comment,
         )
         deployment = transitions.reload(rollout)
         if deployment.candidate_weight != 100:
@@ -136,16 +155,42 @@ def _to_all(
     return rollout
 
 
-def move_alias(snapshot: RolloutSnapshot) -> None:
-    """Move the alias on behalf of the person who approved the plan, so that a protected alias needs
-    a lead.
+def move_aliases(snapshot: RolloutSnapshot) -> None:
+    """Move the alias of the plan, or back what going forward moved. Call inside the transaction that ends
+    the rollout.
+    """
+    rollout = snapshot.rollout
+    moves = _move_back(rollout)
+    if snapshot.plan.move_alias:
+        moves += _move_forward(rollout, snapshot.plan.move_alias)
+    if moves:
+        stored = [move.to_json() for move in moves]
+        Rollout.objects.filter(pk=rollout.pk).update(alias_moves=stored)
+
+
+def _move_back(rollout: Rollout) -> list[AliasMove]:
+    moves: list[AliasMove] = []
+    for item in alias_returns.of_change(rollout.change):
+        message = item.description
+        if item.target is not None and not item.problem:
+            source, target = item.source, item.target
+            if aliases.move_back(actor=SYSTEM, alias=item.alias, source=source, target=target):
+                moves.append(AliasMove(source.model_id, item.alias, source.pk, target.pk))
+                message = f"{item.label} points to {target.label} again"
+            else:
+                message = f"{item.label} is not moved back: somebody moved it at the same time."
+        timeline.note_rollout(rollout=rollout, kind="alias", message=message, actor=SYSTEM)
+    return moves
+
+
+def _move_forward(rollout: Rollout, name: str) -> list[AliasMove]:
+    """On behalf of the person who approved the plan, so that a protected alias needs a lead.
 
     A refusal does not stop the rollout: it is written to the timeline.
     """
-    rollout, name = snapshot.rollout, snapshot.plan.move_alias
-    if not name:
-        return
     version = rollout.candidate_revision.version
+    before = aliases.version_of(version.model, name)
+    moves: list[AliasMove] = []
     try:
         aliases.move(
             actor=_approver_of(rollout),
@@ -155,9 +200,12 @@ def move_alias(snapshot: RolloutSnapshot) -> None:
             number=version.number,
         )
         message = f"{version.model.name}@{name} now points to {version.label}"
+        if before != version.pk:
+            moves.append(AliasMove(version.model_id, name, before, version.pk))
     except DomainError as error:
         message = f"{version.model.name}@{name} was not moved: {error.message}"
     timeline.note_rollout(rollout=rollout, kind="alias", message=message, actor=SYSTEM)
+    return moves
 
 
 def _approver_of(rollout: Rollout) -> User:

@@ -220,7 +220,7 @@ def _start_drain(snapshot: RolloutSnapshot, decision: Decision) -> None:
 def _complete(snapshot: RolloutSnapshot, decision: Decision) -> None:
     with transaction.atomic():
         transitions.finish(snapshot=snapshot, to=RolloutPhase.COMPLETED, message=decision.message)
-        promote.move_alias(snapshot)
+        promote.move_aliases(snapshot)
 
 
 def _promote(snapshot: RolloutSnapshot, decision: Decision) -> None:

@@ -79,10 +79,12 @@ def move(
     reason: str = "",
     step_index: int | None = None,
     evidence: str | None = None,
+    comment: str = "",
 ) -> None:
     """Call inside a transaction. Raises Conflict when the rollout has moved since it was read.
 
-    `evidence`, when given, must still be the row's: the decision binds to it.
+    `evidence`, when given, must still be the row's: the decision binds to it. `comment` is what the audit trail
+    has as the reason of a decision whose message says more.
     """
     rollout = snapshot.rollout
     old = RolloutPhase(rollout.phase)
@@ -102,7 +104,7 @@ def move(
         rollout.observed = {}
     rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or message, index
     rollout.promoted_to = _promise(rollout, to, is_restart=before["step"] != index)
-    announce(actor, rollout, action, before=before, message=message, reason=reason)
+    announce(actor, rollout, action, before=before, message=message, reason=reason or comment)
     if ROLLOUT[to]:
         wake("deployments.advance_rollout", rollout.pk)
 

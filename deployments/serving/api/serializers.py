@@ -22,6 +22,20 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
         fields = ["number", "version", "version_id", "workload_name", "spec", "created_at"]
 
 
+class ListedRevisionSerializer(RevisionSerializer):
+    role = serializers.SerializerMethodField(
+        help_text="stable, candidate, past (it ran before: a roll back may go to it), or what became of a "
+        "revision that never ran: draft, requested, approved, starting, rejected, withdrawn or expired"
+    )
+
+    class Meta(RevisionSerializer.Meta):
+        fields = [*RevisionSerializer.Meta.fields, "role"]
+
+    def get_role(self, revision: Revision) -> str:
+        role: str = self.context["roles"][revision.pk]
+        return role
+
+
 class DesiredSerializer(Serializer):
     generation = serializers.IntegerField(source="desired_generation")
     stable = RevisionSerializer(source="stable_revision", allow_null=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.registry.domain import example_requests
-from deployments.registry.domain.signatures import Signature
+from deployments.registry.domain.signatures import CLASS_NAMES, Signature
 from deployments.spec.domain.engines import LLM_SERVICE, OPENAI_ENGINES, TRITON_VLLM
 
 MAX_PREFILLED_LENGTH: Final = 250_000
@@ -19,12 +19,13 @@ _LLM_SERVICE_PORT: Final = 8000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`path` has no leading slash; `port` is the pod's."""
+    """`path` has no leading slash; `port` is the pod's. `class_names` are in the order of the scores."""
 
     path: str
     body: dict[str, Any]
     protocol: str
     port: int = _HTTP_PORT
+    class_names: tuple[str, ...] = ()
 
     @property
     def is_chat(self) -> bool:
@@ -51,4 +52,5 @@ def call_of(*, engine: str, model: str, signature: Signature) -> Call:
         body = {"text_input": _QUESTION, "parameters": parameters}
         return Call(f"v2/models/{model}/generate", body, "Triton's generate")
     body = example_requests.infer_request(signature)
-    return Call(f"v2/models/{model}/infer", body, "the v2 inference protocol")
+    names = tuple(signature.facts.get(CLASS_NAMES, ()))
+    return Call(f"v2/models/{model}/infer", body, "the v2 inference protocol", class_names=names)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import httpx
 
+from portal.core import network_failures
+
 TIMEOUT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 1_000_000
 
@@ -37,7 +39,7 @@ def post_json(url: str, body: bytes) -> Answer:
         ):
             content, is_cut = _read(response, started + TIMEOUT_SECONDS)
     except httpx.HTTPError as error:
-        raise GatewayUnreachable(str(error) or type(error).__name__) from error
+        raise GatewayUnreachable(network_failures.describe(error)) from error
     spent = (time.perf_counter() - started) * 1000
     return Answer(response.status_code, content, is_cut, spent)
 

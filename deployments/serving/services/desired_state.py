@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.db.models import F
 
-from deployments.models import Deployment, Revision
+from deployments.models import Deployment, KeysAtGateway, Revision
 from portal.core import clock
 from portal.core.wakeups import wake
 
@@ -117,6 +117,9 @@ def change_caller_keys(deployment: Deployment) -> None:
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(
         caller_keys_generation=F("caller_keys_generation") + 1
+    )
+    KeysAtGateway.objects.update_or_create(
+        deployment=deployment, defaults={"changed_at": clock.now()}
     )
 
 

@@ -11,6 +11,8 @@ from deployments.sizing.domain.memory import BITS, MIB, Attention
 PARAMETERS: Final = "parameters_millions"
 DTYPE: Final = "dtype"
 CONTEXT: Final = "context_length"
+# KiB that a token of a request caches, at 16 bits.
+KV_CACHE: Final = "kv_cache_kib_per_token"
 # The facts of an upload in the column `signature`.
 FACTS: Final = "language_model"
 # Names used by libraries.
@@ -26,7 +28,9 @@ _DEFAULT_DTYPE: Final = "bf16"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSize:
-    """0, "" and None mean not known. `weights_mib` and `attention` are known from files only."""
+    """0, "" and None mean not known. `weights_mib` and `attention` are known from files only, the latter unless
+    some layers have a state of another form. `kv_kib_per_token` is declared, at 16 bits.
+    """
 
     parameters_millions: int = 0
     dtype: str = ""
@@ -34,6 +38,7 @@ class DeclaredSize:
     heads: int = 0
     weights_mib: int = 0
     attention: Attention | None = None
+    kv_kib_per_token: int = 0
 
     @property
     def precision(self) -> str:
@@ -43,7 +48,7 @@ class DeclaredSize:
     @property
     def is_read(self) -> bool:
         """Whether it was read from the files, and not declared."""
-        return self.attention is not None
+        return self.weights_mib > 0
 
 
 def from_metadata(metadata: Mapping[str, Any]) -> DeclaredSize:
@@ -51,11 +56,18 @@ def from_metadata(metadata: Mapping[str, Any]) -> DeclaredSize:
         parameters_millions=int(metadata.get(PARAMETERS, 0)),
         dtype=str(metadata.get(DTYPE, "")),
         context_length=int(metadata.get(CONTEXT, 0)),
+        kv_kib_per_token=int(metadata.get(KV_CACHE, 0)),
     )
 
 
-def from_facts(facts: Mapping[str, Any]) -> DeclaredSize:
-    """Of a folder of weights (deployments/registry/domain/hugging_face/facts.py)."""
+def from_facts(facts: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> DeclaredSize:
+    """Of a folder of weights (deployments/registry/domain/hugging_face/facts.py). A KV cache that the files state
+    replaces a declared one.
+    """
+    # Versions that were read before have no number of their own: all layers cache.
+    layers = facts.get("cached_layers", facts["layers"])
+    is_known = layers and facts["kv_heads"] and facts["head_size"]
+    declared = 0 if is_known else int((metadata or {}).get(KV_CACHE, 0))
     return DeclaredSize(
         parameters_millions=max(1, -(-facts["parameters"] // 1_000_000)),
         dtype=facts["dtype"],
@@ -63,11 +75,14 @@ def from_facts(facts: Mapping[str, Any]) -> DeclaredSize:
         heads=facts["heads"],
         weights_mib=max(1, -(-facts["loaded_bytes"] // MIB)),
         attention=Attention(
-            layers=facts["layers"],
+            layers=layers,
             kv_heads=facts["kv_heads"],
             head_size=facts["head_size"],
             vectors=facts["cached_vectors"],
-        ),
+        )
+        if is_known
+        else None,
+        kv_kib_per_token=declared,
     )
 
 
@@ -77,7 +92,7 @@ def from_version(
     """Empty for an uploaded version that is not a language model."""
     if source_uri:
         return from_metadata(metadata)
-    return from_facts(signature[FACTS]) if FACTS in signature else DeclaredSize()
+    return from_facts(signature[FACTS], metadata) if FACTS in signature else DeclaredSize()
 
 
 def normalize_dtype(text: str) -> str:

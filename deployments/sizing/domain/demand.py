@@ -12,10 +12,14 @@ BUSY_PERCENT: Final = 70
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is left to the team. None means no limit or unknown. Amounts are monthly."""
+    """What is left to the team. None means no limit or unknown. Amounts are monthly.
+
+    A budget that is not binding refuses nothing: approvers decide.
+    """
 
     quota_left_gpus: int | None = None
     budget_left_amount: Decimal | None = None
+    is_budget_binding: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ def estimate_need(llm: Llm, size: DeclaredSize) -> Need | None:
             data_parallel=llm.data_parallel,
             attention=size.attention if is_of_version else None,
             weights_mib=size.weights_mib if is_of_version and not is_converted else 0,
+            kv_kib_per_token=size.kv_kib_per_token if is_of_version else 0,
         )
     )
 
@@ -54,6 +55,7 @@ def model_of(size: DeclaredSize) -> LanguageModel:
         context_tokens=min(context, size.context_length or context),
         attention=size.attention,
         weights_mib=size.weights_mib,
+        kv_kib_per_token=size.kv_kib_per_token,
     )
 
 

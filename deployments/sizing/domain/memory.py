@@ -128,7 +128,9 @@ class Attention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageModel:
-    """`weights_mib` replaces parameters x bits where it was read from the files."""
+    """`weights_mib` replaces parameters x bits where it was read from the files, `kv_kib_per_token` (at 16 bits) the
+    rule for a KV cache whose attention is not known.
+    """
 
     parameters_millions: int
     precision: str = "bf16"
@@ -139,6 +141,7 @@ class LanguageModel:
     data_parallel: int = 1
     attention: Attention | None = None
     weights_mib: int = 0
+    kv_kib_per_token: int = 0
 
     def __post_init__(self) -> None:
         problems = {
@@ -239,8 +242,9 @@ def _describe_weights(model: LanguageModel, bits: int) -> str:
 def _kv_bytes_per_token(model: LanguageModel) -> tuple[int, str]:
     bits = BITS[model.kv_precision]
     if model.attention is None:
-        kib = _kv_kib_by_rule(model.parameters_millions)
-        detail = f"about {kib * bits // 16} KiB per token, based on model size"
+        kib = model.kv_kib_per_token or _kv_kib_by_rule(model.parameters_millions)
+        basis = "declared" if model.kv_kib_per_token else "based on model size"
+        detail = f"about {kib * bits // 16} KiB per token, {basis}"
         return kib * KIB * bits // 16, detail
     attention = model.attention
     count = attention.vectors * attention.layers * attention.kv_heads * attention.head_size

@@ -1,7 +1,7 @@
 """Rank the GPU resources that a model can run on, with the reasons why others are rejected.
 
 The cheapest choice with free capacity comes first; isolated GPU memory breaks ties. A choice over
-the budget or quota is listed as rejected and can still be requested: approvers decide.
+the quota or a binding budget is listed as rejected; one above another budget is ranked: approvers decide.
 """
 
 from __future__ import annotations
@@ -97,6 +97,8 @@ class Choice:
     refusals: tuple[Refusal, ...] = ()
     is_recommended: bool = False
     explanation: str = ""
+    # Empty unless the month costs more than is left of a budget that is not binding.
+    budget_note: str = ""
     # Other ranked instance types with as many units of the same GPU resource, in the order of the ranking.
     also_on: tuple[str, ...] = ()
 
@@ -150,7 +152,14 @@ def _evaluate(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choic
         replicas=demand.replicas,
         month_amount=month,
     )
-    return replace(choice, refusals=tuple(_refusals(choice, need, demand, limits)))
+    over_budget = _describe_over_budget(choice, limits)
+    refusals = _refusals(choice, need, demand, limits)
+    if over_budget and limits.is_budget_binding:
+        message = f"{over_budget}; the budget is binding"
+        refusals.append(Refusal(RejectionReason.BUDGET, message))
+    elif over_budget:
+        choice = replace(choice, budget_note=f"{over_budget}; an approver decides")
+    return replace(choice, refusals=tuple(refusals))
 
 
 def _refusals(choice: Choice, need: Need, demand: Demand, limits: Limits) -> list[Refusal]:
@@ -165,7 +174,7 @@ def _refusals(choice: Choice, need: Need, demand: Demand, limits: Limits) -> lis
         refusals.append(Refusal(RejectionReason.SPLIT, message))
     elif offer.memory_mib and not need.has_room(gpus=offer.gpus, memory_mib=offer.memory_mib):
         refusals.append(Refusal(*_too_small(choice, need)))
-    refusals += _over_limits(choice, demand, limits)
+    refusals += _over_quota(choice, demand, limits)
     return refusals
 
 
@@ -179,37 +188,34 @@ def _too_small(choice: Choice, need: Need) -> tuple[RejectionReason, str]:
     return RejectionReason.TOO_SMALL, f"{prefix}{message}"
 
 
-def _over_limits(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal]:
-    refusals = []
+def _over_quota(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal]:
     gpus = choice.offer.gpus * max(choice.replicas, demand.max_replicas)
     quota_left = limits.quota_left_gpus
-    if quota_left is not None and gpus > quota_left:
-        needed = shares.count_of(gpus, neuron.DEVICE if choice.offer.is_neuron else shares.WHOLE)
-        message = f"needs {needed}, {max(0, quota_left)} left in the team's quota"
-        refusals.append(Refusal(RejectionReason.QUOTA, message))
-    budget_left = limits.budget_left_amount
-    if (
-        budget_left is not None
-        and choice.month_amount is not None
-        and choice.month_amount > budget_left
-    ):
-        message = f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), budget_left):,.2f} left"
-        refusals.append(
-            Refusal(
-                RejectionReason.BUDGET,
-                f"{message} in the team's budget for a full month; an approver can accept it",
-            )
-        )
-    return refusals
+    if quota_left is None or gpus <= quota_left:
+        return []
+    needed = shares.count_of(gpus, neuron.DEVICE if choice.offer.is_neuron else shares.WHOLE)
+    message = f"needs {needed}, {max(0, quota_left)} left in the team's quota"
+    return [Refusal(RejectionReason.QUOTA, message)]
 
 
-def _rank(choice: Choice) -> tuple[bool, bool, bool, Decimal, bool, int, str, int, bool]:
-    """Order by free capacity, known price, price, isolation and headroom; of equal ones what needs no claim first. Neuron devices follow all GPUs: whether
+def _describe_over_budget(choice: Choice, limits: Limits) -> str:
+    left = limits.budget_left_amount
+    if left is None or choice.month_amount is None or choice.month_amount <= left:
+        return ""
+    return (
+        f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), left):,.2f} left in the team's budget "
+        "for a full month"
+    )
+
+
+def _rank(choice: Choice) -> tuple[bool, bool, bool, bool, Decimal, bool, int, str, int, bool]:
+    """Order by budget, free capacity, known price, price, isolation and headroom; of equal ones what needs no claim first. Neuron devices follow all GPUs: whether
     a model's architecture compiles for them is not in its size.
     """
     offer = choice.offer
     return (
         offer.is_neuron,
+        bool(choice.budget_note),
         offer.free_replicas is not None and offer.free_replicas < choice.replicas,
         choice.month_amount is None,
         choice.month_amount or Decimal(0),
@@ -235,8 +241,8 @@ def _explain(choice: Choice, fitting: Sequence[Choice]) -> Choice:
             message = f"cheapest that fits; waits for {room}"
         elif choice.month_amount is None:
             message = "fits; price unknown"
-        return replace(choice, is_recommended=True, explanation=_note_isolation(choice, message))
-    return replace(choice, explanation=_note_isolation(choice, _compare(choice, best)))
+        return replace(choice, is_recommended=True, explanation=_add_notes(choice, message))
+    return replace(choice, explanation=_add_notes(choice, _compare(choice, best)))
 
 
 def _compare(choice: Choice, best: Choice) -> str:
@@ -248,6 +254,10 @@ def _compare(choice: Choice, best: Choice) -> str:
     if difference > 0:
         return f"{waits}${difference:,.2f} a month more than {best.offer.title}"
     return f"{waits}same cost" if difference == 0 else f"{waits}${-difference:,.2f} a month less"
+
+
+def _add_notes(choice: Choice, message: str) -> str:
+    return "; ".join(filter(None, [_note_isolation(choice, message), choice.budget_note]))
 
 
 def _note_isolation(choice: Choice, message: str) -> str:

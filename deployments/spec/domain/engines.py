@@ -46,3 +46,12 @@ WITHOUT_QUEUE_METRICS: Final = (KSERVE_TENSORRT_LLM, TRITON_VLLM)
 ABORT_COUNTING_ENGINES: Final = (KSERVE_VLLM, KSERVE_TENSORRT_LLM, LLM_SERVICE)
 # With Triton's own metrics.
 TRITON_ENGINES: Final = (*ONNX_ENGINES, TRITON_VLLM)
+# How long pods may take to end: a generated text takes minutes. Of others longer than Triton's own exit timeout, and
+# shorter than the two minutes' notice of a spot node.
+LANGUAGE_MODEL_GRACE_SECONDS: Final = 600
+OTHER_GRACE_SECONDS: Final = 35
+
+
+def default_grace_seconds(engine: str) -> int:
+    """The termination grace where none is stated. 0: OTHER_GRACE_SECONDS."""
+    return LANGUAGE_MODEL_GRACE_SECONDS if engine in LLM_ENGINES else 0

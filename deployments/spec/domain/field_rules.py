@@ -81,6 +81,13 @@ def check_tokens_per_step(tokens: int) -> int:
     return tokens
 
 
+def check_termination_grace(seconds: int) -> int:
+    """0 in a stored spec: requested before it was a setting."""
+    if seconds and not 20 <= seconds <= 3600:
+        raise ValueError("not a termination grace")
+    return seconds
+
+
 def check_lora_adapters(text: str) -> str:
     adapters = split_list(text)
     names = {adapter.partition("=")[0] for adapter in adapters}

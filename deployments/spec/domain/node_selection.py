@@ -8,7 +8,8 @@ import re
 from typing import Final
 
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
-INSTANCE_TYPE: Final = r"[a-z0-9]([-a-z0-9.]{0,38}[a-z0-9])?"
+# Any value of the label: Azure writes Standard_NC24ads_A100_v4.
+INSTANCE_TYPE: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,38}[A-Za-z0-9])?"
 _MOST_ENTRIES: Final = 10
 MOST_OTHER_TYPES: Final = 5
 _LABEL: Final = re.compile(

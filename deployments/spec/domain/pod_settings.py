@@ -65,6 +65,20 @@ Memory = Annotated[
         fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
     ),
 ]
+TerminationGrace = Annotated[
+    int,
+    AfterValidator(field_rules.check_termination_grace),
+    setting(
+        "Termination grace",
+        "How long a pod that is replaced or scaled in may finish its requests. Not set: 10 minutes for "
+        "language models, 35 seconds for others.",
+        unit="s",
+        group="advanced",
+        is_derived=True,
+        is_empty_zero=True,
+        fix="Use 20 to 3600 seconds, or 0 for the engine's default.",
+    ),
+]
 EnvironmentVariables = Annotated[
     tuple[tuple[str, str], ...],
     BeforeValidator(field_rules.sorted_pairs),
@@ -158,6 +172,15 @@ class Placement(Definition):
     spread_zones: Annotated[
         bool, setting("Spread across zones", "Best effort. Never blocks scheduling.")
     ] = True
+    do_not_disrupt: Annotated[
+        bool,
+        setting(
+            "Do not disrupt",
+            "Karpenter does not move its pods to save nodes or to update them, for a model that takes long to "
+            "start. Their nodes stay, also when they are nearly empty.",
+        ),
+        needs({True: "karpenter"}),
+    ] = False
     pre_pull: Annotated[
         bool,
         setting(

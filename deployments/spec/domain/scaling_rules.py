@@ -100,7 +100,7 @@ def _scaling_of_engine(spec: ServingSpec) -> Iterator[Rule]:
             "scaling.kind",
             kind == FIXED,
             (
-                "LLMInferenceService does not support autoscaling. Use fixed, or kserve-vllm to "
+                "The portal does not autoscale an LLMInferenceService. Use fixed, or kserve-vllm to "
                 "autoscale."
             ),
         )

@@ -50,6 +50,7 @@ from deployments.spec.domain.pod_settings import (
     Network,
     Placement,
     Storage,
+    TerminationGrace,
 )
 from deployments.spec.domain.scaling import (
     FIXED,
@@ -199,6 +200,7 @@ class ServingSpec(Definition):
     triton: Annotated[
         Triton, used_by(ONNX_ENGINES, "{engine} does not use these settings. Remove triton.")
     ] = TritonSettings()
+    termination_grace_seconds: TerminationGrace = 0
     summary_latencies: Annotated[
         bool,
         setting(

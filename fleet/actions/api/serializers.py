@@ -9,7 +9,7 @@ from fleet.actions.domain.kinds import ActionKind, TargetKind
 from fleet.actions.domain.pool_settings import CAPACITY_TYPES, POLICIES
 from fleet.actions.domain.states import ActionState
 from fleet.actions.services.node_groups import MOST_NODES
-from portal.api.base_serializer import Serializer, choice_of, dollars
+from portal.api.base_serializer import HIGHEST_INTEGER, Serializer, choice_of, dollars
 
 
 class ActionCommentSerializer(Serializer):
@@ -114,7 +114,7 @@ class FleetActionDetailsSerializer(FleetActionSerializer):
 
 class ActionFilterSerializer(Serializer):
     state = choice_of(ActionState, required=False)
-    cluster = serializers.IntegerField(required=False, min_value=1)
+    cluster = serializers.IntegerField(required=False, min_value=1, max_value=HIGHEST_INTEGER)
 
 
 class PoolSettingsSerializer(ActionCommentSerializer):
@@ -138,12 +138,14 @@ class PoolSettingsSerializer(ActionCommentSerializer):
         help_text="key=value:Effect",
     )
     consolidation = serializers.ChoiceField(choices=list(POLICIES), default="WhenEmpty")
-    consolidate_after = serializers.CharField(default="5m", max_length=10)
+    consolidate_after = serializers.CharField(default="5m", max_length=20)
 
 
 class NewPoolSerializer(PoolSettingsSerializer):
     name = serializers.CharField(max_length=63)
-    node_class = serializers.CharField(max_length=63, help_text="an EC2NodeClass of the cluster")
+    node_class = serializers.CharField(
+        max_length=63, help_text="an EC2NodeClass of the cluster, or a NodeClass of EKS Auto Mode"
+    )
 
 
 class RequirementSerializer(Serializer):

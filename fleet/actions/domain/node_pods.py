@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
+_DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -21,6 +22,8 @@ class NodePod:
     is_mirror: bool
     is_finished: bool
     is_terminating: bool
+    # Karpenter does not move it, which its team declared.
+    is_kept: bool = False
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -48,6 +51,10 @@ class NodePods:
     def unmanaged(self) -> tuple[NodePod, ...]:
         return tuple(pod for pod in self.to_evict if not pod.controller)
 
+    @property
+    def kept(self) -> tuple[NodePod, ...]:
+        return tuple(pod for pod in self.to_evict if pod.is_kept)
+
 
 def sort_pods(items: Iterable[Mapping[str, Any]]) -> NodePods:
     """Ordered by namespace and name."""
@@ -71,4 +78,5 @@ def read_pod(item: Mapping[str, Any]) -> NodePod:
         is_mirror=_MIRROR in (metadata.get("annotations") or {}),
         is_finished=(item.get("status") or {}).get("phase") in _FINISHED,
         is_terminating="deletionTimestamp" in metadata,
+        is_kept=(metadata.get("annotations") or {}).get(_DO_NOT_DISRUPT) == "true",
     )

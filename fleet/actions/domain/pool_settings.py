@@ -7,14 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from fleet.gpus.domain.capacity_types import ON_DEMAND, RESERVED, SPOT
+from fleet.gpus.domain.ec2_types import LABEL_PREFIXES
 from fleet.gpus.domain.shares import WHOLE
 
 API_VERSION: Final = "karpenter.sh/v1"
 KIND: Final = "NodePool"
 CAPACITY: Final = "karpenter.sh/capacity-type"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
-CAPACITY_TYPES: Final = ("on-demand", "spot")
-POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized")
+CAPACITY_TYPES: Final = (ON_DEMAND, RESERVED, SPOT)
+# The last since Karpenter 1.14; the dry run says where a cluster's Karpenter does not know it.
+POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
+EC2_NODE_CLASS: Final = "EC2NodeClass"
+AUTO_MODE_NODE_CLASS: Final = "NodeClass"
+_CLASS_GROUPS: Final = {
+    EC2_NODE_CLASS: "karpenter.k8s.aws",
+    AUTO_MODE_NODE_CLASS: "eks.amazonaws.com",
+}
+# Auto Mode ends nodes after 21 days at the latest; its default is 14.
+_EXPIRE_AFTER: Final = {EC2_NODE_CLASS: "720h", AUTO_MODE_NODE_CLASS: "336h"}
 _MOST_TYPES: Final = 40
 _MOST_TAINTS: Final = 20
 _MOST_GPUS: Final = 10_000
@@ -24,15 +35,14 @@ _TAINT: Final = re.compile(
     r"(?P<key>[A-Za-z0-9]([-A-Za-z0-9_./]{0,120}[A-Za-z0-9])?)(=(?P<value>[-A-Za-z0-9_.]{0,63}))?"
     r":(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)"
 )
-_AFTER: Final = re.compile(r"([0-9]{1,5}(s|m|h))|Never")
-# Keys that choose types by other means: with a list of types they could only contradict it.
-_OF_TYPES: Final = "karpenter.k8s.aws/instance-"
+_AFTER: Final = re.compile(r"([0-9]{1,5}(s|m|h)){1,3}|Never")
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
     """Without `instance_types` a pool keeps how it chooses types. `gpu_limit` None: no limit. `taints` as
-    kubectl writes them: key=value:Effect. `node_class` is the EC2NodeClass of a new pool.
+    kubectl writes them: key=value:Effect. `node_class` is the node class of a new pool, of the kind that its cluster has:
+    EC2NodeClass, or NodeClass of EKS Auto Mode.
     """
 
     instance_types: tuple[str, ...]
@@ -42,6 +52,7 @@ class PoolSettings:
     consolidation: str = "WhenEmpty"
     consolidate_after: str = "5m"
     node_class: str = ""
+    node_class_kind: str = EC2_NODE_CLASS
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,6 +67,7 @@ class PoolSettings:
             consolidation=raw["consolidation"],
             consolidate_after=raw["consolidate_after"],
             node_class=raw["node_class"],
+            node_class_kind=raw.get("node_class_kind", EC2_NODE_CLASS),
         )
 
     def problems(self, *, is_new: bool) -> dict[str, str]:
@@ -73,7 +85,7 @@ class PoolSettings:
             else "use a duration such as 30s, 5m or 1h, or Never",
             "node_class": ""
             if not is_new or _NAME.fullmatch(self.node_class)
-            else "use the name of an EC2NodeClass",
+            else f"use the name of one of the cluster ({self.node_class_kind})",
         }
         return {field: problem for field, problem in problems.items() if problem}
 
@@ -90,6 +102,7 @@ def read(live: Mapping[str, Any]) -> PoolSettings:
     template = (spec.get("template") or {}).get("spec") or {}
     disruption = spec.get("disruption") or {}
     limit = str((spec.get("limits") or {}).get(WHOLE, ""))
+    reference = template.get("nodeClassRef") or {}
     return PoolSettings(
         instance_types=_values(template, INSTANCE_TYPE),
         capacity_types=_values(template, CAPACITY) or ("on-demand",),
@@ -97,17 +110,19 @@ def read(live: Mapping[str, Any]) -> PoolSettings:
         taints=tuple(_taint_text(taint) for taint in template.get("taints") or ()),
         consolidation=str(disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized")),
         consolidate_after=str(disruption.get("consolidateAfter", "0s")),
-        node_class=str((template.get("nodeClassRef") or {}).get("name", "")),
+        node_class=str(reference.get("name", "")),
+        node_class_kind=str(reference.get("kind", EC2_NODE_CLASS)),
     )
 
 
 def manifest(name: str, settings: PoolSettings) -> dict[str, Any]:
     """A new pool."""
-    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": settings.node_class}
+    kind = settings.node_class_kind
+    reference = {"group": _CLASS_GROUPS[kind], "kind": kind, "name": settings.node_class}
     template: dict[str, Any] = {
         "nodeClassRef": reference,
         "requirements": _requirements(settings, ()),
-        "expireAfter": "720h",
+        "expireAfter": _EXPIRE_AFTER[kind],
     }
     if settings.taints:
         template["taints"] = [_taint(text) for text in settings.taints]
@@ -176,7 +191,8 @@ def _requirements(
 
 
 def _chooses_types(key: str) -> bool:
-    return key == INSTANCE_TYPE or key.startswith(_OF_TYPES)
+    """Also keys that choose types by other means: with a list of types they could only contradict it."""
+    return key == INSTANCE_TYPE or key.startswith(LABEL_PREFIXES)
 
 
 def _disruption(settings: PoolSettings) -> dict[str, Any]:
@@ -220,7 +236,7 @@ def _problem_with_types(names: Sequence[str], *, is_needed: bool) -> str:
 def _problem_with_capacity(names: Sequence[str]) -> str:
     if names and set(names) <= set(CAPACITY_TYPES):
         return ""
-    return f"use {' or '.join(CAPACITY_TYPES)}, or both"
+    return f"use {', '.join(CAPACITY_TYPES[:-1])} or {CAPACITY_TYPES[-1]}, or several of them"
 
 
 def _problem_with_limit(limit: int | None) -> str:

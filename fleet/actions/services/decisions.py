@@ -21,8 +21,8 @@ def approve(*, actor: User, action_id: int, evidence_hash: str, comment: str = "
     """Let it run. Raises Conflict when what it would do has changed since it was shown."""
     action = actions.get_action(action_id)
     fleet_policy.require_approver(actor, requester_id=action.requester_id)
-    _require_submitted(action)
     step_up.require(actor)
+    _require_submitted(action)
     text = requests.clean(comment)
     _require_shown(action, evidence_hash)
     with transaction.atomic():

@@ -64,6 +64,8 @@ def _warnings(action: FleetAction, drain: NodeDrain) -> list[str]:
         return [*warnings, f"The pods on the node are not known: {error}"]
     if pods.unmanaged:
         warnings.append(_describe_unmanaged(action, pods))
+    if pods.kept:
+        warnings.append(_describe_kept(len(pods.kept)))
     return warnings
 
 
@@ -143,6 +145,16 @@ def _evict_one(action: FleetAction, pod: NodePod, made: _Pass) -> None:
         made.block(pod, error.message, seconds=outcomes.RETRY_SECONDS)
     else:
         made.evicted += 1
+
+
+def _describe_kept(count: int) -> str:
+    """Without names: everyone may read it, and pods belong to teams."""
+    is_one = count == 1
+    return (
+        f"{counted(count, 'pod')} {'is' if is_one else 'are'} declared not to be disrupted "
+        "(karpenter.sh/do-not-disrupt): Karpenter leaves "
+        f"{'it' if is_one else 'them'} in place, and this drain evicts {'it' if is_one else 'them'} all the same."
+    )
 
 
 def _describe_unmanaged(action: FleetAction, pods: NodePods) -> str:

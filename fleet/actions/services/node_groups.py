@@ -10,6 +10,7 @@ from fleet.actions.domain.evidence import Evidence, FieldChange
 from fleet.actions.domain.outcomes import Outcome
 from fleet.actions.services import kept_hours
 from fleet.clusters.domain.node_groups import ACTIVE, UPDATING, GroupSize, NodeGroup
+from fleet.clusters.selectors import clusters
 from fleet.clusters.services import node_groups
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceKey
@@ -36,6 +37,7 @@ def problems_with(size: GroupSize) -> dict[str, str]:
 def read(*, actor: Actor, cluster_id: int, name: str) -> NodeGroup:
     """What AWS has now, for who may request a change."""
     fleet_policy.require_requester(actor)
+    clusters.get_cluster(cluster_id)
     try:
         return node_groups.describe(cluster_id=cluster_id, name=name)
     except ObjectNotFound as error:

@@ -13,6 +13,7 @@ from fleet.actions.domain.evidence import Evidence, FieldChange
 from fleet.actions.domain.outcomes import Outcome
 from fleet.actions.domain.pool_settings import PoolSettings
 from fleet.actions.services import kept_hours, node_facts
+from fleet.gpus.domain.capacity_types import RESERVED
 from fleet.gpus.domain.shares import WHOLE
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price, PriceKey
@@ -202,7 +203,7 @@ def _changes(old: PoolSettings, new: PoolSettings, *, is_new: bool) -> list[Fiel
         ("Taints", ", ".join(old.taints) or "none", ", ".join(new.taints) or "none"),
         ("Consolidation", old.consolidation, new.consolidation),
         ("Consolidate after", old.consolidate_after, new.consolidate_after),
-        ("EC2NodeClass", old.node_class, new.node_class),
+        (new.node_class_kind, old.node_class, new.node_class),
     )
     return [
         FieldChange(label, "" if is_new else before, after)
@@ -237,6 +238,10 @@ def _warnings(
     if removed := _removed(old, new) if before else []:
         warnings.append(
             f"Karpenter replaces running nodes of {', '.join(removed)}, as disruption budgets allow."
+        )
+    if RESERVED in new.capacity_types:
+        warnings.append(
+            f"Reserved nodes start only from the reservations that its {new.node_class_kind} selects."
         )
     if new.gpu_limit is None:
         warnings.append("Without a GPU limit nothing bounds its cost.")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 
 from fleet.actions.domain import evidence as evidence_rules
+from fleet.actions.domain import pool_settings
 from fleet.actions.domain.drain_settings import DEFAULT_MINUTES, DrainSettings
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.domain.kinds import ActionKind, TargetKind
@@ -16,7 +18,9 @@ from fleet.actions.domain.relabeling import RelabelSettings
 from fleet.actions.domain.states import OPEN, SUBMITTED_FOR, ActionState
 from fleet.actions.services import audit_actions, handlers, node_groups, notifications, transitions
 from fleet.capacity.selectors import node_details
+from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.node_groups import GroupSize
+from fleet.clusters.domain.provisioner import Provisioner
 from fleet.models import Cluster, FleetAction
 from portal.accounts import fleet_policy
 from portal.accounts.models import User
@@ -98,8 +102,15 @@ def request_pool_change(
 def request_pool_creation(
     *, actor: User, cluster_id: int, name: str, settings: PoolSettings, comment: str = ""
 ) -> FleetAction:
+    settings = replace(settings, node_class_kind=_node_class_kind(cluster_id))
     action = _of_pool(actor, ActionKind.CREATE_NODE_POOL, cluster_id, name, settings)
     return submit(actor, action, comment)
+
+
+def _node_class_kind(cluster_id: int) -> str:
+    labels = Capabilities.from_json(get_cluster(cluster_id).capabilities).node_labels
+    is_auto_mode = labels.provisioner is Provisioner.AUTO_MODE
+    return pool_settings.AUTO_MODE_NODE_CLASS if is_auto_mode else pool_settings.EC2_NODE_CLASS
 
 
 def request_group_scale(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, ClassVar, Final
 
 from django import forms
@@ -64,7 +65,11 @@ class DecisionForm(CommentForm):
     decision = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
 
 
-_CAPACITIES: Final = (("on-demand",), ("spot",), CAPACITY_TYPES)
+_CAPACITIES: Final = tuple(
+    names
+    for count in range(1, len(CAPACITY_TYPES) + 1)
+    for names in combinations(CAPACITY_TYPES, count)
+)
 
 
 class PoolForm(CommentForm):
@@ -79,7 +84,7 @@ class PoolForm(CommentForm):
     capacity_types = forms.ChoiceField(
         label="Capacity",
         choices=[(",".join(names), " and ".join(names)) for names in _CAPACITIES],
-        help_text="With both, Karpenter starts spot nodes first.",
+        help_text="With several, Karpenter starts reserved nodes first, then spot nodes.",
     )
     gpu_limit = forms.IntegerField(
         label="GPU limit",
@@ -93,12 +98,13 @@ class PoolForm(CommentForm):
     )
     consolidation = forms.ChoiceField(
         choices=[(name, name) for name in POLICIES],
-        help_text="Whether nodes that are not empty may be replaced by fewer or cheaper ones.",
+        help_text="Whether nodes that are not empty may be replaced by fewer or cheaper ones. Balanced (Karpenter "
+        "1.14) does so when the savings outweigh the disruption.",
     )
     consolidate_after = forms.CharField(
         label="Consolidate after",
         initial="5m",
-        max_length=10,
+        max_length=20,
         help_text="How long a node must be unchanged: 30s, 5m, 1h, or Never.",
     )
 
@@ -119,7 +125,9 @@ class PoolForm(CommentForm):
 class NewPoolForm(PoolForm):
     name = forms.CharField(max_length=63, help_text="Lowercase letters, digits and hyphens.")
     node_class = forms.CharField(
-        label="EC2NodeClass", max_length=63, help_text="Of the cluster: image, subnets, role."
+        label="Node class",
+        max_length=63,
+        help_text="EC2NodeClass of the cluster, on EKS Auto Mode its NodeClass: image, subnets, role.",
     )
 
 

@@ -87,7 +87,8 @@ def _shares_of(
 ) -> list[GpuShare]:
     by_kind: dict[tuple[str, str], list[NodeSpace]] = defaultdict(list)
     for space in spaces:
-        by_kind[space.node.instance_type, space.node.capacity_type].append(space)
+        if space.is_requestable:
+            by_kind[space.node.instance_type, space.node.capacity_type].append(space)
     today = clock.now().date()
     book = prices.book({name for name, _ in by_kind}, on=today)
     gpu_shares = [

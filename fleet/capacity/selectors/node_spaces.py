@@ -19,6 +19,7 @@ from fleet.gpus.domain import (
     shares,
     tolerations,
 )
+from fleet.gpus.domain import instance_types as type_names
 from fleet.gpus.domain.devices import NONE, DeviceRequest, Devices
 from fleet.gpus.domain.tolerations import Toleration
 from fleet.kube.domain import quantities
@@ -50,6 +51,12 @@ class NodeSpace:
     def is_usable(self) -> bool:
         """A node that is cordoned or not ready has nothing free."""
         return self.node.is_ready and self.node.is_schedulable
+
+    @property
+    def is_requestable(self) -> bool:
+        """Whether pods can require its nodes by their instance type."""
+        node = self.node
+        return type_names.is_requestable(node.instance_type, node.gpu_product, node.labels)
 
     def tolerating(self, tolerated: Sequence[Toleration]) -> NodeSpace:
         """As a claim with these sees it."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.gpus.domain import neuron, shares
-from fleet.gpus.domain.capacity_types import ON_DEMAND, SPOT
+from fleet.gpus.domain.capacity_types import ON_DEMAND, RESERVED, SPOT
 from fleet.gpus.domain.offers import GpuShare
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import Price
@@ -61,8 +61,8 @@ def list_startable(
         for candidate in sorted(_candidates(listed), key=lambda candidate: candidate.order)
         if (candidate.facts.instance_type, candidate.capacity_type) not in existing
         and any(
-            node_pools.allows(p, candidate.facts.instance_type, candidate.capacity_type)
-            for p in ready
+            candidate.capacity_type in node_pools.starts(pool, candidate.facts.instance_type)
+            for pool in ready
         )
     ]
     return [
@@ -74,14 +74,14 @@ def list_startable(
 
 
 def _candidates(listed: Iterable[Price]) -> list[_Candidate]:
-    """Each type as on-demand and spot, even without a known price."""
+    """Each type in every capacity type that Karpenter starts, even without a known price."""
     by_type: dict[str, dict[str, Price]] = {}
     for price in listed:
         by_type.setdefault(price.instance_type, {})[price.capacity_type] = price
     return [
         _Candidate(next(iter(known.values())), capacity_type, known.get(capacity_type))
         for known in by_type.values()
-        for capacity_type in (ON_DEMAND, SPOT)
+        for capacity_type in (ON_DEMAND, RESERVED, SPOT)
     ]
 
 

@@ -39,6 +39,21 @@ class ServingMetricsSerializer(Serializer):
     problem = serializers.CharField(help_text="why not through Prometheus; empty: through it")
 
 
+class InstallationSerializer(Serializer):
+    identity = serializers.CharField(
+        help_text="the label slipway.dev/installation of what it writes"
+    )
+    suspended_reason = serializers.CharField(
+        help_text="why this portal writes nothing to clusters; empty while it may"
+    )
+
+
+class OtherInstallationSerializer(Serializer):
+    identity = serializers.CharField()
+    namespaces = serializers.ListField(child=serializers.CharField())
+    objects = serializers.IntegerField(help_text="model servers and routes of it")
+
+
 class ClusterSerializer(Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -60,6 +75,21 @@ class ClusterSerializer(Serializer):
         many=True, help_text="certificates trusted for its Prometheus; empty: public ones"
     )
     serving_metrics = ServingMetricsSerializer()
+    installation = serializers.SerializerMethodField(help_text="this installation of Slipway")
+    other_installations = serializers.SerializerMethodField(
+        help_text="other installations whose objects the last probe found here: they are left alone. "
+        "Empty for readers who see some teams only"
+    )
+
+    @extend_schema_field(InstallationSerializer)
+    def get_installation(self, _cluster: ClusterInfo) -> dict[str, Any]:
+        return dict(InstallationSerializer(self.context["installation"]).data)
+
+    @extend_schema_field(OtherInstallationSerializer(many=True))
+    def get_other_installations(self, cluster: ClusterInfo) -> list[dict[str, Any]]:
+        if self.context["namespaces"] is not None:
+            return []
+        return [item.to_json() for item in cluster.other_installations]
 
     @extend_schema_field(serializers.JSONField())
     def get_capabilities(self, cluster: ClusterInfo) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from fleet.clusters.selectors import clusters
 from fleet.clusters.services import clusters as cluster_services
 from fleet.clusters.services import connection_checks, serving_policy
 from fleet.clusters.services.clusters import ClusterDraft
+from fleet.kube.services import installation
 from portal.accounts import policy
 from portal.api.requests import actor_of, read_body
 from portal.api.responses import PROBLEM
@@ -29,10 +30,11 @@ from portal.api.responses import PROBLEM
 def _visible(request: Request) -> dict[str, Any]:
     """The namespaces whose queues the reader sees: those of their teams; None: of all."""
     actor = actor_of(request)
+    current = installation.read()
     if policy.sees_all(actor):
-        return {"namespaces": None}
+        return {"namespaces": None, "installation": current}
     slugs = policy.visible_teams(actor).values_list("slug", flat=True)
-    return {"namespaces": frozenset(slugs)}
+    return {"namespaces": frozenset(slugs), "installation": current}
 
 
 class ClustersView(APIView):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from fleet.clusters.domain.capability_descriptions import (
 )
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
 from fleet.clusters.domain.node_pools import NodePool
+from fleet.clusters.domain.provisioner import NodeLabels
 from fleet.clusters.domain.queues import Kueue
 
 FEATURES: tuple[str, ...] = tuple(FEATURE_DESCRIPTIONS)
@@ -77,19 +79,27 @@ class Capabilities:
     excluded_engines: Mapping[str, str] = field(default_factory=dict)
     # What is different here about an engine that it does run.
     engine_notes: Mapping[str, str] = field(default_factory=dict)
+    # Addresses from which the API server reaches pods, sorted; None is not known.
+    api_servers: tuple[str, ...] | None = None
     # API_KEYS or ISTIO_TOKENS; empty where the gateway checks no keys, or that was never known.
     key_check: str = ""
+    # The labels of nodes that pods may require here.
+    node_labels: NodeLabels = field(default_factory=NodeLabels)
 
     @property
     def verifies_tokens(self) -> bool:
         return self.key_check == ISTIO_TOKENS
 
-    def keeping_key_check(self, before: Capabilities) -> Capabilities:
-        """What was known of the gateway's check, where this probe could not tell: without it the policies
-        that close addresses would be taken for those of another gateway, and removed.
+    def keeping_known(self, before: Capabilities) -> Capabilities:
+        """What was known of the gateway's check and of the API server's addresses, where this probe could not tell:
+        without them the policies that close addresses would be removed, and metrics cut off.
         """
         is_known = self.feature("caller-keys").is_there is True
-        return self if is_known else replace(self, key_check=before.key_check)
+        return replace(
+            self,
+            key_check=self.key_check if is_known else before.key_check,
+            api_servers=before.api_servers if self.api_servers is None else self.api_servers,
+        )
 
     def feature(self, name: str) -> Feature:
         return self.features.get(name, Feature(None, why=NOT_CHECKED))
@@ -135,6 +145,16 @@ class Capabilities:
         """The labels by which the cluster's Prometheus selects a ServiceMonitor."""
         chosen = monitor_selection.choose(self.prometheuses or ())
         return {} if chosen is None else chosen.labels_for("ServiceMonitor") or {}
+
+    @property
+    def api_server_cidrs(self) -> tuple[str, ...]:
+        """A block for each of its addresses; empty where they are not known."""
+        return tuple(str(ipaddress.ip_network(address)) for address in self.api_servers or ())
+
+    @property
+    def prometheus_namespaces(self) -> tuple[str, ...]:
+        """Of the operator's Prometheus servers, sorted."""
+        return tuple(sorted({selection.namespace for selection in self.prometheuses or ()}))
 
     @property
     def version(self) -> str:
@@ -190,6 +210,8 @@ class Capabilities:
             "excluded_engines": dict(self.excluded_engines),
             "engine_notes": dict(self.engine_notes),
             "key_check": self.key_check,
+            "api_servers": None if self.api_servers is None else list(self.api_servers),
+            "node_labels": self.node_labels.to_json(),
         }
 
     @classmethod
@@ -212,6 +234,8 @@ class Capabilities:
             excluded_engines=raw.get("excluded_engines") or {},
             engine_notes=raw.get("engine_notes") or {},
             key_check=raw.get("key_check", ""),
+            api_servers=None if raw.get("api_servers") is None else tuple(raw["api_servers"]),
+            node_labels=NodeLabels.from_json(raw.get("node_labels") or {}),
         )
 
 

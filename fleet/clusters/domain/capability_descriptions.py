@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from fleet.clusters.domain.kserve_releases import REQUIREMENTS
 
+# By which the gateway passes a pipeline's key to KServe's router, in Go's spelling, and the router to the gateway.
+PIPELINE_KEY_HEADER = "X-Api-Key"
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureDescription:
@@ -80,6 +83,20 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Use Envoy Gateway 1.5 or newer, or Istio 1.22 or newer, for the Gateway that the cluster is "
         "registered with.",
     ),
+    "header-propagation": FeatureDescription(
+        "Header propagation of KServe's router",
+        "pipelines of deployments whose callers need a key",
+        f'Add {PIPELINE_KEY_HEADER} to the headers that routers pass on: "headers": {{"propagate": '
+        f'["{PIPELINE_KEY_HEADER}"]}} under router in ConfigMap inferenceservice-config of kserve.',
+        "Allow the portal to read ConfigMap inferenceservice-config of kserve. Then test again.",
+    ),
+    "credential-injection": FeatureDescription(
+        "Credential injection at the gateway",
+        "pipelines of deployments whose callers need a key",
+        "Use Envoy Gateway 1.4 or newer for the Gateway that the cluster is registered with.",
+        "Allow the portal to read Deployment envoy-gateway of envoy-gateway-system (manage.py cluster_rbac). "
+        "Then test again.",
+    ),
     "caller-jwt": FeatureDescription(
         "Tokens of identity providers",
         "serving only callers with a token of the company's identity provider",
@@ -101,12 +118,12 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
     "keda": FeatureDescription(
         "KEDA",
         "scaling on queue length, on a schedule or to zero",
-        "Install KEDA.",
+        "Install KEDA 2.20 or newer.",
     ),
     "scaled-jobs": FeatureDescription(
         "KEDA's ScaledJob",
         "batch jobs that drain a queue",
-        "Install KEDA.",
+        "Install KEDA 2.20 or newer.",
     ),
     "karpenter": FeatureDescription(
         "Karpenter",
@@ -208,5 +225,14 @@ OPTION_NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "prefix-routing": (("llm-inference-service", "inference-pool", "gateway-api"),),
     "strict-mtls": (("istio",),),
     "pipeline": (("inference-graph", "gateway-api"),),
+    "protected-pipeline": (
+        (
+            "inference-graph",
+            "gateway-api",
+            "caller-keys",
+            "credential-injection",
+            "header-propagation",
+        ),
+    ),
     "service-monitor": (("prometheus",),),
 } | {name: ((name,),) for name in FEATURE_DESCRIPTIONS}

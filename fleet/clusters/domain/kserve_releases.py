@@ -63,6 +63,15 @@ def problem_with(feature: str, version: str) -> str:
     )
 
 
+def untested(version: str) -> str:
+    """Why nobody knows that the installed KServe does what the portal expects; empty when it was tested, or is not known."""
+    release = parse(version)
+    if release is None or release <= LATEST_TESTED:
+        return ""
+    newest = format_release(LATEST_TESTED)
+    return f"KServe {version.removeprefix('v')} is installed; {newest} is the newest one tested"
+
+
 def supported() -> list[Release]:
     """Every release that some feature works with, oldest first."""
     oldest = min(requirement.release for requirement in REQUIREMENTS.values())

@@ -1,24 +1,32 @@
 """Karpenter's node pools: whether one of them can start a node of a type, and its remaining limit.
 
-Only requirements that follow from the instance type's name are compared: type, family, size,
-category, generation and capacity type. Karpenter evaluates the others.
+Only requirements that follow from the instance type's name are compared: type, family, size, category, generation,
+processor, GPUs, and the capacity type. Karpenter evaluates the others.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from fleet.gpus.domain import neuron, shares
+from fleet.gpus.domain import ec2_types, neuron, shares
+from fleet.gpus.domain.capacity_types import ANY, ON_DEMAND, RESERVED, SPOT
 from fleet.gpus.domain.shares import WHOLE
 
-_TYPE: Final = re.compile(
-    r"(?P<category>[a-z]+)(?P<generation>\d+)(?P<rest>[-a-z0-9]*)\.(?P<size>.+)"
-)
+_COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
+    "Gt": operator.gt,
+    "Gte": operator.ge,
+    "Lt": operator.lt,
+    "Lte": operator.le,
+}
 _CAPACITY: Final = "karpenter.sh/capacity-type"
-_PREFIX: Final = "karpenter.k8s.aws/instance-"
+# The types of nodes that a placement may run on. Reserved capacity is no spot.
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    ON_DEMAND: (ON_DEMAND, RESERVED),
+    ANY: (ON_DEMAND, RESERVED, SPOT),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ def check_start(
     gpus: int,
     resource: str = WHOLE,
 ) -> NodeStart:
-    """`capacity` is on-demand, spot or any; `gpus` is how many GPUs, or Neuron devices by `resource`, are needed."""
+    """`capacity` is on-demand (also what is reserved), spot or any; `gpus` is how many GPUs, or Neuron devices by `resource`, are needed."""
     allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
     if not allowing:
         names = ", ".join(pool.name for pool in pools) or "there is none"
@@ -101,36 +109,36 @@ def check_start(
             f"{gpus} more are needed."
         )
         return NodeStart(ok=False, message=message)
-    message = f"Node pool {roomy[0].name} will start a {instance_type}, which takes a few minutes."
-    return NodeStart(ok=True, message=message, pool=roomy[0].name)
+    # Whether a reservation has room, only AWS knows: a pool that can do without comes first.
+    paid = [pool for pool in roomy if starts(pool, instance_type) - {RESERVED}]
+    if not paid:
+        message = (
+            f"Node pool {roomy[0].name} will start a {instance_type} if its reservation has room, "
+            "which takes a few minutes."
+        )
+        return NodeStart(ok=True, message=message, pool=roomy[0].name)
+    message = f"Node pool {paid[0].name} will start a {instance_type}, which takes a few minutes."
+    return NodeStart(ok=True, message=message, pool=paid[0].name)
 
 
 def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:
-    labels = _labels_of(instance_type)
+    """Whether the pool starts nodes of the type for pods of this placement."""
+    return not starts(pool, instance_type).isdisjoint(_KINDS.get(capacity, (capacity,)))
+
+
+def starts(pool: NodePool, instance_type: str) -> frozenset[str]:
+    """The capacity types in which the pool starts nodes of the type; empty if it starts none."""
+    labels = ec2_types.labels_of(instance_type)
     if not all(_meets(requirement, labels) for requirement in pool.requirements):
-        return False
-    kinds = [{_CAPACITY: kind} for kind in _kinds(capacity)]
+        return frozenset()
     on_capacity = [requirement for requirement in pool.requirements if requirement.key == _CAPACITY]
     # Without this requirement Karpenter starts on-demand nodes only.
-    on_capacity = on_capacity or [Requirement(_CAPACITY, "In", ("on-demand",))]
-    return any(all(_meets(requirement, kind) for requirement in on_capacity) for kind in kinds)
-
-
-def _kinds(capacity: str) -> tuple[str, ...]:
-    return ("on-demand", "spot") if capacity == "any" else (capacity,)
-
-
-def _labels_of(instance_type: str) -> dict[str, str]:
-    labels = {"node.kubernetes.io/instance-type": instance_type}
-    match = _TYPE.fullmatch(instance_type)
-    if match is None:
-        return labels
-    return labels | {
-        f"{_PREFIX}family": instance_type.partition(".")[0],
-        f"{_PREFIX}size": match["size"],
-        f"{_PREFIX}category": match["category"],
-        f"{_PREFIX}generation": match["generation"],
-    }
+    on_capacity = on_capacity or [Requirement(_CAPACITY, "In", (ON_DEMAND,))]
+    return frozenset(
+        kind
+        for kind in (ON_DEMAND, RESERVED, SPOT)
+        if all(_meets(requirement, {_CAPACITY: kind}) for requirement in on_capacity)
+    )
 
 
 def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
@@ -138,7 +146,7 @@ def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     if value is None:
         return True
     values = requirement.values
-    if requirement.operator in ("Gt", "Lt"):
+    if requirement.operator in _COMPARISONS:
         return _compares(requirement.operator, value, values)
     return {
         "In": value in values,
@@ -148,16 +156,21 @@ def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     }.get(requirement.operator, True)
 
 
-def _compares(operator: str, value: str, values: Sequence[str]) -> bool:
+def _compares(how: str, value: str, values: Sequence[str]) -> bool:
     if not values or not values[0].isdigit() or not value.isdigit():
         return True
-    limit = int(values[0])
-    return int(value) > limit if operator == "Gt" else int(value) < limit
+    return _COMPARISONS[how](int(value), int(values[0]))
 
 
 def parse_pools(items: Iterable[Mapping[str, Any]]) -> tuple[NodePool, ...]:
     """Parse NodePool objects, ordered by name."""
     return tuple(sorted((_pool(item) for item in items), key=lambda pool: pool.name))
+
+
+def node_class_group(item: Mapping[str, Any]) -> str:
+    """The API group of a NodePool's node class: karpenter.k8s.aws, or eks.amazonaws.com of EKS Auto Mode."""
+    template = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return str((template.get("nodeClassRef") or {}).get("group", ""))
 
 
 def _pool(item: Mapping[str, Any]) -> NodePool:

@@ -116,6 +116,7 @@ _WRITTEN: tuple[tuple[str, str], ...] = (
     ("gateway.envoyproxy.io", "securitypolicies"),
     ("gateway.envoyproxy.io", "backendtrafficpolicies"),
     ("gateway.envoyproxy.io", "envoyextensionpolicies"),
+    ("gateway.envoyproxy.io", "httproutefilters"),
 )
 _IN_TEAMS: tuple[Permission, ...] = (
     *(Permission(group, plural, _WRITE, "serving a revision") for group, plural in _WRITTEN),

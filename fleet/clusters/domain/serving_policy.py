@@ -24,6 +24,7 @@ LISTS: Final = (
     "priority_classes",
     "allowed_taints",
     "gateway_namespaces",
+    "prometheus_namespaces",
     *_NETWORKS,
 )
 # Istio without its CNI plugin and KServe's pipeline router need baseline.
@@ -55,6 +56,7 @@ _ENTRIES: Final = {
     "priority_classes": (_NAME, "Enter comma-separated names of PriorityClasses."),
     "allowed_taints": (_TAINT, "Write them as key=value:NoSchedule or key:NoSchedule."),
     "gateway_namespaces": (_NAME, "Enter comma-separated names of namespaces."),
+    "prometheus_namespaces": (_NAME, "Enter comma-separated names of namespaces."),
 }
 # Without "@": the address is shown, so it must not contain a password.
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
@@ -160,6 +162,16 @@ class ServingPolicy(Definition):
             longest=253,
         ),
     ] = ()
+    prometheus_namespaces: Annotated[
+        Texts,
+        _list(
+            _PODS,
+            "Prometheus namespaces",
+            "Namespaces whose pods read metrics of models. Language models answer requests on that port, without a "
+            "key. Empty: those of the Prometheus resources found in the cluster, else monitoring.",
+            longest=63,
+        ),
+    ] = ()
     egress_cidrs: Annotated[
         Texts,
         _list(
@@ -174,8 +186,8 @@ class ServingPolicy(Definition):
         _list(
             _PODS,
             "API server networks",
-            "Networks of the API server; on EKS, the subnets of the cluster. Golden requests and trials "
-            "come from them.",
+            "Networks of the API server; on EKS, the subnets of the cluster. Golden requests, trials and "
+            "readings of metrics come from them. Empty: the addresses that the API server states.",
             longest=50,
         ),
     ] = ()

@@ -18,6 +18,7 @@ from fleet.kube.domain.errors import (
     Unreachable,
 )
 from fleet.kube.gateways.eks import EksUnavailable, session_for
+from portal.core import network_failures
 
 _CONFIG: Final = Config(connect_timeout=3, read_timeout=10, retries={"max_attempts": 2})
 _MOST_GROUPS: Final = 50
@@ -40,7 +41,7 @@ class NodeGroups:
             session = session_for(region, role_arn)
             self._client: Any = session.client("eks", region_name=region, config=_CONFIG)
         except (EksUnavailable, BotoCoreError) as error:
-            raise Unreachable(str(error)) from error
+            raise Unreachable(network_failures.describe(error)) from error
 
     def list_names(self) -> list[str]:
         """The first fifty by name."""
@@ -78,4 +79,4 @@ class NodeGroups:
 
 def _error(call: str, error: ClientError | BotoCoreError) -> ClusterError:
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
-    return _ERRORS.get(code, Unreachable)(f"{call} failed: {error}")
+    return _ERRORS.get(code, Unreachable)(f"{call} failed: {network_failures.describe(error)}")

@@ -25,6 +25,7 @@ from fleet.clusters.domain.prometheus import (
 from fleet.clusters.domain.prometheus_series import SeriesResult
 from fleet.kube.gateways import credential_files
 from fleet.kube.gateways.sigv4 import SignedRequests, SigningFailed
+from portal.core import network_failures
 
 TIMEOUT_SECONDS: Final = 5.0
 MAX_ANSWER_BYTES: Final = 2_000_000
@@ -152,9 +153,9 @@ def _send(
         with client.stream(method, url, data=form or None, timeout=limits.seconds) as response:
             return response.status_code, _read(response, until, limits)
     except httpx.InvalidURL as error:
-        raise NotPrometheus(f"{url} is not a valid address: {error}") from error
+        raise NotPrometheus(f"{url} is not a valid address") from error
     except httpx.HTTPError as error:
-        detail = str(error) or type(error).__name__
+        detail = network_failures.describe(error)
         raise PrometheusUnreachable(f"{url} does not answer: {detail}") from error
 
 

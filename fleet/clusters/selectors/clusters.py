@@ -14,6 +14,7 @@ from fleet.clusters.domain.ca_bundle import Certificate
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.serving_metrics import ServingMetrics
 from fleet.clusters.domain.serving_policy import ServingPolicy
+from fleet.kube.domain.ownership import OtherInstallation
 from fleet.models import Cluster, Node, ScrapeReading
 from portal.core import leases
 from portal.core.compiled_queries import CompiledQuery
@@ -47,6 +48,8 @@ class ClusterInfo:
     # When ResourceSlices and ResourceClaims were last listed; None: they are not readable.
     devices_read_at: datetime | None = None
     serving_metrics: ServingMetrics = field(default_factory=ServingMetrics)
+    # What the last probe found of other installations of Slipway.
+    other_installations: tuple[OtherInstallation, ...] = ()
 
 
 _REACHABILITY = CompiledQuery(
@@ -108,6 +111,9 @@ def _info(cluster: Any) -> ClusterInfo:
         prometheus_certificates=_certificates(cluster.prometheus_ca_pem),
         devices_read_at=cluster.devices_read_at,
         serving_metrics=_serving_metrics(cluster),
+        other_installations=tuple(
+            OtherInstallation.from_json(item) for item in cluster.other_installations
+        ),
     )
 
 

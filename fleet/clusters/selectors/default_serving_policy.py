@@ -23,6 +23,7 @@ def default_policy() -> ServingPolicy:
         cache_node_group=settings.SLIPWAY_MODEL_CACHE_NODE_GROUP,
         allowed_images=serving_policy.split(settings.SLIPWAY_ALLOWED_IMAGES),
         priority_classes=serving_policy.split(settings.SLIPWAY_PRIORITY_CLASSES),
+        prometheus_namespaces=serving_policy.split(settings.SLIPWAY_PROMETHEUS_NAMESPACES),
         egress_cidrs=serving_policy.split(settings.SLIPWAY_EGRESS_CIDRS),
         control_plane_cidrs=serving_policy.split(settings.SLIPWAY_CONTROL_PLANE_CIDRS),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from fleet.clusters.domain.capabilities import Feature
 from fleet.clusters.services.unknown_features import or_unknown
-from fleet.kube.domain.errors import ObjectNotFound
+from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import ResourceType
 from fleet.kube.gateways.kube_client import KubeClient
 
@@ -17,14 +17,25 @@ ENDPOINT_SLICE = ResourceType("discovery.k8s.io/v1", "EndpointSlice", "endpoints
 _OWN = ("default", "kubernetes")
 
 
+def read_addresses(client: KubeClient) -> tuple[str, ...] | None:
+    """None where the cluster does not state them, or does not say."""
+    try:
+        found = _addresses(client.get(ENDPOINT_SLICE, *_OWN))
+    except (NotAllowed, ObjectNotFound):
+        return None
+    return tuple(address for address in found if _is_address(address)) or None
+
+
 def read_pod_proxy(client: KubeClient, networks: Sequence[str]) -> Feature:
-    """`networks` are the API server networks of the serving policy."""
+    """`networks` are the API server networks of the serving policy; without any its own addresses are admitted."""
 
     def check() -> Feature:
         try:
             addresses = _addresses(client.get(ENDPOINT_SLICE, *_OWN))
         except ObjectNotFound:
             return Feature(None, why="The cluster does not state the addresses of its API server.")
+        if not networks and all(map(_is_address, addresses)) and addresses:
+            return Feature(is_there=True)
         outside = [address for address in addresses if not _is_within(address, networks)]
         if not outside:
             return Feature(is_there=True)
@@ -37,6 +48,14 @@ def read_pod_proxy(client: KubeClient, networks: Sequence[str]) -> Feature:
 def _addresses(endpoint_slice: Mapping[str, Any]) -> list[str]:
     endpoints = endpoint_slice.get("endpoints") or ()
     return sorted({str(address) for endpoint in endpoints for address in endpoint["addresses"]})
+
+
+def _is_address(text: str) -> bool:
+    """Not a loopback one either: nothing comes from there into a pod."""
+    try:
+        return not ipaddress.ip_address(text).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_within(address: str, networks: Sequence[str]) -> bool:

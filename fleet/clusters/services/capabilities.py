@@ -6,9 +6,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from fleet.clusters.domain import kserve_releases, monitor_selection, node_pools, queues
+from fleet.clusters.domain import (
+    keda_releases,
+    kserve_releases,
+    monitor_selection,
+    node_pools,
+    provisioner,
+    queues,
+)
 from fleet.clusters.domain.capabilities import Capabilities, Feature, GpuOffer
 from fleet.clusters.domain.capability_descriptions import ENGINE_NEEDS
 from fleet.clusters.domain.monitor_selection import PrometheusSelection
@@ -17,6 +25,7 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.selectors.default_serving_policy import default_policy
 from fleet.clusters.services import (
     api_server_probe,
+    credential_probe,
     device_class_probe,
     gateway_probe,
     key_check_probe,
@@ -31,7 +40,7 @@ from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, NotAllowed, ObjectNotFound
 from fleet.kube.domain.resource_types import Manifest, ResourceType
 from fleet.kube.gateways.kube_client import KubeClient
-from fleet.kube.services import clients
+from fleet.kube.services import clients, namespaces
 from fleet.models import Cluster
 from portal.core import clock
 
@@ -89,10 +98,11 @@ def probe(*, cluster_id: int) -> Capabilities:
         at=clock.now(),
         promql=prometheus.probe(cluster),
         caller_tokens=prometheus.probe_metric(cluster, CALLER_TOKENS),
-    ).keeping_key_check(Capabilities.from_json(cluster.capabilities))
+    ).keeping_known(Capabilities.from_json(cluster.capabilities))
     Cluster.objects.filter(pk=cluster_id).update(
         capabilities=capabilities.to_json(), is_reachable=True, last_error=""
     )
+    namespaces.refresh_others(cluster_id)
     return capabilities
 
 
@@ -131,15 +141,18 @@ def read_capabilities(
     if is_local:
         features["image-weights"] = _NO_IMAGES
     features["daemon-sets"] = _NO_DAEMON_SETS if is_local else Feature(is_there=True)
-    offers, why = _gpus(client)
+    nodes, why = _nodes(client)
+    pools, node_classes = _node_pools(client, features["karpenter"])
     return Capabilities(
         features=features,
-        gpu_offers=offers,
+        gpu_offers=None if nodes is None else gpu_offers(nodes),
         gpus_why=why,
-        node_pools=_node_pools(client, features["karpenter"]),
+        node_pools=pools,
+        node_labels=provisioner.read(groups, map(_labels, nodes or ()), node_classes),
         knative_flags=flags,
         kueue=queue_probe.read_kueue(client, groups),
         prometheuses=_prometheuses(client, features["prometheus"]),
+        api_servers=api_server_probe.read_addresses(client),
         probed_at=at.isoformat(),
         excluded_engines=LOCAL_LIMITS if is_local else {},
         key_check=key_check,
@@ -157,6 +170,8 @@ def _group_features(
     if features["istio"].is_there and not _serves(client, _PEER_AUTHENTICATION):
         # Its policies of gateways alone encrypt nothing between pods.
         features["istio"] = Feature(is_there=False, why="The cluster serves no PeerAuthentication")
+    if problem := keda_releases.problem_with(features["keda"].version):
+        features["keda"] = replace(features["keda"], is_there=False, why=problem)
     features["scaled-jobs"] = features["keda"]
     if is_local:
         features["keda"] = _NO_SCALED_OBJECTS
@@ -184,6 +199,7 @@ def _gateway_features(
         "caller-keys": key_check.feature,
         "caller-jwt": key_check_probe.jwt_of(key_check),
         model_routing_probe.FEATURE: model_routing_probe.read(client, key_check, is_local=is_local),
+        "credential-injection": credential_probe.read(client, key_check, is_local=is_local),
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
     }
     return features, key_check.kind
@@ -222,13 +238,17 @@ def _group_feature(
     return Feature(is_there=True, version=read_version(client, name) or groups[group][0])
 
 
-def _node_pools(client: KubeClient, karpenter: Feature) -> tuple[NodePool, ...] | None:
+def _node_pools(
+    client: KubeClient, karpenter: Feature
+) -> tuple[tuple[NodePool, ...] | None, set[str]]:
+    """Karpenter's pools, None where they are not known, and the API groups of their node classes."""
     if not karpenter.is_there:
-        return None
+        return None, set()
     try:
-        return node_pools.parse_pools(client.list_all(NODE_POOL).items)
+        items = client.list_all(NODE_POOL).items
     except (NotAllowed, ObjectNotFound):
-        return None
+        return None, set()
+    return node_pools.parse_pools(items), set(map(node_pools.node_class_group, items))
 
 
 def _prometheuses(client: KubeClient, operator: Feature) -> tuple[PrometheusSelection, ...] | None:
@@ -240,12 +260,16 @@ def _prometheuses(client: KubeClient, operator: Feature) -> tuple[PrometheusSele
         return None
 
 
-def _gpus(client: KubeClient) -> tuple[tuple[GpuOffer, ...] | None, str]:
+def _nodes(client: KubeClient) -> tuple[list[Manifest] | None, str]:
+    """The nodes, or None and why they are not known."""
     try:
-        nodes = client.list_all(resource_types.NODE).items
+        return list(client.list_all(resource_types.NODE).items), ""
     except NotAllowed:
         return None, "Could not check GPUs: the portal's role has no permission to list nodes."
-    return gpu_offers(nodes), ""
+
+
+def _labels(node: Manifest) -> Mapping[str, str]:
+    return node["metadata"].get("labels") or {}
 
 
 def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
@@ -253,7 +277,7 @@ def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
     on_nodes: Counter[tuple[str, str, int, str]] = Counter()
     units: Counter[tuple[str, str, int, str]] = Counter()
     for node in nodes:
-        labels = node["metadata"].get("labels") or {}
+        labels = _labels(node)
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         gpus = shares.gpus_of(labels, allocatable)
         for resource, amount in allocatable.items():

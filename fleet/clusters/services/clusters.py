@@ -12,10 +12,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from fleet.clusters.domain import ca_bundle
+from fleet.clusters.services import credential_ownership
 from fleet.kube.gateways import credential_files
 from fleet.kube.services import clients
 from fleet.models import Cluster, ClusterKind, UnpricedHour
 from portal.accounts import policy
+from portal.accounts.local import step_up
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import register as register_action
@@ -56,6 +58,7 @@ def register(*, actor: Actor, draft: ClusterDraft) -> int:
     The cluster itself is not contacted: that is `capabilities.probe`.
     """
     policy.require_platform_admin(actor)
+    step_up.require(actor)
     _validate(draft)
     now = clock.now()
     columns = {
@@ -178,7 +181,9 @@ def _path_problems(draft: ClusterDraft) -> dict[str, str]:
             _full_path(getattr(draft, field))
         except credential_files.OutsideFolder as error:
             problems[field] = str(error)
-    return problems
+    return problems or credential_ownership.problems(
+        draft.name, kubeconfig=draft.kubeconfig_path, token=draft.prometheus_token_path
+    )
 
 
 def _audited(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from fleet.clusters.domain import knative_flags, kserve_releases
 from fleet.clusters.domain.capabilities import Feature
+from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 from fleet.clusters.services.installed_versions import read_version
 from fleet.clusters.services.unknown_features import or_unknown
 from fleet.kube.domain.errors import NotAllowed, ObjectNotFound
@@ -23,6 +25,11 @@ _KINDS: Mapping[str, str] = {
 }
 _KNATIVE = "serving.knative.dev"
 _CONFIG_MAP = ResourceType("v1", "ConfigMap", "configmaps")
+_ROUTERS = "KServe's routers"
+_PROPAGATE = (
+    f'add it to "headers": {{"propagate": ["{PIPELINE_KEY_HEADER}"]}} under router in ConfigMap '
+    "inferenceservice-config of kserve"
+)
 _TLS = "enableLLMInferenceServiceTLS"
 
 
@@ -33,20 +40,22 @@ def read_features(
     flags: Mapping[str, str] | None,
 ) -> dict[str, Feature]:
     """`flags` are Knative's, as `read_knative_flags` returns them."""
-    config = _read_config(client) if kserve.is_there else {}
+    read = _read_config(client) if kserve.is_there else {}
+    config = read or {}
     features = {name: _kserve_feature(client, plural, groups) for name, plural in _KINDS.items()}
     features["llm-inference-service"] = _without_tls(features["llm-inference-service"], config)
     features["image-weights"] = _image_weights(kserve, config)
+    features["header-propagation"] = _header_propagation(kserve, read)
     features["kserve-knative"] = _knative(client, kserve, groups, flags, config)
     return features
 
 
-def _read_config(client: KubeClient) -> Mapping[str, Any]:
-    """KServe's settings by section; empty where they cannot be read."""
+def _read_config(client: KubeClient) -> Mapping[str, Any] | None:
+    """KServe's settings by section; None where they cannot be read."""
     try:
         config_map = client.get(_CONFIG_MAP, "kserve", "inferenceservice-config")
     except (NotAllowed, ObjectNotFound):
-        return {}
+        return None
     sections = {}
     for name, text in (config_map.get("data") or {}).items():
         try:
@@ -73,6 +82,35 @@ def _without_tls(feature: Feature, config: Mapping[str, Any]) -> Feature:
         f"{_TLS} to false under ingress in ConfigMap inferenceservice-config of kserve"
     )
     return Feature(is_there=False, version=feature.version, why=why)
+
+
+def _header_propagation(kserve: Feature, config: Mapping[str, Any] | None) -> Feature:
+    """Whether each router passes on the header of a pipeline's key. A pattern is searched for, as in Go."""
+    if not kserve.is_there:
+        return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
+    if config is None:
+        why = "The portal cannot read ConfigMap inferenceservice-config of kserve."
+        return Feature(None, why=why)
+    headers = _setting(config, "router", "headers")
+    patterns = headers.get("propagate") if isinstance(headers, dict) else None
+    # KServe joins the list with commas and splits it again.
+    listed = ",".join(map(str, patterns)).split(",") if isinstance(patterns, list) else []
+    if any(_is_found(pattern, PIPELINE_KEY_HEADER) for pattern in listed if pattern):
+        return Feature(is_there=True)
+    lower = PIPELINE_KEY_HEADER.lower()
+    if any(_is_found(pattern.lower(), lower) for pattern in listed if pattern):
+        why = f"{_ROUTERS} look for {PIPELINE_KEY_HEADER} in just this spelling: {_PROPAGATE}"
+        return Feature(is_there=False, why=why)
+    return Feature(
+        is_there=False, why=f"{_ROUTERS} do not pass on {PIPELINE_KEY_HEADER}: {_PROPAGATE}"
+    )
+
+
+def _is_found(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return False
 
 
 def _image_weights(kserve: Feature, config: Mapping[str, Any]) -> Feature:

@@ -18,6 +18,7 @@ from fleet.clusters.selectors import clusters as cluster_list
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.clusters.services import clusters, connection_checks
 from fleet.clusters.web.forms import ClusterForm
+from fleet.kube.services import installation
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.core import clock
@@ -89,7 +90,8 @@ class ClusterRow:
 def cluster_page(request: HttpRequest, user: User) -> HttpResponse:
     policy.require_platform_admin(user)
     rows = [_row(info) for info in cluster_list.list_clusters()]
-    return render(request, "clusters/admin_clusters.html", {"clusters": rows})
+    context = {"clusters": rows, "installation": installation.read()}
+    return render(request, "clusters/admin_clusters.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -163,7 +165,11 @@ def _render_form(request: HttpRequest, form: ClusterForm, cluster_id: int | None
 def _render_detail(
     request: HttpRequest, cluster_id: int, steps: Sequence[Check] | None
 ) -> HttpResponse:
-    context = {"row": _row(cluster_list.get_cluster(cluster_id)), "steps": steps}
+    context = {
+        "row": _row(cluster_list.get_cluster(cluster_id)),
+        "steps": steps,
+        "installation": installation.read(),
+    }
     return render(request, "clusters/admin_cluster.html", context)
 
 

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from fleet.costs.api import span
+from fleet.costs.api.serializers import START_HELP, MomentField
 from fleet.costs.domain.callers import Rest
 from fleet.costs.selectors import callers
 from fleet.costs.selectors.callers import CallerCost
@@ -25,11 +26,14 @@ from portal.api.responses import PROBLEM
 
 
 class CallerSpanSerializer(Serializer):
-    """Hours that start in [start, end), UTC; default: this month."""
-
     deployment = serializers.CharField(default="", help_text="of this one only")
-    start = serializers.DateTimeField(required=False)
-    end = serializers.DateTimeField(required=False)
+    start = MomentField(required=False, help_text=START_HELP)
+    end = MomentField(required=False)
+
+
+class CallerPeriodSerializer(Serializer):
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
 
 
 class CallerCostSerializer(Serializer):
@@ -88,6 +92,14 @@ class CallerPage(CursorPage):
     def get_previous_link(self) -> str | None:
         return None
 
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """With the hours that were summed."""
+        page: dict[str, Any] = super().get_paginated_response_schema(schema)
+        moment = {"type": "string", "format": "date-time"}
+        page["properties"] |= {"start": moment, "end": moment}
+        page["required"] = [*page.get("required", []), "start", "end"]
+        return page
+
 
 class CallerCostsView(GenericAPIView[Any]):
     serializer_class = CallerCostSerializer
@@ -103,12 +115,17 @@ class CallerCostsView(GenericAPIView[Any]):
     def get(self, request: Request, slug: str) -> Response:
         query = read_query(CallerSpanSerializer, request)
         team = teams.get_visible(actor=actor_of(request), slug=slug)
-        start, end = span.period_of(query)
+        period = span.period_of(query)
         rows = callers.rows(
-            team_slug=team.slug, start=start, end=end, deployment=query["deployment"]
+            team_slug=team.slug,
+            start=period.start,
+            end=period.end,
+            deployment=query["deployment"],
         )
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(CallerCostSerializer(page, many=True).data)
+        answer = self.get_paginated_response(CallerCostSerializer(page, many=True).data)
+        answer.data |= CallerPeriodSerializer(period).data
+        return answer
 
 
 def _key(row: CallerCost) -> str:

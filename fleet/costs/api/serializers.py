@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 from rest_framework import serializers
 
 from fleet.costs.domain.results import GroupBy, IdleRule, Step
 from portal.api.base_serializer import Serializer, choice_of, dollars
+
+
+class MomentField(serializers.DateTimeField):
+    """A time that keeps the offset from UTC in which it was written; without one it is UTC."""
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        in_utc = super().enforce_timezone(value)
+        return in_utc if value.tzinfo is None else value
 
 
 class KeySerializer(Serializer):
@@ -116,23 +127,35 @@ class CostsSerializer(Serializer):
 class UsagePageSerializer(Serializer):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
     results = UsageSerializer(many=True)
 
 
 class CostSeriesSerializer(Serializer):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
     results = CostPointSerializer(many=True)
 
 
-class SpanSerializer(Serializer):
-    """Hours that start in [start, end), UTC; default: this month."""
+START_HELP: Final = (
+    "default: this month. Costs are known by the hour: a period that lasts whole hours is moved back to the hour, any "
+    "other is widened to the hours that it touches. The answer states the `start` and `end` that were summed"
+)
 
-    start = serializers.DateTimeField(required=False)
-    end = serializers.DateTimeField(required=False)
+
+class SpanSerializer(Serializer):
+    start = MomentField(required=False, help_text=START_HELP)
+    end = MomentField(required=False)
     team = serializers.CharField(required=False, help_text="one of your teams; default: all")
     group_by = choice_of(GroupBy, default=GroupBy.TEAM)
-    step = choice_of(Step, default=Step.DAY)
+    step = choice_of(
+        Step,
+        default=Step.DAY,
+        help_text="days are those of the offset from UTC in which `start` is written, such as +05:30",
+    )
 
 
 class CostSpanSerializer(SpanSerializer):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from rest_framework.request import Request
 
 from fleet.costs.api.serializers import SpanSerializer
 from fleet.costs.domain.results import GroupBy, IdleRule, Step
-from fleet.gpus.domain.intervals import HOUR, hour_of
+from fleet.gpus.domain.intervals import HOUR, hour_of, whole_hours
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.api.requests import read_query
@@ -31,6 +31,18 @@ class Span:
     group_by: GroupBy
     step: Step
     idle_rule: IdleRule = IdleRule.SEPARATE
+    day_offset: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Whole UTC hours: what is answered and summed, whatever moments were requested. `day_offset` is the offset from UTC
+    in which they were written; its days are those of the answer.
+    """
+
+    start: datetime
+    end: datetime
+    day_offset: timedelta = timedelta(0)
 
 
 def read(
@@ -40,10 +52,11 @@ def read(
     NotFound for a team that the actor may not see, Invalid for an empty or too long period.
     """
     query = read_query(serializer_class, request)
-    start, end = period_of(query)
+    period = period_of(query)
     return Span(
-        start=start,
-        end=end,
+        start=period.start,
+        end=period.end,
+        day_offset=period.day_offset,
         team_slugs=visible_slugs(actor, query.get("team")),
         group_by=GroupBy(query["group_by"]),
         step=Step(query["step"]),
@@ -51,10 +64,13 @@ def read(
     )
 
 
-def period_of(query: Mapping[str, Any]) -> tuple[datetime, datetime]:
-    """`start` and `end`, or this month. Raises Invalid."""
+def period_of(query: Mapping[str, Any]) -> Period:
+    """`start` and `end` as whole hours, or this month. Raises Invalid."""
     now = clock.now()
-    month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    given = query.get("start") or query.get("end")
+    offset = (given.utcoffset() if given else None) or timedelta(0)
+    local = now.astimezone(timezone(offset))
+    month = local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     start, end = query.get("start", month), query.get("end", hour_of(now) + HOUR)
     if not timedelta(0) < end - start <= _LONGEST:
         raise Invalid(
@@ -67,7 +83,7 @@ def period_of(query: Mapping[str, Any]) -> tuple[datetime, datetime]:
             "The period must lie between the years 1900 and 9999.",
             fields={"start": "from 1900 to 9998"},
         )
-    return start, end
+    return Period(*whole_hours(start, end), offset)
 
 
 def visible_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -20,7 +21,8 @@ from fleet.costs.api.serializers import (
     SpanSerializer,
     UsagePageSerializer,
 )
-from fleet.costs.domain import focus, focus_columns
+from fleet.costs.api.span import Span
+from fleet.costs.domain import file_names, focus, focus_columns
 from fleet.costs.domain.results import CostRow, CostTable
 from fleet.costs.selectors import costs, ledger_entries, series, usage
 from fleet.costs.selectors.ledger_filter import LedgerFilter
@@ -80,7 +82,7 @@ class UsageView(APIView):
             {"key": key, **asdict(group_usage)}
             for key, group_usage in ordered[page.offset : page.offset + page.limit]
         ]
-        answer = {**page.links(len(ordered)), "results": rows}
+        answer = {**page.links(len(ordered)), **_bounds(period), "results": rows}
         return Response(UsagePageSerializer(answer).data)
 
 
@@ -121,9 +123,10 @@ class CostSeriesView(APIView):
             end=period.end,
             group_by=period.group_by,
             step=period.step,
+            day_offset=period.day_offset,
         )
         shown = points[page.offset : page.offset + page.limit]
-        answer = {**page.links(len(points)), "results": shown}
+        answer = {**page.links(len(points)), **_bounds(period), "results": shown}
         return Response(CostSeriesSerializer(answer).data)
 
 
@@ -146,7 +149,8 @@ class CostsCsvView(APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         table = _table(request)
         rows = [*table.rows, *([table.idle] if table.idle else [])]
-        return csv_export.stream(_TABLE_COLUMNS, map(_table_line, rows), "costs.csv")
+        name = file_names.of_period("costs", table.start, table.end)
+        return csv_export.stream(_TABLE_COLUMNS, map(_table_line, rows), name)
 
 
 class LedgerCsvView(APIView):
@@ -168,7 +172,12 @@ class LedgerCsvView(APIView):
         entries = ledger_entries.entries(
             team_slugs=period.team_slugs, row_filter=LedgerFilter(period.start, period.end)
         )
-        return csv_export.stream(focus_columns.COLUMNS, map(focus.row, entries), "ledger-focus.csv")
+        name = file_names.of_period("ledger-focus", period.start, period.end)
+        return csv_export.stream(focus_columns.COLUMNS, map(focus.row, entries), name)
+
+
+def _bounds(period: Span) -> dict[str, datetime]:
+    return {"start": period.start, "end": period.end}
 
 
 def _table(request: Request, *, limit: int | None = None, offset: int = 0) -> CostTable:

@@ -28,7 +28,7 @@ from fleet.costs.selectors import open_hours, ranking, sealed, unpriced, usage
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.selectors.ranking import GroupTotal, Ranking
 from fleet.costs.selectors.sealed import Scope, SealedSum
-from fleet.gpus.domain.intervals import HOUR, HOUR_MS
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS, whole_hours
 from fleet.gpus.domain.shares import GPU_PPM
 from fleet.models import GpuLease, SealedHour
 from portal.core import clock
@@ -71,10 +71,11 @@ def table(
     unsealed: Unsealed | None = None,
     idle_rule: IdleRule = IdleRule.SEPARATE,
 ) -> CostTable:
-    """One row for each group, with the change from the previous period of equal length. With a limit:
-    so many of the most expensive ones after `offset`. A deployment's name limits all of it to that one.
-    Idle stays separate between clusters, each of which has its own, and where nothing was held.
+    """One row for each group, with the change from the previous period of equal length; the table states the hours that
+    it sums. With a limit: so many of the most expensive ones after `offset`. A deployment's name limits all of it to
+    that one. Idle stays separate between clusters, each of which has its own, and where nothing was held.
     """
+    start, end = whole_hours(start, end)
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
     unsealed = unsealed or open_hours.read(team_slugs, start, end)
     whole = ranking.rank(scope, start, end, group_by, unsealed, limit=limit, offset=offset)
@@ -87,9 +88,8 @@ def table(
     )
     rule = _rule(idle_rule, whole, group_by)
     parts = _idle_parts(whole, rule)
-    pairs = zip(whole.page, parts, strict=True)
-    rows = [_row(total, previous.amounts, used, part) for total, part in pairs]
-    idle = [_row(total, previous.amounts, {}) for total in whole.idle]
+    rows = _rows(whole.page, previous, used, parts)
+    idle = _rows(whole.idle, previous, {}, [ZERO] * len(whole.idle))
     idle_amount = sum((row.amount for row in idle), ZERO)
     return CostTable(
         start=start,
@@ -200,6 +200,17 @@ def _sealed_to() -> datetime | None:
     """The time up to which all clusters with sealed hours are sealed."""
     last = SealedHour.objects.values("cluster").annotate(last=Max("hour")).order_by()
     return min((row["last"] + HOUR for row in last), default=None)
+
+
+def _rows(
+    totals: Sequence[GroupTotal],
+    previous: _Previous,
+    usage_by_key: Mapping[GroupKey, usage.GroupUsage],
+    idle_amounts: Sequence[Decimal],
+) -> list[CostRow]:
+    """`idle_amounts`: what each bears of idle."""
+    pairs = zip(totals, idle_amounts, strict=True)
+    return [_row(total, previous.amounts, usage_by_key, amount) for total, amount in pairs]
 
 
 def _row(

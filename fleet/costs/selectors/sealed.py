@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -76,20 +76,38 @@ def sums(
     group_by: GroupBy | None,
     *,
     step: Step | None = None,
+    day_shift: timedelta = timedelta(0),
 ) -> Iterator[SealedSum]:
-    """Of the hours that start in [start, end). A group may come several times, or with nothing; None is all of them."""
+    """Of the hours that start in [start, end). A group may come several times, or with nothing; None is all of them.
+    `day_shift`: whole hours from an hour to the day that it belongs to, for steps of days.
+    """
     count = len(names_of(group_by))
-    queries = list(grouped(scope, start, end, group_by, step=step))
+    if day_shift and step is Step.DAY:
+        queries = list(_of_shifted_days(scope, start, end, group_by, timezone(day_shift)))
+    else:
+        queries = list(grouped(scope, start, end, group_by, step=step))
     # In one statement where all have the same columns: times are days of some, hours of others.
     for rows in queries if step else [queries[0].union(*queries[1:], all=True)]:
         for is_idle, is_demo, *values in rows:
             yield SealedSum(
-                at=_step_of(values[count], step) if step else None,
+                at=_step_of(values[count], step, day_shift) if step else None,
                 key=usage.key_of(group_by, values[:count], is_idle=is_idle),
                 is_demo=is_demo,
                 amount=Decimal(values[-2]).scaleb(-6),
                 gpu_ms=values[-1],
             )
+
+
+def _of_shifted_days(
+    scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None, zone: timezone
+) -> Iterator[QuerySet[Any, Any]]:
+    """Days of another offset than UTC's are in no roll-up: they are added up from hours."""
+    if group_by in (None, GroupBy.TEAM, GroupBy.CLUSTER) and not scope.has_names:
+        hours = _of_teams(LedgerTeamHour.objects.filter(hour__gte=start, hour__lt=end), scope)
+        yield _summed(hours.annotate(at=TruncDay("hour", tzinfo=zone)), group_by, "at")
+        return
+    rows = rows_in(scope, start, end)
+    yield _of_rows(rows, group_by, Step.DAY, zone)
 
 
 def grouped(
@@ -206,10 +224,13 @@ def columns_of_rows(
 
 
 def _of_rows(
-    rows: QuerySet[LedgerRow], group_by: GroupBy | None, step: Step | None
+    rows: QuerySet[LedgerRow],
+    group_by: GroupBy | None,
+    step: Step | None,
+    zone: timezone = UTC,
 ) -> QuerySet[Any, tuple[Any, ...]]:
     columns = _labelled(rows, group_by).annotate(
-        at=TruncDay("hour") if step is Step.DAY else Coalesce("hour", "hour")
+        at=TruncDay("hour", tzinfo=zone) if step is Step.DAY else Coalesce("hour", "hour")
     )
     times = ("at",) if step else ()
     # SQLite adds decimals as floating point.
@@ -247,8 +268,10 @@ def names_of(group_by: GroupBy | None) -> tuple[str, ...]:
     return ("team_slug", *usage.grouping_labels(group_by))
 
 
-def _step_of(at: date, step: Step) -> datetime:
+def _step_of(at: date, step: Step, shift: timedelta) -> datetime:
     """Of a day, or of an hour in it."""
+    if shift and step is Step.DAY and isinstance(at, datetime):
+        return at.astimezone(UTC)
     if not isinstance(at, datetime):
         return datetime.combine(at, time(), tzinfo=UTC)
     return at.astimezone(UTC).replace(hour=0) if step is Step.DAY else at

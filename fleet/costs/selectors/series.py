@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from fleet.costs.domain.results import OTHERS, CostPoint, GroupBy, GroupKey, Step
@@ -13,6 +13,7 @@ from fleet.costs.selectors import costs, open_hours, sealed
 from fleet.costs.selectors.costs import Teams
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.selectors.sealed import Scope
+from fleet.gpus.domain.intervals import day_shift, whole_hours
 
 _Amounts = dict[tuple[datetime, GroupKey, bool], Decimal]
 
@@ -27,12 +28,15 @@ def series(
     deployment: str = "",
     named: Collection[GroupKey] | None = None,
     unsealed: Unsealed | None = None,
+    day_offset: timedelta = timedelta(0),
 ) -> list[CostPoint]:
     """Points ordered by time, then group. A group without cost at a time has no point. Groups that are
-    not `named` are summed up as OTHERS; None names all.
+    not `named` are summed up as OTHERS; None names all. `day_offset`: whose days, as an offset from UTC.
     """
+    start, end = whole_hours(start, end)
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
-    period = _Period(start, end, step, unsealed or open_hours.read(team_slugs, start, end))
+    unsealed = unsealed or open_hours.read(team_slugs, start, end)
+    period = _Period(start, end, step, unsealed, day_shift(day_offset))
     if named is None:
         return _points(_amounts(scope, period, group_by))
     if group_by is GroupBy.CLUSTER:
@@ -47,16 +51,21 @@ class _Period:
     end: datetime
     step: Step
     unsealed: Unsealed
+    # From an hour to the day that it belongs to.
+    shift: timedelta
 
 
 def _amounts(scope: Scope, period: _Period, group_by: GroupBy | None) -> _Amounts:
     amounts: _Amounts = defaultdict(Decimal)
-    for one in sealed.sums(scope, period.start, period.end, group_by, step=period.step):
+    shift = period.shift
+    for one in sealed.sums(
+        scope, period.start, period.end, group_by, step=period.step, day_shift=shift
+    ):
         if one.at is not None:
             amounts[one.at, one.key, False] += one.amount
     for open_sum in open_hours.sums(period.unsealed, scope, group_by):
         hour = open_sum.hour.astimezone(UTC)
-        at = hour.replace(hour=0) if period.step is Step.DAY else hour
+        at = (hour + shift).replace(hour=0) - shift if period.step is Step.DAY else hour
         amounts[at, open_sum.key, True] += open_sum.amount
     return amounts
 

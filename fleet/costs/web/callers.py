@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from fleet.costs.domain import file_names
 from fleet.costs.selectors import callers
 from fleet.costs.selectors.callers import CallerCost
 from fleet.costs.web import query as cost_query
@@ -46,7 +47,7 @@ def callers_page(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 def callers_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     query, team_slug = _query(request)
-    name = f"callers-{query.start:%Y%m%d}-{query.end:%Y%m%d}.csv"
+    name = file_names.of_period("callers", query.start, query.end)
     return csv_export.stream(_COLUMNS, _lines(_rows(query, team_slug)), name)
 
 

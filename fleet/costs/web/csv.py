@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from django.http import StreamingHttpResponse
 
+from fleet.costs.domain import file_names
 from fleet.costs.domain.results import CostTable, LedgerEntry
 from fleet.costs.domain.unit_prices import UnitPrice
 from fleet.prices.domain.csv_cells import quote_formula
@@ -78,7 +79,7 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
         ]
         for row in rows
     )
-    name = f"costs-{table.start:%Y%m%d}-{table.end:%Y%m%d}.csv"
+    name = file_names.of_period("costs", table.start, table.end)
     return csv_export.stream(_TABLE_HEADER, lines, name)
 
 

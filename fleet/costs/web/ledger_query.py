@@ -8,19 +8,23 @@ from datetime import UTC, datetime
 from fleet.costs.domain.results import UNATTRIBUTED
 from fleet.costs.selectors.ledger_filter import LedgerFilter
 from fleet.costs.web import query
+from fleet.gpus.domain.intervals import whole_hours
 
 _FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 9999))
 
 
 def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
-    """The filter; without times it covers this month."""
+    """The filter, of whole hours; without times it covers this month."""
     month = query.read({}, now=now, team_slugs=())
-    start, end = _time(params.get("from", "")), _time(params.get("to", ""))
+    start = _time(params.get("from", "")) or month.start
+    end = _time(params.get("to", "")) or month.end
+    if start < end:
+        start, end = whole_hours(start, end)
     holder = params.get("holder")
     kind = params.get("kind", "")
     return LedgerFilter(
-        start=start or month.start,
-        end=end or month.end,
+        start=start,
+        end=end,
         team_slug="" if holder == UNATTRIBUTED else holder,
         model=params.get("model", ""),
         deployment=params.get("deployment", ""),

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from fleet.costs.domain import file_names
 from fleet.costs.domain.results import CostTable, GroupBy
 from fleet.costs.selectors import anomalies, costs, ledger_entries, ledger_rows, open_hours, series
 from fleet.costs.selectors.open_hours import Unsealed
@@ -95,7 +96,7 @@ def ledger_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     slugs = _slugs(request, user, _query(request))
     exports.record(actor=user, team_slugs=slugs, start=row_filter.start, end=row_filter.end)
     rows = ledger_entries.entries(team_slugs=slugs, row_filter=row_filter)
-    name = f"ledger-{row_filter.start:%Y%m%d}-{row_filter.end:%Y%m%d}.csv"
+    name = file_names.of_period("ledger", row_filter.start, row_filter.end)
     return csv.ledger_csv(rows, name)
 
 

@@ -7,13 +7,15 @@ from typing import Final
 
 ON_DEMAND: Final = "on-demand"
 SPOT: Final = "spot"
+# Paid for in advance: an on-demand reservation or a capacity block.
+RESERVED: Final = "reserved"
 # Hardware of one's own. Its price is one of a GPU, whatever the number of GPUs in a node.
 OWN: Final = "own"
 # In the order of a form, each with what it means there.
 LABELS: Final[Mapping[str, str]] = {
     ON_DEMAND: "on-demand",
     SPOT: "spot",
-    "reserved": "reserved instance",
+    RESERVED: "reserved instance",
     "savings-plan": "savings plan",
     "capacity-block": "capacity block",
     OWN: "own hardware",
@@ -24,8 +26,13 @@ ANY: Final = "any"
 LABEL: Final = "slipway.dev/capacity-type"
 _KARPENTER: Final = "karpenter.sh/capacity-type"
 _NODE_GROUP: Final = "eks.amazonaws.com/capacityType"
+KARPENTER_SPOT: Final = (_KARPENTER, "spot")
+NODE_GROUP_SPOT: Final = (_NODE_GROUP, "SPOT")
+GKE_SPOT: Final = ("cloud.google.com/gke-spot", "true")
+AKS_SPOT: Final = ("kubernetes.azure.com/scalesetpriority", "spot")
 # Labels of spot nodes; taints of them have the same names and values.
-SPOT_LABELS: Final = ((_KARPENTER, "spot"), (_NODE_GROUP, "SPOT"))
+SPOT_LABELS: Final = (KARPENTER_SPOT, NODE_GROUP_SPOT)
+EVERY_SPOT_LABEL: Final = (*SPOT_LABELS, GKE_SPOT, AKS_SPOT)
 
 
 def of_labels(labels: Mapping[str, str]) -> str:
@@ -33,7 +40,9 @@ def of_labels(labels: Mapping[str, str]) -> str:
     SPOT or CAPACITY_BLOCK. Slipway's own label comes first. A node with none counts as on-demand.
     """
     names = (LABEL, _KARPENTER, _NODE_GROUP)
-    value = next((labels[name] for name in names if labels.get(name)), ON_DEMAND)
+    is_spot = any(labels.get(name) == value for name, value in (GKE_SPOT, AKS_SPOT))
+    default = SPOT if is_spot else ON_DEMAND
+    value = next((labels[name] for name in names if labels.get(name)), default)
     return value.lower().replace("_", "-")[:20]
 
 

@@ -45,6 +45,26 @@ def minute_of(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(second=0, microsecond=0)
 
 
+def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """The UTC hours that answer for a period, which ends after it starts. Costs are known by the hour.
+
+    A period that lasts whole hours is moved back to the hour and keeps its length, so that the days of a zone with half
+    hours follow each other without a gap or overlap. Any other is widened to the hours that it touches.
+    """
+    first = hour_of(start)
+    if (end - start) % HOUR == timedelta(0):
+        return first, first + (end - start)
+    last = hour_of(end)
+    return first, (last if last == end else last + HOUR)
+
+
+def day_shift(offset: timedelta) -> timedelta:
+    """Whole hours that, added to an hour, name the day that it belongs to: that of its last moment in the zone of this
+    offset, as a day that starts within an hour is moved back to its start.
+    """
+    return -(-offset // HOUR) * HOUR
+
+
 def hours_between(start: datetime, end: datetime) -> Iterator[datetime]:
     """Start times of the hours that overlap [start, end)."""
     hour = hour_of(start)

@@ -7,21 +7,17 @@ shares of one GPU never exceed it.
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from fleet.gpus.domain import devices, neuron
+from fleet.gpus.domain import devices, mig, neuron
 
 # One whole GPU.
 GPU_PPM = 1_000_000
 WHOLE = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
-MIG_PREFIX = "nvidia.com/mig-"
-_MEMORY_SLICES = 8
-_COMPUTE_SLICES = 7
-_PROFILE = re.compile(r"^(\d+)g\.(\d+)gb")
+MIG_PREFIX = mig.PREFIX
 _COUNT_LABELS = (
     "karpenter.k8s.aws/instance-gpu-count",
     "eks.amazonaws.com/instance-gpu-count",
@@ -38,6 +34,7 @@ _MEMORY_LABELS = (
     "nvidia.com/gpu.memory",
 )
 _REPLICAS_LABEL = "nvidia.com/gpu.replicas"
+_REPLICAS_SUFFIX = ".replicas"
 _SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
 _LABELS = (
     *(_COUNT_LABELS + _PRODUCT_LABELS + _MEMORY_LABELS),
@@ -49,7 +46,9 @@ _RESOURCES = (WHOLE, SHARED, *neuron.RESOURCES)
 
 @dataclass(frozen=True, slots=True)
 class NodeGpus:
-    """The GPUs of a node: physical count, memory of each, and how they are divided."""
+    """The GPUs of a node: physical count, memory of each, and how they are divided. A replica is one of a GPU
+    or, with the single strategy, of a slice.
+    """
 
     count: int
     memory_mib: int
@@ -57,6 +56,10 @@ class NodeGpus:
     replicas: int
     # The MIG profile where all GPUs are sliced alike (single strategy) and slices appear as nvidia.com/gpu.
     single_profile: str = ""
+    # What GPU Feature Discovery says of such a slice: less than its part of the GPU's memory. 0: not known.
+    slice_memory_mib: int = 0
+    # Of time-sliced MIG resources, by profile.
+    slice_replicas: tuple[tuple[str, int], ...] = ()
     # MPS: clients run concurrently, each with its part of the memory, instead of time-sliced.
     is_mps: bool = False
     # NeuronCores of each device; 0: these are GPUs.
@@ -119,7 +122,7 @@ def gpus_of(
     """From the labels of the device plugins, GPU feature discovery and Karpenter; what only a DRA driver
     knows from its devices. A GPU that both offer is one GPU.
     """
-    gpus = _labelled(_among(_LABELS, labels), _among(_RESOURCES, allocatable))
+    gpus = _labelled(_labels_read(labels), _among(_RESOURCES, allocatable))
     if not claimable.all or gpus.neuron_cores:
         return gpus
     return replace(
@@ -137,7 +140,19 @@ def device_ppm(device: devices.Device, gpus: NodeGpus) -> int:
 
 def undivided(gpus: NodeGpus) -> NodeGpus:
     """A driver's devices are not divided by the device plugin."""
-    return replace(gpus, replicas=1, single_profile="", is_mps=False)
+    return replace(
+        gpus, replicas=1, single_profile="", slice_memory_mib=0, slice_replicas=(), is_mps=False
+    )
+
+
+def _labels_read(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The labels that count, and the replicas of MIG resources, which are named by their profile."""
+    of_slices = sorted(
+        (name, value)
+        for name, value in labels.items()
+        if name.startswith(MIG_PREFIX) and name.endswith(_REPLICAS_SUFFIX)
+    )
+    return (*_among(_LABELS, labels), *of_slices)
 
 
 def _among(names: tuple[str, ...], values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -158,24 +173,36 @@ def _labelled(
             replicas=1,
             neuron_cores=of_neuron.cores_each,
         )
-    product = _first(labels, _PRODUCT_LABELS)
+    name, profile = mig.split_product(_first(labels, _PRODUCT_LABELS))
     replicas = max(1, _number(labels.get(_REPLICAS_LABEL)))
     if labels.get(_SHARING_LABEL) == "none":
         replicas = 1
-    name, _, profile = product.partition("-MIG-")
+    labelled = _number(labels.get(_MEMORY_LABELS[2]))
+    memory = _number(_first(labels, _MEMORY_LABELS[:2]))
+    memory = memory or mig.whole_memory_mib(name, profile, labelled)
     return NodeGpus(
-        count=_count(labels, allocatable, replicas, profile),
-        memory_mib=_number(_first(labels, _MEMORY_LABELS)),
-        product=name.removesuffix("-SHARED"),
+        count=_count(labels, allocatable, replicas, profile, memory),
+        memory_mib=memory,
+        product=name,
         replicas=replicas,
         single_profile=profile,
+        slice_memory_mib=labelled if profile and labelled < memory else 0,
+        slice_replicas=tuple(_slice_replicas(labels)),
         is_mps=labels.get(_SHARING_LABEL) == "mps",
     )
 
 
+def _slice_replicas(labels: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    for name, value in labels.items():
+        if name.startswith(MIG_PREFIX) and name.endswith(_REPLICAS_SUFFIX) and _number(value) > 1:
+            yield mig.profile_of(name.removesuffix(_REPLICAS_SUFFIX)), _number(value)
+
+
 def sharing(resource: str, gpus: NodeGpus) -> str:
-    """How a unit of the resource shares its GPU: whole, mig, mps or shared (time-sliced)."""
-    if resource.startswith(MIG_PREFIX) or gpus.single_profile:
+    """How a unit of the resource shares its GPU: whole, mig, mps or shared (time-sliced, also of a slice)."""
+    if resource.startswith(MIG_PREFIX):
+        return "shared" if mig.profile_of(resource) in dict(gpus.slice_replicas) else "mig"
+    if gpus.single_profile and gpus.replicas <= 1:
         return "mig"
     if resource != SHARED and gpus.replicas <= 1:
         return "whole"
@@ -185,11 +212,12 @@ def sharing(resource: str, gpus: NodeGpus) -> str:
 def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
     """The GPU share of `units` of the resource on a node with these GPUs."""
     if resource.startswith(MIG_PREFIX):
-        return units * _slice_ppm(resource.removeprefix(MIG_PREFIX), gpus)
+        profile = mig.profile_of(resource)
+        return units * _slice_ppm(profile, gpus) // dict(gpus.slice_replicas).get(profile, 1)
     if resource == neuron.CORE:
         return units * GPU_PPM // max(gpus.neuron_cores, 1)
     if gpus.single_profile:
-        return units * _slice_ppm(gpus.single_profile, gpus)
+        return units * _slice_ppm(gpus.single_profile, gpus) // gpus.replicas
     if resource == SHARED or gpus.replicas > 1:
         return units * GPU_PPM // gpus.replicas
     return units * GPU_PPM
@@ -197,48 +225,31 @@ def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
 
 def vram_mib(resource: str, units: int, gpus: NodeGpus) -> int:
     """The memory of the share; time-sliced replicas share it without isolation."""
+    if gpus.slice_memory_mib and resource in {WHOLE, SHARED}:
+        return units * gpus.slice_memory_mib // gpus.replicas
     return gpus.memory_mib * share_ppm(resource, units, gpus) // GPU_PPM
 
 
-def memory_slices(profile: str, memory_mib: int) -> int:
-    """1g.10gb of an 80 GB GPU is 1 of 8. Derived from the compute slices if the memory is not known."""
-    match = _PROFILE.match(profile)
-    if match is None:
-        return _MEMORY_SLICES
-    compute, gigabytes = int(match[1]), int(match[2])
-    if memory_mib:
-        slices = round(gigabytes * 1024 * _MEMORY_SLICES / memory_mib)
-    else:
-        slices = {1: 1, 2: 2, 3: 4, 4: 4}.get(compute, _MEMORY_SLICES)
-    return min(max(slices, 1), _MEMORY_SLICES)
-
-
 def _slice_ppm(profile: str, gpus: NodeGpus) -> int:
-    return GPU_PPM * memory_slices(profile, gpus.memory_mib) // _MEMORY_SLICES
+    return GPU_PPM * mig.memory_slices(profile, gpus.memory_mib) // mig.MEMORY_SLICES
 
 
 def _count(
-    labels: Mapping[str, str], allocatable: Mapping[str, str], replicas: int, profile: str
+    labels: Mapping[str, str],
+    allocatable: Mapping[str, str],
+    replicas: int,
+    profile: str,
+    memory_mib: int,
 ) -> int:
     physical = _number(_first(labels, _COUNT_LABELS[:2]))
     if physical:
         return physical
     counted = _number(labels.get(_COUNT_LABELS[2]))
-    if profile and counted:
-        # Here the label counts slices, limited by both compute and memory slices of a GPU.
-        per_gpu = _slices_per_gpu(profile, _number(_first(labels, _MEMORY_LABELS)))
-        return -(-counted // per_gpu)
-    if counted:
-        return counted
-    advertised = _number(allocatable.get(WHOLE)) or _number(allocatable.get(SHARED))
-    return -(-advertised // replicas)
-
-
-def _slices_per_gpu(profile: str, memory_mib: int) -> int:
-    match = _PROFILE.match(profile)
-    compute = int(match[1]) if match else _COMPUTE_SLICES
-    by_memory = _MEMORY_SLICES // memory_slices(profile, memory_mib)
-    return max(1, min(_COMPUTE_SLICES // max(compute, 1), by_memory))
+    if not counted:
+        advertised = _number(allocatable.get(WHOLE)) or _number(allocatable.get(SHARED))
+        counted = -(-advertised // replicas)
+    # With the single strategy slices are counted.
+    return -(-counted // mig.slices_per_gpu(profile, memory_mib)) if profile else counted
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:

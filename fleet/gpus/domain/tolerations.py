@@ -58,17 +58,20 @@ class Toleration:
 
 GPU: Final = Toleration(shares.WHOLE, "NoSchedule")
 _NEURON: Final = Toleration(neuron.DEVICE, "NoSchedule")
-_SPOT: Final = tuple(
-    Toleration(key, "NoSchedule", value) for key, value in capacity_types.SPOT_LABELS
-)
 
 
-def of_pods(gpu_resource: str, capacity: str) -> tuple[Toleration, ...]:
+def of_pods(
+    gpu_resource: str,
+    capacity: str,
+    spot_labels: Iterable[tuple[str, str]] = capacity_types.EVERY_SPOT_LABEL,
+) -> tuple[Toleration, ...]:
     """Of every pod that requests GPUs on nodes of this capacity type. One that may run on any tolerates no taint of spot
-    nodes.
+    nodes. `spot_labels`: those of the cluster's provisioner.
     """
     accelerator = _NEURON if gpu_resource == neuron.DEVICE else GPU
-    return (accelerator, *_SPOT) if capacity == capacity_types.SPOT else (accelerator,)
+    if capacity != capacity_types.SPOT:
+        return (accelerator,)
+    return (accelerator, *(Toleration(key, "NoSchedule", value) for key, value in spot_labels))
 
 
 def untolerated(taints: Iterable[_T], tolerations: Sequence[Toleration]) -> tuple[_T, ...]:

@@ -34,6 +34,14 @@ class ObjectInvalid(ClusterError):
     """The cluster refuses the object as it is; sending it again cannot help."""
 
 
+class NotOwned(ClusterError):
+    """Another installation of Slipway wrote the object or its namespace, so nothing was sent."""
+
+
+class InstallationSuspended(ClusterError):
+    """The database is a copy: nothing is written until an admin decides by `manage.py adopt`."""
+
+
 class Refused(ClusterError):
     """401 or 403: the portal's credentials are not accepted or lack the permission."""
 
@@ -62,3 +70,14 @@ class Throttled(ClusterError):
 
 class WatchExpired(ClusterError):
     """410: the resource version is too old to continue from; list again."""
+
+
+def describe_error(error: ClusterError) -> str:
+    """The message with the fields that the cluster names as causes."""
+    causes = "; ".join(
+        f"{cause.field}: {cause.message}" if cause.field else cause.message
+        for cause in error.causes
+    )
+    return (
+        f"{error.message} ({causes})" if causes and causes not in error.message else error.message
+    )

@@ -115,6 +115,7 @@ KNOWN: tuple[ResourceType, ...] = (
     ResourceType(
         "gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy", "envoyextensionpolicies"
     ),
+    ResourceType("gateway.envoyproxy.io/v1alpha1", "HTTPRouteFilter", "httproutefilters"),
 )
 _BY_KIND = {(known.api_version, known.kind): known for known in KNOWN}
 

@@ -7,6 +7,8 @@ import ssl
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from portal.core import network_failures
+
 _SECONDS = 3.0
 _PORTS = {"https": 443, "http": 80}
 
@@ -36,14 +38,16 @@ def probe_connection(
     name, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 443)
     try:
         infos = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        return [ProbeStep(ADDRESS, ok=False, detail=f"could not resolve {name}: {error}")]
+    except OSError:
+        return [ProbeStep(ADDRESS, ok=False, detail=f"could not resolve {name}")]
     addresses = sorted({str(info[4][0]) for info in infos})
     reached = [ProbeStep(ADDRESS, ok=True, detail=f"{name} resolves to {', '.join(addresses)}")]
     try:
         opened = socket.create_connection((name, port), timeout=_SECONDS)
     except OSError as error:
-        detail = f"{name} does not accept connections on port {port}: {error}"
+        detail = (
+            f"{name} does not accept connections on port {port}: {network_failures.describe(error)}"
+        )
         return [*reached, ProbeStep(TCP, ok=False, detail=detail)]
     with opened:
         reached.append(ProbeStep(TCP, ok=True, detail=f"port {port} accepts connections"))
@@ -66,7 +70,11 @@ def _shake_hands(
         detail = f"the certificate of {name} is not trusted: {error.verify_message}"
         return ProbeStep(TLS, ok=False, detail=detail)
     except OSError as error:
-        return ProbeStep(TLS, ok=False, detail=f"TLS handshake with {name} failed: {error}")
+        return ProbeStep(
+            TLS,
+            ok=False,
+            detail=f"TLS handshake with {name} failed: {network_failures.describe(error)}",
+        )
     if is_verified:
         return ProbeStep(TLS, ok=True, detail=f"{version}, certificate trusted")
     return ProbeStep(TLS, ok=None, detail=f"{version}, certificate not verified")

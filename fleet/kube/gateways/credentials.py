@@ -14,6 +14,7 @@ from kubernetes.client import Configuration
 from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.errors import Refused, Unreachable
 from fleet.kube.gateways import credential_files, eks
+from portal.core import network_failures
 
 _POOL_SIZE = 32
 _BEARER = "Bearer "
@@ -56,7 +57,7 @@ def _from_file(connection: Connection) -> Any:
     except (config.ConfigException, OSError, yaml.YAMLError) as error:
         where = connection.kubeconfig_path or "the pod's service account"
         raise Refused(
-            f"Cluster {connection.name}: could not use {where} as credentials: {error}"
+            f"Cluster {connection.name}: could not use {where} as credentials: {network_failures.describe(error)}"
         ) from error
     if loaded.refresh_api_key_hook is not None:
         loaded.refresh_api_key_hook = _at_most_once_a_second(loaded.refresh_api_key_hook)

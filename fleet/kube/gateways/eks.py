@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.signers import RequestSigner
 
-from portal.core import clock
+from portal.core import clock, network_failures
 
 # EKS accepts a token for 15 minutes from its X-Amz-Date, whatever its own expiry says.
 TOKEN_LIFE = timedelta(minutes=14)
@@ -45,7 +45,9 @@ def session_for(region: str, role_arn: str) -> Any:
         sts = own.client("sts", region_name=region, config=_TIMEOUTS)
         given = sts.assume_role(RoleArn=role_arn, RoleSessionName="slipway")["Credentials"]
     except (BotoCoreError, ClientError, KeyError) as error:
-        raise EksUnavailable(f"sts:AssumeRole {role_arn} failed: {error}") from error
+        raise EksUnavailable(
+            f"sts:AssumeRole {role_arn} failed: {network_failures.describe(error)}"
+        ) from error
     return boto3.session.Session(
         given["AccessKeyId"],
         given["SecretAccessKey"],
@@ -60,7 +62,9 @@ def describe(name: str, region: str, role_arn: str = "") -> EksCluster:
         cluster = client.describe_cluster(name=name)["cluster"]
         certificate = base64.b64decode(cluster["certificateAuthority"]["data"])
     except (BotoCoreError, ClientError, KeyError, binascii.Error) as error:
-        raise EksUnavailable(f"eks:DescribeCluster {name} in {region} failed: {error}") from error
+        raise EksUnavailable(
+            f"eks:DescribeCluster {name} in {region} failed: {network_failures.describe(error)}"
+        ) from error
     with tempfile.NamedTemporaryFile(prefix="slipway-eks-ca-", suffix=".pem", delete=False) as ca:
         ca.write(certificate)
     return EksCluster(cluster["endpoint"], str(Path(ca.name)), str(cluster.get("version", "")))
@@ -130,5 +134,7 @@ class TokenCache:
                 operation_name="",
             )
         except (BotoCoreError, ClientError) as error:
-            raise EksUnavailable(f"signing an STS token failed: {error}") from error
+            raise EksUnavailable(
+                f"signing an STS token failed: {network_failures.describe(error)}"
+            ) from error
         return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")

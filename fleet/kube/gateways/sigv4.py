@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from fleet.kube.gateways import eks
-from portal.core import clock
+from portal.core import clock, network_failures
 
 # A role is assumed for an hour; long before its end it is assumed anew.
 _SESSION_LIFE: Final = timedelta(minutes=30)
@@ -35,8 +35,12 @@ class SignedRequests(httpx.Auth):
         self._service, self._region = service, region
         try:
             self._credentials = _credentials(region, role_arn)
-        except (BotoCoreError, ClientError, eks.EksUnavailable) as error:
+        except eks.EksUnavailable as error:
+            # Its message is the portal's own.
             raise SigningFailed(f"signing for {service} failed: {error}") from error
+        except (BotoCoreError, ClientError) as error:
+            reason = network_failures.describe(error)
+            raise SigningFailed(f"signing for {service} failed: {reason}") from error
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         kind = request.headers.get("Content-Type", "")

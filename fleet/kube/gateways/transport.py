@@ -20,7 +20,7 @@ from fleet.kube.domain.warnings import parse_warnings
 from fleet.kube.gateways.connection_probe import ProbeStep, probe_connection
 from fleet.kube.gateways.credentials import access_of
 from fleet.kube.gateways.status_errors import error_of, is_status
-from portal.core import counters
+from portal.core import counters, network_failures
 
 Query = Sequence[tuple[str, str]]
 
@@ -241,7 +241,7 @@ class Transport:
         try:
             settings = self._configuration.auth_settings()
         except ConfigException as error:
-            problem = f"Cluster {self.name}: could not get credentials: {error}"
+            problem = f"Cluster {self.name}: could not get credentials: {network_failures.describe(error)}"
             raise self._counted(errors.Refused(problem)) from error
         return {
             setting["key"]: setting["value"]
@@ -261,7 +261,7 @@ class Transport:
 
     def _unreachable(self, error: Exception) -> errors.Unreachable:
         return errors.Unreachable(
-            f"Cluster {self.name} at {self._configuration.host} does not answer: {error}"
+            f"Cluster {self.name} at {self._configuration.host} does not answer: {network_failures.describe(error)}"
         )
 
 

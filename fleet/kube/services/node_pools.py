@@ -8,6 +8,7 @@ from typing import Any
 from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.domain.resource_types import NODE_POOL
 from fleet.kube.services import clients
+from fleet.kube.services.ownership import Writer
 
 
 def get(*, cluster_id: int, name: str) -> dict[str, Any] | None:
@@ -21,12 +22,11 @@ def patch(
     *, cluster_id: int, name: str, body: Mapping[str, Any], dry_run: bool = False
 ) -> dict[str, Any]:
     """A merge patch; a dry run stores nothing and returns what would be stored."""
-    client = clients.client_for(cluster_id)
-    return client.merge_patch(NODE_POOL, None, name, body, dry_run=dry_run)
+    return Writer(cluster_id).merge_patch(NODE_POOL, None, name, body, dry_run=dry_run)
 
 
 def create(
     *, cluster_id: int, manifest: Mapping[str, Any], dry_run: bool = False
 ) -> dict[str, Any]:
     """Server-side apply, so that creating it twice is creating it once."""
-    return clients.client_for(cluster_id).apply(manifest, dry_run=dry_run)
+    return Writer(cluster_id).apply(manifest, dry_run=dry_run)

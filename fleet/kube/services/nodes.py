@@ -8,6 +8,7 @@ from typing import Any
 from fleet.kube.domain.errors import ObjectConflict, ObjectNotFound
 from fleet.kube.domain.resource_types import NODE, POD, Manifest
 from fleet.kube.services import clients
+from fleet.kube.services.ownership import Writer
 
 
 def get(*, cluster_id: int, name: str) -> dict[str, Any] | None:
@@ -20,7 +21,7 @@ def get(*, cluster_id: int, name: str) -> dict[str, Any] | None:
 def patch(*, cluster_id: int, name: str, uid: str, body: Mapping[str, Any]) -> None:
     """A merge patch of this node only: one that replaced it under its name is refused as a conflict."""
     stated: Manifest = {**body, "metadata": {**(body.get("metadata") or {}), "uid": uid}}
-    clients.client_for(cluster_id).merge_patch(NODE, None, name, stated)
+    Writer(cluster_id).merge_patch(NODE, None, name, stated)
 
 
 def list_pods(*, cluster_id: int, name: str) -> list[dict[str, Any]]:
@@ -31,7 +32,7 @@ def list_pods(*, cluster_id: int, name: str) -> list[dict[str, Any]]:
 def evict(*, cluster_id: int, namespace: str, pod: str, uid: str) -> None:
     """A pod that is gone, or was replaced by another of its name, counts as evicted."""
     try:
-        clients.client_for(cluster_id).evict(namespace, pod, uid=uid)
+        Writer(cluster_id).evict(namespace, pod, uid=uid)
     except (ObjectNotFound, ObjectConflict):
         return
 

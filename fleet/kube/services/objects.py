@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.kube.domain import ownership as owners
 from fleet.kube.domain.errors import (
     ClusterError,
+    InstallationSuspended,
     NotAllowed,
     NotAttempted,
+    NotOwned,
     ObjectNotFound,
     Refused,
     Throttled,
@@ -20,7 +24,8 @@ from fleet.kube.domain.errors import (
 from fleet.kube.domain.label_selectors import Labels
 from fleet.kube.domain.resource_types import Manifest, ResourceType
 from fleet.kube.gateways.kube_client import KubeClient
-from fleet.kube.services import clients
+from fleet.kube.services import clients, installation
+from fleet.kube.services.ownership import Writer
 
 # What later objects of one push may need to exist.
 _FIRST = frozenset({"Namespace", "ServiceAccount", "Secret", "ConfigMap", "ServingRuntime"})
@@ -79,7 +84,13 @@ def _or_raise(result: list[Json] | ClusterError) -> list[Json]:
 
 
 def _pushed(cluster_id: int, groups: Sequence[Group], *, dry_run: bool) -> _Push:
-    push = _Push(clients.client_for(cluster_id), groups, dry_run=dry_run)
+    writer = Writer(cluster_id)
+    push = _Push(writer, groups, dry_run=dry_run)
+    try:
+        writer.prepare(_namespaces_of(groups), dry_run=dry_run)
+    except InstallationSuspended as error:
+        push.refuse(error)
+        return push
     early = [push.early_of(index) for index in range(len(groups))]
     late = [push.late_of(index) for index in range(len(groups))]
     if len(groups) == 1:
@@ -87,6 +98,14 @@ def _pushed(cluster_id: int, groups: Sequence[Group], *, dry_run: bool) -> _Push
     for wave in (early, late):
         _run(push, [places for places in wave if places])
     return push
+
+
+def _namespaces_of(groups: Sequence[Group]) -> Iterator[str]:
+    for group in groups:
+        for manifest in group.manifests:
+            meta = manifest["metadata"]
+            is_namespace = manifest["kind"] == "Namespace"
+            yield meta.get("name" if is_namespace else "namespace") or ""
 
 
 def _run(push: _Push, wave: Sequence[Sequence[_Place]]) -> None:
@@ -101,14 +120,17 @@ def _run(push: _Push, wave: Sequence[Sequence[_Place]]) -> None:
 class _Push:
     """One call of apply_groups: the result of each manifest, and whether to continue."""
 
-    def __init__(self, client: KubeClient, groups: Sequence[Group], *, dry_run: bool) -> None:
-        self._client = client
+    def __init__(self, writer: Writer, groups: Sequence[Group], *, dry_run: bool) -> None:
+        self._writer = writer
         self._groups = groups
         self._dry_run = dry_run
         self._made: dict[_Place, Json] = {}
         self._errors: dict[int, ClusterError] = {}
         self._warned: list[tuple[str, str]] = []
         self._timeouts = 0
+
+    def refuse(self, error: ClusterError) -> None:
+        self._errors = dict.fromkeys(range(len(self._groups)), error)
 
     def early_of(self, index: int) -> list[_Place]:
         manifests = enumerate(self._groups[index].manifests)
@@ -138,17 +160,19 @@ class _Push:
         manifest = group.manifests[place]
         name = f"{manifest['kind']} {manifest['metadata']['name']}"
         try:
-            self._made[index, place] = self._client.apply(
+            self._made[index, place] = self._writer.apply(
                 manifest,
                 dry_run=self._dry_run,
                 force=group.force,
                 on_warning=lambda text: self._warned.append((text, name)),
             )
-        except Throttled:
-            self._timeouts = _MAX_UNANSWERED
-            raise
-        except Unreachable:
+        except (Throttled, Unreachable):
+            # A webhook or a quota may throttle one object: several in a row are the API server.
             self._timeouts += 1
+            raise
+        except ClusterError:
+            # A refusal is an answer.
+            self._timeouts = 0
             raise
         self._timeouts = 0
 
@@ -168,11 +192,14 @@ class _Push:
 def get(
     *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
 ) -> dict[str, Any] | None:
+    """None without the object, and for one of another installation that lies in a namespace."""
     client = clients.client_for(cluster_id)
     try:
-        return client.get(client.resource_type(api_version, kind), namespace, name)
+        item = client.get(client.resource_type(api_version, kind), namespace, name)
     except ObjectNotFound:
         return None
+    is_foreign = namespace and owners.owner_of(item) not in ("", installation.read().identity)
+    return None if is_foreign else item
 
 
 def list_objects(
@@ -183,11 +210,11 @@ def list_objects(
     namespace: str | None,
     labels: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    client = clients.client_for(cluster_id)
-    listing = client.list_all(
-        client.resource_type(api_version, kind), namespace=namespace, labels=labels
-    )
-    return listing.items
+    """Objects with these labels, without those of other installations."""
+    writer = Writer(cluster_id)
+    resource = writer.client.resource_type(api_version, kind)
+    listing = writer.client.list_all(resource, namespace=namespace, labels=labels)
+    return writer.keep_own([listing.items])[0]
 
 
 def list_several(
@@ -199,12 +226,15 @@ def list_several(
     skip_refused: bool = False,
 ) -> list[list[Json]]:
     """Objects with these labels for each (apiVersion, kind), of the namespaces at least; nothing of a
-    kind that the cluster lacks, nor with `skip_refused` of one that the portal may not list.
+    kind that the cluster lacks, nor with `skip_refused` of one that the portal may not list, nor of other
+    installations.
     """
-    client = clients.client_for(cluster_id)
-    return [
-        _list_kind(client, kind, namespaces, labels, skip_refused=skip_refused) for kind in kinds
+    writer = Writer(cluster_id)
+    listed = [
+        _list_kind(writer.client, kind, namespaces, labels, skip_refused=skip_refused)
+        for kind in kinds
     ]
+    return writer.keep_own(listed)
 
 
 def _list_kind(
@@ -228,9 +258,8 @@ def _list_kind(
 def _list_namespaces(
     client: KubeClient, kind: ResourceType, namespaces: Sequence[str], labels: Labels
 ) -> list[Json]:
-    """An API server has no index of labels: a listing costs as much as all objects of the namespace, or
-    of the cluster. So a few namespaces are listed one by one, and many in one cluster-wide listing,
-    unless the portal may list the kind in the namespaces of teams only.
+    """List a few namespaces one by one, many in one listing of the cluster where the portal may: an API server
+    has no index of labels.
     """
     if len(namespaces) > _FEW_NAMESPACES:
         try:
@@ -244,12 +273,27 @@ def _list_namespaces(
 def delete(
     *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
 ) -> None:
-    """An absent object counts as deleted."""
-    client = clients.client_for(cluster_id)
+    """An absent object counts as deleted. Raises NotOwned for one of another installation."""
+    writer = Writer(cluster_id)
+    writer.prepare([namespace or ""])
     try:
-        client.delete(client.resource_type(api_version, kind), namespace, name)
+        writer.delete(writer.client.resource_type(api_version, kind), namespace, name)
     except ObjectNotFound:
         return
+
+
+def delete_own(
+    *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
+) -> None:
+    """Delete an object that the portal may have made; one of another installation is none."""
+    with suppress(NotOwned):
+        delete(
+            cluster_id=cluster_id,
+            api_version=api_version,
+            kind=kind,
+            namespace=namespace,
+            name=name,
+        )
 
 
 def pod_log(*, cluster_id: int, namespace: str, pod: str, tail_lines: int) -> str:

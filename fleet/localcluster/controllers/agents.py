@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from pathlib import Path
+from time import monotonic
 
 from fleet.localcluster import envoy
 from fleet.localcluster.client.cluster_api import ClusterApi
@@ -16,6 +17,8 @@ from fleet.localcluster.controllers.storage import S3Settings
 logger = logging.getLogger(__name__)
 
 _KUBELET_SECONDS = 0.2
+# A pass on a busy machine may take longer; the processes of pods are ended all the same.
+_JOIN_SECONDS = 8.0
 
 
 class Agents:
@@ -68,9 +71,10 @@ class Agents:
     def stop(self) -> None:
         """End every child within seconds; the objects stay for the next start."""
         self._stopping.set()
+        deadline = monotonic() + _JOIN_SECONDS
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(timeout=10)
+                thread.join(timeout=max(deadline - monotonic(), 0))
         self._kubelet.stop(threading.Event())
         if self._envoy is not None:
             self._envoy.kill()

@@ -19,6 +19,7 @@ FILTERS = "filters"
 # In their order: access is decided by what the tokens say.
 DISCOVERED = {**istio_policies.FILTERS, provider_tokens.TOKENS: provider_tokens.JWT}
 _TYPES = "type.googleapis.com/envoy"
+_UNLIMITED = 2**32 - 1
 
 
 def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port: int) -> JsonObject:
@@ -32,6 +33,15 @@ def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port:
     return {
         "node": {"id": "slipway-gateway", "cluster": "slipway-gateway"},
         "admin": {"address": address("127.0.0.1", admin_port)},
+        # Envoy Gateway's: a pattern may name as many callers as its length holds.
+        "layered_runtime": {
+            "layers": [
+                {
+                    "name": "patterns",
+                    "static_layer": {"re2.max_program_size.error_level": _UNLIMITED},
+                }
+            ]
+        },
         "dynamic_resources": {"cds_config": watch(directory, "clusters", "clusters.json")},
         "static_resources": {
             "listeners": [
@@ -63,6 +73,8 @@ def _listener(
     return {
         "name": name,
         "address": address("127.0.0.1", port),
+        # Else a second Envoy may listen on the same port, and the kernel deals out the connections.
+        "enable_reuse_port": False,
         "filter_chains": [{"filters": [_http_manager(name, routes, discovered)]}],
     }
 

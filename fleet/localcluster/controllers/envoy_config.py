@@ -11,6 +11,7 @@ from fleet.localcluster.controllers import (
 )
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import CountedClients
+from fleet.localcluster.controllers.credential_injection import Injection
 from fleet.localcluster.controllers.provider_tokens import ProviderTokens
 from fleet.localcluster.controllers.rate_limits import RateLimits
 from fleet.localcluster.controllers.scripts import Script
@@ -77,6 +78,7 @@ class Route:
     replaces_path: bool = False
     policies: Policies = OPEN
     removed_headers: tuple[str, ...] = ()
+    injection: Injection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def _match(route: Route) -> JsonObject:
 
 def _route(route: Route) -> JsonObject:
     match = _match(route)
-    if route.policies.has_problem:
+    if route.policies.has_problem or (route.injection and route.injection.problem):
         # Envoy Gateway does the same: a policy that it cannot follow must not open the route.
         return {"match": match, "direct_response": {"status": 500}}
     filters = route.policies.filters()
@@ -209,6 +211,8 @@ def _route(route: Route) -> JsonObject:
         }
     if route.removed_headers:
         configured["request_headers_to_remove"] = list(route.removed_headers)
+    if route.injection:
+        configured["request_headers_to_add"] = route.injection.headers()
     if counted := route.policies.counted:
         filters |= token_counts.route_filter(route)
         configured["name"] = token_counts.route_name(counted)

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -41,25 +42,42 @@ class EnvoyFiles:
         self._added_at: dict[str, float] = {}
         self._key_servers: Sequence[JsonObject] = ()
         self._warm: set[str] = set()
+        self._held: list[socket.socket] = []
         self.admin_port, self.stats_port = self._choose_ports(gateway_port)
         self._write_initial_files(gateway_port)
 
     def _choose_ports(self, gateway_port: int) -> tuple[int, int]:
-        """Of the administration and of its metrics. They stay the same over restarts, so that a running
-        Envoy and a new cluster agree. The gateway's own port may still be free at this time, so it is
-        excluded.
+        """Return the ports of the administration and of its metrics, and hold them from now on.
+
+        They stay the same over restarts, so that a running Envoy and a new cluster agree. The gateway's own
+        port may still be free at this time, so it is excluded.
         """
         recorded = [self._directory / name for name in (_ADMIN_PORT, _STATS_PORT)]
         if all(path.is_file() for path in recorded):
             admin, stats = (int(path.read_text()) for path in recorded)
-            is_free = processes.is_free(admin) and processes.is_free(stats)
-            is_usable = is_free or _reported_clusters(admin) is not None
+            is_usable = self._hold(admin, stats) or self._runs_own_envoy(admin)
             if is_usable and gateway_port not in (admin, stats):
                 return admin, stats
-        admin, stats, *_ = (port for port in free_ports.take(3) if port != gateway_port)
+        while True:
+            admin, stats, *_ = (port for port in free_ports.take(3) if port != gateway_port)
+            if self._hold(admin, stats):
+                break
         for path, port in zip(recorded, (admin, stats), strict=True):
             path.write_text(str(port))
         return admin, stats
+
+    def _hold(self, *ports: int) -> bool:
+        sockets = [free_ports.hold(port) for port in ports]
+        self._held = [held for held in sockets if held is not None]
+        return None not in sockets
+
+    def _runs_own_envoy(self, admin_port: int) -> bool:
+        """True if the Envoy that answers there reads the bootstrap file of this folder."""
+        options = (_admin_answer(admin_port, "/server_info") or {}).get(
+            "command_line_options"
+        ) or {}
+        path = options.get("config_path", "")
+        return bool(path) and Path(path).resolve() == (self._directory / BOOTSTRAP).resolve()
 
     def _write_initial_files(self, gateway_port: int) -> None:
         for path, empty in (
@@ -155,17 +173,25 @@ class EnvoyFiles:
 
 def _reported_clusters(admin_port: int) -> set[str] | None:
     """The clusters that a running Envoy has loaded; None when no Envoy answers."""
+    listed = _admin_answer(admin_port, "/clusters?format=json")
+    if listed is None:
+        return None
+    return {str(item["name"]) for item in listed.get("cluster_statuses") or ()}
+
+
+def _admin_answer(admin_port: int, path: str) -> JsonObject | None:
+    """Return the JSON that Envoy's administration answers. None without an answer."""
     connection = http.client.HTTPConnection(
         processes.LOCALHOST, admin_port, timeout=_ADMIN_TIMEOUT_SECONDS
     )
     try:
-        connection.request("GET", "/clusters?format=json")
-        listed = json.loads(connection.getresponse().read())
-        return {str(item["name"]) for item in listed.get("cluster_statuses") or ()}
-    except (OSError, http.client.HTTPException, ValueError, AttributeError):
+        connection.request("GET", path)
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
         connection.close()
+    return answer if isinstance(answer, dict) else None
 
 
 def _write(path: Path, content: JsonObject) -> None:

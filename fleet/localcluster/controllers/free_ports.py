@@ -55,6 +55,21 @@ def is_unused(port: int) -> bool:
         return True
 
 
+def hold(port: int) -> socket.socket | None:
+    """Return a socket that keeps the port from others until it is closed. None if a program listens on it.
+
+    It does not listen: a server that shares its address (SO_REUSEADDR) still can.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        held.bind((LOCALHOST, port))
+    except OSError:
+        held.close()
+        return None
+    return held
+
+
 def _first_drawn_by_the_system() -> int:
     try:
         first = int(_DRAWN_BY_THE_SYSTEM.read_text().split()[0])

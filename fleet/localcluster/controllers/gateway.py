@@ -77,6 +77,7 @@ class GatewayController:
         pods = self._api.list(POD)
         listed = self._api.list(HTTP_ROUTE)
         policies = self._policies.of({_key_of(route) for route in listed if _parents_of(route)})
+        injections = self._policies.injections()
         routes: list[Route] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
         attached: list[JsonObject] = []
@@ -90,7 +91,7 @@ class GatewayController:
             problem = None
             try:
                 of_route = policies.get(_key_of(route), OPEN)
-                routes.extend(http_routes.routes_of(route, http2, of_route))
+                routes.extend(http_routes.routes_of(route, http2, of_route, injections))
             except UnsupportedRoute as error:
                 problem = str(error)
             for item in backends:

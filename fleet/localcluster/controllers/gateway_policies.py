@@ -6,6 +6,7 @@ from typing import TypeVar
 from fleet.localcluster.client.cluster_api import ClusterApi
 from fleet.localcluster.controllers import (
     api_keys,
+    credential_injection,
     http_routes,
     istio_policies,
     provider_tokens,
@@ -15,6 +16,7 @@ from fleet.localcluster.controllers import (
 )
 from fleet.localcluster.controllers.api_keys import ApiKeys
 from fleet.localcluster.controllers.caller_counts import ClientMemory
+from fleet.localcluster.controllers.credential_injection import Injection
 from fleet.localcluster.controllers.envoy_config import Policies
 from fleet.localcluster.controllers.istio_policies import GatewayAccess
 from fleet.localcluster.controllers.provider_tokens import ProviderTokens
@@ -26,6 +28,7 @@ from fleet.localcluster.kinds import (
     AUTHORIZATION_POLICY,
     BACKEND_TRAFFIC_POLICY,
     ENVOY_EXTENSION_POLICY,
+    HTTP_ROUTE_FILTER,
     REQUEST_AUTHENTICATION,
     SECRET,
     SECURITY_POLICY,
@@ -50,10 +53,7 @@ class GatewayPolicies:
 
     def of(self, routes: Set[Key]) -> dict[Key, Policies]:
         """By namespace and name of those routes that have one."""
-        secrets = {
-            (item["metadata"]["namespace"], item["metadata"]["name"]): item
-            for item in self._list(SECRET)
-        }
+        secrets = self._secrets()
         access: dict[Key, Access] = self._attach(
             SECURITY_POLICY, routes, lambda policy: _access_of(policy, secrets)
         )
@@ -64,6 +64,17 @@ class GatewayPolicies:
         return {
             key: Policies(access.get(key), limits.get(key), counted.get(key), scripted.get(key))
             for key in {*access, *limits, *scripted}
+        }
+
+    def injections(self) -> dict[Key, Injection]:
+        """By namespace and name of their HTTPRouteFilter."""
+        filters = self._list(HTTP_ROUTE_FILTER)
+        return credential_injection.read(filters, self._secrets()) if filters else {}
+
+    def _secrets(self) -> dict[Key, JsonObject]:
+        return {
+            (item["metadata"]["namespace"], item["metadata"]["name"]): item
+            for item in self._list(SECRET)
         }
 
     def of_gateway(self) -> GatewayAccess:

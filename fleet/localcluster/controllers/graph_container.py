@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fleet.localcluster import graph_router
-from fleet.localcluster.controllers import triton
+from fleet.localcluster.controllers import container_env, triton
 from fleet.localcluster.errors import JsonObject
 
 IMAGE = "kserve/router:local"
 PORT = 8080
 _GRAPH = "--graph-json"
+PROPAGATE_HEADERS = "PROPAGATE_HEADERS"
 
 
 def is_router(container: JsonObject) -> bool:
@@ -27,8 +28,14 @@ def plan_launch(
     graph = arguments[arguments.index(_GRAPH) + 1]
     (port,) = choose_ports(1)
     command = (sys.executable, "-m", graph_router.__name__, _GRAPH, graph, "--port", str(port))
+    patterns = container_env.plain_values(container).get(PROPAGATE_HEADERS, "")
+    propagated = ("--propagate-headers", patterns) if patterns else ()
     return triton.Launch(
-        command=command, ports={PORT: port}, http_port=port, repositories=(), ignored=()
+        command=(*command, *propagated),
+        ports={PORT: port},
+        http_port=port,
+        repositories=(),
+        ignored=(),
     )
 
 

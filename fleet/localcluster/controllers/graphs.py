@@ -6,6 +6,7 @@ Left out: Knative mode, `serviceName`, autoscaling (the router runs `minReplicas
 import json
 
 from fleet.localcluster import gjson
+from fleet.localcluster.bootstrap import KSERVE_SETTINGS
 from fleet.localcluster.controllers import conditions, graph_container
 from fleet.localcluster.controllers.events import Recorder
 from fleet.localcluster.controllers.ownership import (
@@ -17,7 +18,7 @@ from fleet.localcluster.controllers.ownership import (
 from fleet.localcluster.controllers.reconcile import reconcile_each
 from fleet.localcluster.errors import JsonObject
 from fleet.localcluster.graph_router import READY_PATH
-from fleet.localcluster.kinds import DEPLOYMENT, INFERENCE_GRAPH, SERVICE, Kind
+from fleet.localcluster.kinds import CONFIG_MAP, DEPLOYMENT, INFERENCE_GRAPH, SERVICE, Kind
 from fleet.localcluster.store import Store
 
 _RESOURCES = {"cpu": "100m", "memory": "100Mi"}
@@ -42,7 +43,8 @@ class InferenceGraphs:
         before = (graph.get("status") or {}).get("conditions")
         try:
             _check(graph)
-            deployment = self._ensure(DEPLOYMENT, graph, _deployment(graph))
+            desired = _deployment(graph, self._propagated_headers())
+            deployment = self._ensure(DEPLOYMENT, graph, desired)
             self._ensure(SERVICE, graph, _service(graph))
         except NotServable as error:
             not_ready = conditions.condition(
@@ -60,6 +62,15 @@ class InferenceGraphs:
         metadata = graph["metadata"]
         url = f"http://{metadata['name']}-{metadata['namespace']}.example.com"
         self._write_status(graph, {"conditions": conditions.merge(before, [ready]), "url": url})
+
+    def _propagated_headers(self) -> list[str]:
+        """Patterns of the header names that every router passes on, as KServe's settings state them."""
+        settings = self._store.find(CONFIG_MAP, *KSERVE_SETTINGS)
+        try:
+            router = json.loads(((settings or {}).get("data") or {}).get("router", "{}"))
+            return [str(item) for item in (router.get("headers") or {}).get("propagate") or ()]
+        except (ValueError, AttributeError):
+            return []
 
     def _write_status(self, graph: JsonObject, status: JsonObject) -> None:
         generation = graph["metadata"]["generation"]
@@ -116,7 +127,7 @@ def _metadata(graph: JsonObject) -> JsonObject:
     }
 
 
-def _deployment(graph: JsonObject) -> JsonObject:
+def _deployment(graph: JsonObject, propagated: list[str]) -> JsonObject:
     metadata = _metadata(graph)
     spec = graph["spec"]
     port = graph_container.PORT
@@ -127,6 +138,10 @@ def _deployment(graph: JsonObject) -> JsonObject:
         "resources": spec.get("resources") or {"requests": _RESOURCES, "limits": _RESOURCES},
         "readinessProbe": {"httpGet": {"path": READY_PATH, "port": port}},
     }
+    if propagated:
+        container["env"] = [
+            {"name": graph_container.PROPAGATE_HEADERS, "value": ",".join(propagated)}
+        ]
     return {
         "metadata": metadata,
         "spec": {

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from fleet.localcluster.controllers import conditions
+from fleet.localcluster.controllers import conditions, credential_injection
+from fleet.localcluster.controllers.credential_injection import Injection
 from fleet.localcluster.controllers.envoy_config import (
     HTTP2_SUFFIX,
     OPEN,
@@ -24,11 +26,13 @@ _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DEFAULT_TIMEOUT = "60s"
 _MIRROR = "RequestMirror"
 _HEADERS = "RequestHeaderModifier"
+_EXTENSION = "ExtensionRef"
 _HTTP2 = "kubernetes.io/h2c"
 _REPLACEMENTS = {
     "ReplacePrefixMatch": "replacePrefixMatch",
     "ReplaceFullPath": "replaceFullPath",
 }
+NO_INJECTIONS: Mapping[tuple[str, str], Injection] = MappingProxyType({})
 # Supported features beyond the core of the Gateway API, named as in its conformance tests.
 FEATURES = (
     "Gateway",
@@ -101,11 +105,15 @@ def _backend(namespace: str, reference: JsonObject, http2: Http2Ports) -> Backen
 
 
 def routes_of(
-    route: JsonObject, http2: Http2Ports = frozenset(), policies: Policies = OPEN
+    route: JsonObject,
+    http2: Http2Ports = frozenset(),
+    policies: Policies = OPEN,
+    injections: Mapping[tuple[str, str], Injection] = NO_INJECTIONS,
 ) -> list[Route]:
     """`policies`: who may call it, and how often. Raises UnsupportedRoute."""
+    namespace = route["metadata"]["namespace"]
     return [
-        item
+        replace(item, injection=credential_injection.of_rule(namespace, rule, injections))
         for rule in route["spec"].get("rules") or ()
         for item in _rule_routes(route, rule, http2, policies)
     ]
@@ -120,7 +128,7 @@ def _rule_routes(
         for item in rule.get("backendRefs") or ()
     )
     filters = rule.get("filters") or ()
-    others = [item for item in filters if item.get("type") not in (_MIRROR, _HEADERS)]
+    others = [item for item in filters if item.get("type") not in (_MIRROR, _HEADERS, _EXTENSION)]
     rewrite, replaces_path = _rewrite(others)
     mirroring = [item for item in filters if item.get("type") == _MIRROR]
     mirrors = _mirrors(namespace, mirroring, http2)

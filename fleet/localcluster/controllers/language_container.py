@@ -1,5 +1,6 @@
 """Starts the local cluster's own language server in place of vLLM's or SGLang's."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ _COMMANDS = {
 }
 _PORT = "--port="
 _HOST = "--host="
+_STEP = "LOCALCLUSTER_STEP_SECONDS"
 _DEFAULT_PORTS = {_VLLM: 8000, _SGLANG: 30000}
 
 
@@ -45,7 +47,7 @@ def plan_launch(
     (port,) = choose_ports(1)
     others = [item for item in arguments if not item.startswith((_PORT, _HOST))]
     # Before the others: an option with a list takes what follows it.
-    own = (f"--server={server}", f"{_PORT}{port}")
+    own = (f"--server={server}", f"--image={container.get('image', '')}", f"{_PORT}{port}")
     command = (sys.executable, "-m", language_server.__name__, *own, *others)
     return triton.Launch(
         command=command,
@@ -62,4 +64,5 @@ def environment() -> Mapping[str, str]:
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "PYTHONPATH": str(Path(language_server.__file__).parents[3]),
         "OPENBLAS_NUM_THREADS": "1",
+        **({_STEP: os.environ[_STEP]} if _STEP in os.environ else {}),
     }

@@ -119,7 +119,7 @@ class PodRunner:
         return {port: real for item in self._containers for port, real in item.ports.items()}
 
     def step_termination(self, grace_seconds: float) -> bool:
-        """Drain, SIGTERM, wait for the grace period, SIGKILL; True once nothing runs."""
+        """Drain and preStop hooks, SIGTERM, wait for the grace period, SIGKILL; True once nothing runs."""
         self._log_times.note()
         now = monotonic()
         if self._terminating_since is None:
@@ -128,7 +128,8 @@ class PodRunner:
         if all(item.has_ended() for item in self._containers) or elapsed > grace_seconds:
             self.kill()
             return True
-        if elapsed >= DRAIN_SECONDS and not self._has_sent_sigterm:
+        running_hooks = [item for item in self._containers if not item.has_run_hook()]
+        if elapsed >= DRAIN_SECONDS and not running_hooks and not self._has_sent_sigterm:
             self.terminate()
         return False
 

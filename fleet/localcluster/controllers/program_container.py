@@ -106,6 +106,9 @@ class ProgramContainer:
         self.state.end(code, self._message.read_bytes()[:_MESSAGE_BYTES].decode(errors="replace"))
         remove_shared_memory(self._memory_prefix)
 
+    def has_run_hook(self) -> bool:
+        return True
+
     def terminate(self) -> None:
         if self._child is not None:
             self._child.terminate()

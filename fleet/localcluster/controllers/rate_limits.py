@@ -19,10 +19,21 @@ _ALWAYS = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """`requests` in `seconds` for requests that have all `headers` with just these values."""
+class Match:
+    """A header that has just this value, or one that the regular expression matches as a whole; with neither, any
+    value, each of which is counted by itself.
+    """
 
-    headers: tuple[tuple[str, str], ...]
+    header: str
+    exact: str | None = None
+    regex: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`requests` in `seconds` for requests that all matches hold for."""
+
+    matches: tuple[Match, ...]
     requests: int
     seconds: int
 
@@ -46,22 +57,46 @@ def of_policy(policy: JsonObject) -> RateLimits:
         rules = tuple(_rule(item) for item in (local or {}).get("rules") or ())
         return RateLimits(rules, buffer)
     except KeyError:
-        return RateLimits(problem="only rules for exact headers are supported")
+        return RateLimits(problem="only rules for headers with values are supported")
 
 
 def _rule(item: JsonObject) -> Rule:
     """Raises KeyError for what is not supported."""
     headers = [header for selector in item["clientSelectors"] for header in selector["headers"]]
-    if any(header.get("type", "Exact") != "Exact" or header.get("invert") for header in headers):
-        raise KeyError("type")
     limit = item["limit"]
-    pairs = tuple((header["name"], header["value"]) for header in headers)
-    return Rule(pairs, int(limit["requests"]), _SECONDS[limit["unit"]])
+    matches = tuple(_match(header) for header in headers)
+    if not any(match.exact is not None or match.regex is not None for match in matches):
+        # It would limit everyone who sends the header, known or not.
+        raise KeyError("value")
+    return Rule(matches, int(limit["requests"]), _SECONDS[limit["unit"]])
+
+
+def _match(header: JsonObject) -> Match:
+    kind = header.get("type", "Exact")
+    if header.get("invert"):
+        raise KeyError("invert")
+    if kind == "Distinct":
+        if "value" in header:
+            raise KeyError("value")
+        return Match(header["name"])
+    if kind == "RegularExpression":
+        return Match(header["name"], regex=header["value"])
+    if kind != "Exact":
+        raise KeyError("type")
+    return Match(header["name"], exact=header["value"])
 
 
 def empty_filter() -> JsonObject:
     """In the chain of all routes; a route's own configuration holds its limits."""
-    return {"name": FILTER, "typed_config": {"@type": _TYPE, "stat_prefix": "limits"}}
+    return {
+        "name": FILTER,
+        "typed_config": {
+            "@type": _TYPE,
+            "stat_prefix": "limits",
+            # Envoy Gateway's: buckets of values that are not known beforehand.
+            "max_dynamic_descriptors": 10_000,
+        },
+    }
 
 
 def route_filter(limits: RateLimits) -> JsonObject:
@@ -81,7 +116,10 @@ def route_filter(limits: RateLimits) -> JsonObject:
             "rate_limits": [_selection(number, rule) for number, rule in enumerate(limits.rules)],
             "descriptors": [
                 {
-                    "entries": [{"key": f"rule-{number}", "value": "matched"}],
+                    "entries": [
+                        _entry(f"rule-{number}-match-{place}", match)
+                        for place, match in enumerate(rule.matches)
+                    ],
                     "token_bucket": _bucket(rule.requests, rule.seconds),
                 }
                 for number, rule in enumerate(limits.rules)
@@ -90,14 +128,33 @@ def route_filter(limits: RateLimits) -> JsonObject:
     }
 
 
+def _entry(key: str, match: Match) -> JsonObject:
+    """Without a value each value has a bucket of its own."""
+    return {"key": key} if _is_any(match) else {"key": key, "value": "matched"}
+
+
 def _selection(number: int, rule: Rule) -> JsonObject:
-    headers = [{"name": name, "string_match": {"exact": value}} for name, value in rule.headers]
-    matched = {
-        "descriptor_key": f"rule-{number}",
-        "descriptor_value": "matched",
-        "headers": headers,
-    }
-    return {"actions": [{"header_value_match": matched}]}
+    actions = [
+        _action(f"rule-{number}-match-{place}", match) for place, match in enumerate(rule.matches)
+    ]
+    return {"actions": actions}
+
+
+def _action(key: str, match: Match) -> JsonObject:
+    if _is_any(match):
+        return {"request_headers": {"header_name": match.header, "descriptor_key": key}}
+    value = (
+        {"exact": match.exact}
+        if match.exact is not None
+        else {"safe_regex": {"regex": match.regex}}
+    )
+    headers = [{"name": match.header, "string_match": value}]
+    matched = {"descriptor_key": key, "descriptor_value": "matched", "headers": headers}
+    return {"header_value_match": matched}
+
+
+def _is_any(match: Match) -> bool:
+    return match.exact is None and match.regex is None
 
 
 def _bucket(requests: int, seconds: int) -> JsonObject:

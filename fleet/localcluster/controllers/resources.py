@@ -11,14 +11,25 @@ Amounts = Mapping[str, Decimal]
 
 
 def of_pod(pod: JsonObject) -> Amounts:
-    """Requests of a pod: the sum of its containers, or its largest init container."""
+    """Requests of a pod: the sum of its containers and sidecars, or its largest init container with the sidecars that
+    start before it.
+    """
     spec = pod["spec"]
-    amounts: dict[str, Decimal] = {}
+    sidecars: dict[str, Decimal] = {}
+    largest: dict[str, Decimal] = {}
+    for container in spec.get("initContainers") or ():
+        together = add(sidecars, _requests(container))
+        if container.get("restartPolicy") == "Always":
+            sidecars = together
+        largest = {
+            n: max(largest.get(n, Decimal(0)), together.get(n, Decimal(0)))
+            for n in {*largest, *together}
+        }
+    amounts = dict(sidecars)
     for container in spec.get("containers") or ():
         amounts = add(amounts, _requests(container))
-    for container in spec.get("initContainers") or ():
-        for name, amount in _requests(container).items():
-            amounts[name] = max(amounts.get(name, Decimal(0)), amount)
+    for name, amount in largest.items():
+        amounts[name] = max(amounts.get(name, Decimal(0)), amount)
     amounts["pods"] = Decimal(1)
     return amounts
 

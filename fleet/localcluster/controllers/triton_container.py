@@ -14,6 +14,7 @@ from fleet.localcluster.controllers import (
     free_ports,
     log_times,
     own_servers,
+    pre_stop,
     processes,
     triton,
 )
@@ -71,6 +72,7 @@ class TritonContainer:
         self._answer_check: Future[str] | None = None
         self._probed_at = 0.0
         self._failures = 0
+        self._pre_stop = pre_stop.PreStopHook(container, pod_directory)
         self.state.wait("ContainerCreating")
 
     def step(self) -> None:
@@ -189,6 +191,12 @@ class TritonContainer:
         declared = (self._container.get("readinessProbe") or {}).get("httpGet") or {}
         return str(declared.get("path") or _READY_PATH)
 
+    def has_run_hook(self) -> bool:
+        """Whether SIGTERM may be sent; the first call starts the container's preStop hook."""
+        if self._own_server is None or self.has_ended():
+            return True
+        return self._pre_stop.has_ended(self.ports, self._own_server.environment())
+
     def terminate(self) -> None:
         """Send SIGTERM: Triton finishes the requests in flight, then exits."""
         if self._child is not None:
@@ -199,6 +207,7 @@ class TritonContainer:
 
     def kill(self) -> None:
         """End at once, and remove shared memory."""
+        self._pre_stop.kill()
         if self._child is not None:
             self.state.end(self._child.exit_code())
             self._child.kill()

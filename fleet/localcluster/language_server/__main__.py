@@ -5,6 +5,8 @@ It reads no weights. A network with random weights answers, so its text has no m
 """
 
 import argparse
+import os
+import re
 import sys
 
 import uvicorn
@@ -13,8 +15,11 @@ from fleet.localcluster.language_server.api import Api
 from fleet.localcluster.language_server.engine import BLOCK_TOKENS, Engine, Limits
 from fleet.localcluster.language_server.metrics import SERVERS, VLLM, Metrics
 from fleet.localcluster.language_server.network import Network
+from fleet.localcluster.language_server.server import Server
 
-_DRAIN_SECONDS = 25
+_STEP = "LOCALCLUSTER_STEP_SECONDS"
+# The first with --shutdown-timeout.
+_DRAINING_VLLM = (0, 18)
 _DEFAULTS = Limits()
 _LABEL = (
     "This is the local cluster's stand-in for {server}: a small network with random weights. It loads no "
@@ -40,10 +45,21 @@ def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]
         "--lora-modules", "--lora-paths", nargs="+", default=[], metavar="NAME=ADAPTER"
     )
     parser.add_argument("--num-gpu-blocks-override", type=int, default=_DEFAULTS.blocks)
+    parser.add_argument("--shutdown-timeout", type=int)
+    parser.add_argument("--image", default="")
     options, others = parser.parse_known_args(arguments)
+    if options.shutdown_timeout is not None and not _knows_drain(options.server, options.image):
+        parser.error(f"unrecognized arguments: --shutdown-timeout={options.shutdown_timeout}")
     if not (options.model or options.path):
         parser.error("name the model's path")
     return options, others
+
+
+def _knows_drain(server: str, image: str) -> bool:
+    """A vLLM without a release in its tag is taken for a current one."""
+    release = re.search(r":v?(\d+)\.(\d+)\.", image)
+    is_older = release is not None and (int(release[1]), int(release[2])) < _DRAINING_VLLM
+    return server == "vllm" and not is_older
 
 
 def main(arguments: list[str]) -> int:
@@ -56,17 +72,22 @@ def main(arguments: list[str]) -> int:
     sys.stdout.flush()
     blocks = options.num_gpu_blocks_override
     longest = min(options.max_model_len, _DEFAULTS.context_tokens, blocks * BLOCK_TOKENS)
-    limits = Limits(context_tokens=longest, requests=options.max_num_seqs, blocks=blocks)
+    limits = Limits(
+        context_tokens=longest,
+        requests=options.max_num_seqs,
+        blocks=blocks,
+        step_seconds=float(os.environ.get(_STEP, _DEFAULTS.step_seconds)),
+    )
     adapters = [module.partition("=")[0] for module in options.lora_modules]
     engine = Engine(Network(name), limits, Metrics(name, server))
     form = "{adapter}" if server is VLLM else "{model}:{adapter}"
-    uvicorn.run(
-        Api([name, *adapters], engine, adapter_form=form).application(),
-        host="127.0.0.1",
-        port=options.port,
-        log_level="warning",
-        timeout_graceful_shutdown=_DRAIN_SECONDS,
+    api = Api([name, *adapters], engine, adapter_form=form)
+    config = uvicorn.Config(
+        api.application(), host="127.0.0.1", port=options.port, log_level="warning"
     )
+    # SGLang finishes what it has, however long that takes.
+    drain_seconds = float(options.shutdown_timeout or 0) if server is VLLM else None
+    Server(config, api, engine, drain_seconds=drain_seconds).run()
     return 0
 
 

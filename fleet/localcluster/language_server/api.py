@@ -60,6 +60,8 @@ class Api:
         self._names = {base, *(adapter_form.format(model=base, adapter=a) for a in adapters)}
         self._engine = engine
         self._started = int(time.time())
+        # vLLM refuses new requests once it shuts down.
+        self.is_closed = False
 
     def application(self) -> Starlette:
         routes = [
@@ -170,6 +172,8 @@ class Api:
         )
 
     async def _answer(self, generation: Generation) -> Response:
+        if self.is_closed:
+            raise Refused(503, "ServiceUnavailableError", "the server is shutting down")
         tokens = self._engine.generate(
             generation.prompt,
             most_tokens=generation.most_tokens,

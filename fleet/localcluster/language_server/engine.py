@@ -65,6 +65,16 @@ class Engine:
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []
         self._arrival = asyncio.Event()
+        self._is_aborting = False
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self._waiting or self._running)
+
+    def abort(self) -> None:
+        """End all requests with the reason "abort" at the next step."""
+        self._is_aborting = True
+        self._arrival.set()
 
     async def generate(
         self, prompt: list[int], *, most_tokens: int, temperature: float, seed: int | None
@@ -90,11 +100,13 @@ class Engine:
 
     async def run(self) -> None:
         while True:
-            if not (self._waiting or self._running):
+            if self.is_idle:
                 self._arrival.clear()
                 self._report()
                 await self._arrival.wait()
             began = monotonic()
+            if self._is_aborting:
+                self._abort_all()
             self._remove_aborted()
             self._make_room()
             self._admit()
@@ -121,6 +133,14 @@ class Engine:
         results = [(sequence, self._next_token(sequence)) for sequence in self._running]
         self._running = [item for item in self._running if not item.finished_reason]
         return results
+
+    def _abort_all(self) -> None:
+        for sequence in (*self._waiting, *self._running):
+            sequence.finished_reason = "abort"
+            sequence.output.put_nowait(None)
+            self.metrics.finish("abort")
+        self._waiting.clear()
+        self._running.clear()
 
     def _remove_aborted(self) -> None:
         for sequence in [item for item in (*self._waiting, *self._running) if item.is_aborted]:

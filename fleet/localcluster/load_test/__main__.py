@@ -1,9 +1,10 @@
 """Load a model repository in the local Triton and send it requests.
 
 The folder has `models/` (the repository, which is rewritten in place) and `requests/`: bodies in Triton's
-binary form, named NUMBER-HEADERBYTES, alternatives of which one has to be answered. The result is one
-line of JSON on stdout: outcome and detail; load_seconds and memory_mib of a model that loaded;
-first_ms, warm_ms and outputs (name, datatype and shape) of one that answered.
+binary form, named NUMBER-HEADERBYTES, alternatives of which one has to be answered. `sample/` may hold more, which
+all have to be answered. The result is one line of JSON on stdout: outcome and detail; load_seconds and
+memory_mib of a model that loaded; first_ms, warm_ms and outputs (name, datatype and shape) of one that
+answered, and sample_answers, the raw outputs to `sample/` in base64.
 
 A failure that may come of too little processor time is tried again, in new namespaces. The program ends
 within its time limit, with everything that it started, and also when its caller dies.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
@@ -170,8 +171,10 @@ class _Trial:
         return False
 
     def _send(self, model: str) -> Result:
-        detail = "no request can be generated for its inputs"
-        files = (self._folder / "requests").iterdir()
+        detail = ""
+        files = list((self._folder / "requests").iterdir())
+        if not files:
+            return {"outcome": "no_request", "detail": "no request can be generated for its inputs"}
         for file in sorted(files, key=lambda item: int(item.name.split("-")[0])):
             try:
                 answer, first_ms = self._infer(model, file)
@@ -181,11 +184,24 @@ class _Trial:
                     )
                     times = {"first_ms": round(first_ms, 1), "warm_ms": round(warm_ms, 1)}
                     outputs = {"outputs": answer.describe_outputs()}
-                    return {"outcome": "answered", "detail": "", **times, **outputs}
+                    answered = {"outcome": "answered", "detail": "", **times, **outputs}
+                    return answered | self._answer_sample(model)
             except (ConnectionError, http.client.HTTPException):
                 return self._failed("crashed", self._log())
             detail = messages.of_answer(answer.body, self._folder)
         return self._failed("not_answered", detail)
+
+    def _answer_sample(self, model: str) -> Result:
+        """The answers to all requests of `sample/`, joined; nothing without that folder."""
+        folder, answers = self._folder / "sample", []
+        if not folder.exists():
+            return {}
+        for file in sorted(folder.iterdir(), key=lambda item: int(item.name.split("-")[0])):
+            answer, _ = self._infer(model, file)
+            if answer.status != 200:
+                return self._failed("not_answered", messages.of_answer(answer.body, self._folder))
+            answers.append(answer.body[answer.header_bytes :])
+        return {"sample_answers": base64.b64encode(b"".join(answers)).decode()}
 
     def _infer(self, model: str, file: Path) -> tuple[_Answer, float]:
         """The answer, and its latency in milliseconds."""

@@ -16,6 +16,10 @@ SUBDOMAIN = re.compile(rf"{LABEL.pattern}(\.{LABEL.pattern})*")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d+)?")
+_DATE_TIME = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?"
+    r"([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)"
+)
 _PORT_NAME = re.compile(r"(?=.{1,15}$)(?=.*[a-z])(?!.*--)[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _ENVIRONMENT_NAME = re.compile(r"[ -<>-~]+")
 _CONTENT_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
@@ -49,6 +53,11 @@ def is_environment_name(value: str) -> bool:
 def is_content_key(value: str) -> bool:
     """As keys of ConfigMaps and Secrets are."""
     return bool(_CONTENT_KEY.fullmatch(value)) and value not in (".", "..")
+
+
+def is_date_time(value: Any) -> bool:
+    """As RFC 3339 writes a time."""
+    return bool(_DATE_TIME.fullmatch(str(value)))
 
 
 def is_quantity(value: Any) -> bool:

@@ -16,6 +16,7 @@ from fleet.localcluster.rules.workloads import find_share_faults
 
 _DIRECTIONS = {"ingress": "from", "egress": "to"}
 _POLICY_TYPES = ("Egress", "Ingress")
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def find_budget_faults(obj: JsonObject) -> Iterator[Cause]:
@@ -26,6 +27,8 @@ def find_budget_faults(obj: JsonObject) -> Iterator[Cause]:
     for field in fields:
         yield from find_share_faults(f"spec.{field}", spec[field])
     yield from find_selector_faults("spec.selector", spec.get("selector"))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    yield from find_choice_faults("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)
 
 
 def find_network_policy_faults(obj: JsonObject) -> Iterator[Cause]:

@@ -3,8 +3,16 @@
 From the documentation of the Gateway API, v1. With SLIPWAY_CRD_DIR the published ones are used.
 """
 
+from fleet.localcluster.schemas.gateway_references import (
+    GROUP,
+    HOST,
+    KIND,
+    LABEL,
+    NAME,
+    PARENTS,
+    PORT,
+)
 from fleet.localcluster.schemas.schema import (
-    ANYTHING,
     Rule,
     Schema,
     choice,
@@ -15,46 +23,12 @@ from fleet.localcluster.schemas.schema import (
     text,
 )
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_HOST = rf"{_LABEL}(\.{_LABEL})*"
-_PORT = number(1, 65535)
-_TOKEN = text(r"^[A-Za-z0-9!#$%&'*+\-.^_`|~]+$", least=1, most=256)
-_GROUP = text(rf"^({_HOST})?$", most=253)
-_KIND = text(r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$", least=1, most=63)
-_NAME = text(least=1, most=253)
+_TOKEN = text(r"^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$", least=1, most=256)
 _DURATION = text(r"^([0-9]{1,5}(h|m|s|ms)){1,4}$")
-
-_PARENT = closed(
-    {
-        "group": _GROUP,
-        "kind": _KIND,
-        "namespace": text(rf"^{_LABEL}$", most=63),
-        "name": _NAME,
-        "sectionName": text(rf"^{_HOST}$", least=1, most=253),
-        "port": _PORT,
-    },
-    "name",
-)
-# Two parents of the same kind and name must each name a section or port, and another one.
-_PARENTS = list_of(
-    _PARENT,
-    most=32,
-    rules=(
-        Rule(
-            "self.all(a, self.exists_one(b, a.name == b.name"
-            " && (has(a.kind) ? a.kind : 'Gateway') == (has(b.kind) ? b.kind : 'Gateway')"
-            " && (has(a.namespace) ? a.namespace : '') == (has(b.namespace) ? b.namespace : '')"
-            " && (has(a.sectionName) ? a.sectionName : '')"
-            " == (has(b.sectionName) ? b.sectionName : '')"
-            " && (has(a.port) ? a.port : 0) == (has(b.port) ? b.port : 0)))",
-            "sectionName or port must be unique when parentRefs includes 2 or more references "
-            "to the same parent",
-        ),
-    ),
-)
 
 
 def _header(value_size: int) -> Schema:
+    """To be matched."""
     fields = {
         "type": choice("Exact", "RegularExpression"),
         "name": _TOKEN,
@@ -63,6 +37,15 @@ def _header(value_size: int) -> Schema:
     return closed(fields, "name", "value")
 
 
+def _has_prefix_match(filters: str, field: str) -> str:
+    """In CEL: whether a filter replaces the prefix of the path."""
+    return (
+        f"(has({filters}) && {filters}.exists(f, has(f.{field}) && has(f.{field}.path)"
+        f" && f.{field}.path.type == 'ReplacePrefixMatch'))"
+    )
+
+
+_PATH_CHARACTERS = "^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$"
 _PATH_RULES = (
     Rule("!self.literal || self.value.startsWith('/')", "value must be an absolute path"),
     *(
@@ -72,6 +55,10 @@ _PATH_RULES = (
     *(
         Rule(f"!self.literal || !self.value.endsWith('{part}')", f"must not end with '{part}'")
         for part in ("/..", "/.")
+    ),
+    Rule(
+        f'!self.literal || self.value.matches(r"""{_PATH_CHARACTERS}""")',
+        "must only contain valid characters",
     ),
 )
 _LITERAL = "((has(self.type) ? self.type : 'PathPrefix') != 'RegularExpression')"
@@ -104,11 +91,11 @@ _PORT_RULE = Rule(
     "Must have port for Service reference",
 )
 _BACKEND_FIELDS = {
-    "group": _GROUP,
-    "kind": _KIND,
-    "name": _NAME,
-    "namespace": text(rf"^{_LABEL}$", least=1, most=63),
-    "port": _PORT,
+    "group": GROUP,
+    "kind": KIND,
+    "name": NAME,
+    "namespace": text(rf"^{LABEL}$", least=1, most=63),
+    "port": PORT,
 }
 _BACKEND_REFERENCE = closed(_BACKEND_FIELDS, "name", rules=(_PORT_RULE,))
 _NEW_PATH = closed(
@@ -129,15 +116,25 @@ _NEW_PATH = closed(
         )
     ),
 )
-_HEADERS = list_of(_header(4096), most=16, keys=("name",))
+_NEW_HEADER = closed({"name": _TOKEN, "value": text(least=1, most=4096)}, "name", "value")
+_HEADERS = list_of(_NEW_HEADER, most=16, keys=("name",))
 _MODIFIER = closed(
-    {"set": _HEADERS, "add": _HEADERS, "remove": list_of(text(), most=16)},
+    {"set": _HEADERS, "add": _HEADERS, "remove": list_of(text(), most=16, is_set=True)},
 )
 _MIRROR = closed(
     {
         "backendRef": _BACKEND_REFERENCE,
         "percent": number(0, 100),
-        "fraction": closed({"numerator": number(0), "denominator": number(1)}, "numerator"),
+        "fraction": closed(
+            {"numerator": number(0), "denominator": number(1, default=100)},
+            "numerator",
+            rules=(
+                Rule(
+                    "self.numerator <= (has(self.denominator) ? self.denominator : 100)",
+                    "numerator must be less than or equal to denominator",
+                ),
+            ),
+        ),
     },
     "backendRef",
     rules=(
@@ -147,14 +144,14 @@ _MIRROR = closed(
         ),
     ),
 )
-_HOSTNAME = text(rf"^{_HOST}$", least=1, most=253)
+_HOSTNAME = text(rf"^{HOST}$", least=1, most=253)
 _REDIRECT = closed(
     {
         "scheme": choice("http", "https"),
         "hostname": _HOSTNAME,
         "path": _NEW_PATH,
-        "port": _PORT,
-        "statusCode": number(301, 308),
+        "port": PORT,
+        "statusCode": Schema(number().types, enum=(301, 302, 303, 307, 308)),
     }
 )
 # The field of a filter that each type of filter needs.
@@ -166,10 +163,9 @@ _FILTERS: dict[str, tuple[str, Schema]] = {
     "URLRewrite": ("urlRewrite", closed({"hostname": _HOSTNAME, "path": _NEW_PATH})),
     "ExtensionRef": (
         "extensionRef",
-        closed({"group": _GROUP, "kind": _KIND, "name": _NAME}, "group", "kind", "name"),
+        closed({"group": GROUP, "kind": KIND, "name": NAME}, "group", "kind", "name"),
     ),
     "CORS": ("cors", opened()),
-    "ExternalAuth": ("externalAuth", opened()),
 }
 _FILTER = closed(
     {"type": choice(*_FILTERS), **dict(_FILTERS.values())},
@@ -216,13 +212,11 @@ _TIMEOUTS = closed(
 )
 _ROUTE_RULE = closed(
     {
-        "name": text(rf"^{_HOST}$", least=1, most=253),
+        "name": text(rf"^{HOST}$", least=1, most=253),
         "matches": list_of(_MATCH, most=64),
         "filters": _FILTER_LIST,
         "backendRefs": list_of(_BACKEND, most=16),
         "timeouts": _TIMEOUTS,
-        "retry": opened(),
-        "sessionPersistence": opened(),
     },
     rules=(
         Rule(
@@ -230,21 +224,50 @@ _ROUTE_RULE = closed(
             " && self.filters.exists(f, has(f.requestRedirect)))",
             "RequestRedirect filter must not be used together with backendRefs",
         ),
-        Rule(
-            "!(has(self.filters) && self.filters.exists(f, has(f.urlRewrite)"
-            " && has(f.urlRewrite.path) && f.urlRewrite.path.type == 'ReplacePrefixMatch'))"
-            " || !has(self.matches) || (size(self.matches) == 1 && (!has(self.matches[0].path)"
-            " || !has(self.matches[0].path.type) || self.matches[0].path.type == 'PathPrefix'))",
-            "When using URLRewrite filter with path.replacePrefixMatch, exactly one PathPrefix "
-            "match must be specified",
+        *(
+            Rule(
+                f"!{found} || !has(self.matches) || (size(self.matches) == 1"
+                " && (!has(self.matches[0].path) || !has(self.matches[0].path.type)"
+                " || self.matches[0].path.type == 'PathPrefix'))",
+                f"{where}hen using {kind} filter with path.replacePrefixMatch, exactly one "
+                "PathPrefix match must be specified",
+            )
+            for kind, field in (
+                ("RequestRedirect", "requestRedirect"),
+                ("URLRewrite", "urlRewrite"),
+            )
+            for where, found in (
+                ("W", _has_prefix_match("self.filters", field)),
+                (
+                    "Within backendRefs, w",
+                    "(has(self.backendRefs) && self.backendRefs.exists(b, "
+                    f"{_has_prefix_match('b.filters', field)}))",
+                ),
+            )
         ),
     ),
 )
 HTTP_ROUTE_SPEC = closed(
     {
-        "parentRefs": _PARENTS,
-        "hostnames": list_of(text(rf"^(\*\.)?{_HOST}$", least=1, most=253), most=16),
-        "rules": list_of(_ROUTE_RULE, most=16),
-        "useDefaultGateways": ANYTHING,
+        "parentRefs": PARENTS,
+        "hostnames": list_of(text(rf"^(\*\.)?{HOST}$", least=1, most=253), most=16),
+        "rules": list_of(
+            _ROUTE_RULE,
+            least=1,
+            most=16,
+            rules=(
+                Rule(
+                    # A rule without matches has one.
+                    " + ".join(
+                        f"(self.size() > {place} ? (has(self[{place}].matches)"
+                        f" ? self[{place}].matches.size() : 1) : 0)"
+                        for place in range(16)
+                    )
+                    + " <= 128",
+                    "While 16 rules and 64 matches per rule are allowed, the total number of "
+                    "matches across all rules in a route must be less than 128",
+                ),
+            ),
+        ),
     }
 )

@@ -22,12 +22,18 @@ _RULE = closed(
         "jwks": TEXT,
         "fromHeaders": list_of(closed({"name": text(least=1), "prefix": TEXT}, "name")),
         "outputClaimToHeaders": list_of(
-            closed({"header": text(least=1), "claim": text(least=1)}, "header", "claim")
+            closed(
+                {"header": text(r"^[-_A-Za-z0-9]+$", least=1), "claim": text(least=1)},
+                "header",
+                "claim",
+            )
         ),
         "forwardOriginalToken": BOOLEAN,
     }
 )
-REQUEST_AUTHENTICATION_SPEC = closed({"targetRefs": _TARGETS, "jwtRules": list_of(_RULE)})
+REQUEST_AUTHENTICATION_SPEC = closed(
+    {"targetRefs": _TARGETS, "jwtRules": list_of(_RULE, most=4096)}
+)
 
 _SOURCE = closed({"source": closed({"notRequestPrincipals": list_of(TEXT)})})
 _OPERATION = closed({"operation": closed({"paths": list_of(TEXT)})})
@@ -38,7 +44,11 @@ AUTHORIZATION_POLICY_SPEC = closed(
         "action": choice("DENY"),
         "rules": list_of(
             closed(
-                {"from": list_of(_SOURCE), "to": list_of(_OPERATION), "when": list_of(_CONDITION)}
+                {
+                    "from": list_of(_SOURCE, most=512),
+                    "to": list_of(_OPERATION),
+                    "when": list_of(_CONDITION),
+                }
             ),
             most=512,
         ),

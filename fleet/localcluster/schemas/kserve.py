@@ -18,10 +18,15 @@ from fleet.localcluster.schemas.schema import (
     map_of,
     number,
     opened,
+    text,
 )
 
 _TEXTS = map_of(TEXT)
-_FORMAT = closed({"name": TEXT, "version": TEXT})
+_FORMAT = closed({"name": TEXT, "version": TEXT}, "name")
+_STORAGE_URIS = list_of(
+    closed({"uri": text(least=1), "mountPath": text("^/.*", most=255)}, "uri"), least=1
+)
+_CONFIDENTIAL = closed({"enabled": BOOLEAN, "resourceId": TEXT}, "enabled")
 # Frameworks of the first API: each is a container with a place for the model.
 _FRAMEWORKS = (
     "sklearn",
@@ -65,13 +70,13 @@ _RUNTIME_POD = (
 
 @functools.cache
 def inference_service_spec() -> Schema:
-    component = {**_fields("V1PodSpec"), **_COMPONENT, "storageUris": list_of(opened())}
+    component = {**_fields("V1PodSpec"), **_COMPONENT, "storageUris": _STORAGE_URIS}
     artifact = {"storageUri": TEXT, "runtimeVersion": TEXT, "protocolVersion": TEXT}
     extension = {
         **_fields("V1Container"),
         **artifact,
         "storage": opened(),
-        "confidential": opened(),
+        "confidential": _CONFIDENTIAL,
     }
     model = closed({**extension, "modelFormat": _FORMAT, "runtime": TEXT})
     framework = closed(extension)
@@ -114,7 +119,7 @@ def serving_runtime_spec() -> Schema:
         "multiModel": BOOLEAN,
         "disabled": BOOLEAN,
         "protocolVersions": list_of(TEXT),
-        "workerSpec": _worker(pod),
+        "workerSpec": _worker(pod, "containers"),
         "grpcEndpoint": TEXT,
         "grpcDataEndpoint": TEXT,
         "httpDataEndpoint": TEXT,
@@ -125,9 +130,9 @@ def serving_runtime_spec() -> Schema:
     return closed(fields, "containers")
 
 
-def _worker(pod: dict[str, Part]) -> Schema:
+def _worker(pod: dict[str, Part], *required: str) -> Schema:
     sizes = dict.fromkeys(("pipelineParallelSize", "tensorParallelSize", "size"), number())
-    return closed({**pod, **sizes})
+    return closed({**pod, **sizes}, *required)
 
 
 def _fields(model_name: str) -> dict[str, Part]:

@@ -15,6 +15,7 @@ from fleet.localcluster.kinds import (
     CLUSTER_SERVING_RUNTIME,
     ENVOY_EXTENSION_POLICY,
     HTTP_ROUTE,
+    HTTP_ROUTE_FILTER,
     INFERENCE_SERVICE,
     REQUEST_AUTHENTICATION,
     SECURITY_POLICY,
@@ -23,6 +24,7 @@ from fleet.localcluster.kinds import (
 )
 from fleet.localcluster.schemas import envoy_gateway, gateway, istio, kserve
 from fleet.localcluster.schemas.built_in import of_annotation, schema_of_model
+from fleet.localcluster.schemas.gateway_status import HTTP_ROUTE_STATUS
 from fleet.localcluster.schemas.published import schema_in
 from fleet.localcluster.schemas.schema import ANYTHING, TEXT, Part, Schema, closed, list_of, opened
 from fleet.localcluster.topology import NATIVE_GROUPS
@@ -55,22 +57,24 @@ def schema_of(kind: Kind) -> Schema:
 
 
 def _own(kind: Kind) -> Schema:
-    conditions = opened(conditions=list_of(opened(type=TEXT, status=TEXT)))
+    conditions = opened(conditions=list_of(opened(type=TEXT, status=TEXT)), url=TEXT)
     fields = {
         "apiVersion": TEXT,
         "kind": TEXT,
         "metadata": of_annotation("V1ObjectMeta"),
         "spec": _own_spec(kind),
-        "status": conditions if kind.has_status else opened(),
+        "status": _OWN_STATUSES.get(kind, conditions) if kind.has_status else opened(),
     }
     return closed(fields)
 
 
+_OWN_STATUSES: Mapping[Kind, Schema] = {HTTP_ROUTE: HTTP_ROUTE_STATUS}
 _OWN_SPECS: Mapping[Kind, Callable[[], Part]] = {
     HTTP_ROUTE: lambda: gateway.HTTP_ROUTE_SPEC,
     SECURITY_POLICY: lambda: envoy_gateway.SECURITY_POLICY_SPEC,
     BACKEND_TRAFFIC_POLICY: lambda: envoy_gateway.BACKEND_TRAFFIC_POLICY_SPEC,
     ENVOY_EXTENSION_POLICY: lambda: envoy_gateway.ENVOY_EXTENSION_POLICY_SPEC,
+    HTTP_ROUTE_FILTER: lambda: envoy_gateway.HTTP_ROUTE_FILTER_SPEC,
     REQUEST_AUTHENTICATION: lambda: istio.REQUEST_AUTHENTICATION_SPEC,
     AUTHORIZATION_POLICY: lambda: istio.AUTHORIZATION_POLICY_SPEC,
     INFERENCE_SERVICE: kserve.inference_service_spec,

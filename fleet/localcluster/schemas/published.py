@@ -11,7 +11,14 @@ from typing import Any
 
 from fleet.localcluster.kinds import Kind
 from fleet.localcluster.schemas.definitions import read_definition
-from fleet.localcluster.schemas.schema import ABSENT, NUMBER_OR_TEXT, Part, Rule, Schema
+from fleet.localcluster.schemas.schema import (
+    ABSENT,
+    DATE_TIME,
+    NUMBER_OR_TEXT,
+    Part,
+    Rule,
+    Schema,
+)
 
 _SIZES = ("Length", "Items", "Properties")
 
@@ -48,6 +55,7 @@ def _schema(node: Mapping[str, Any]) -> Schema:
         min_size=least[0] if least else 0,
         max_size=most[0] if most else None,
         pattern=re.compile(node["pattern"]) if "pattern" in node else None,
+        form=DATE_TIME if node.get("format") == DATE_TIME else "",
         list_keys=tuple(node.get("x-kubernetes-list-map-keys", ())),
         is_set=node.get("x-kubernetes-list-type") == "set",
         default=node.get("default", ABSENT),
@@ -72,4 +80,6 @@ def _rules(node: Mapping[str, Any]) -> Iterator[Rule]:
     for rule in node.get("x-kubernetes-validations") or ():
         if "oldSelf" not in rule["rule"]:
             message = rule.get("message") or f"failed rule: {rule['rule']}"
-            yield Rule(rule["rule"], message, rule.get("fieldPath", ""))
+            # A word of the language where the rule is written, and none for the runtime here.
+            expression = rule["rule"].replace("__namespace__", "namespace")
+            yield Rule(expression, message, rule.get("fieldPath", ""))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ABSENT = object()
-QUANTITY, BASE64 = "quantity", "base64"
+QUANTITY, BASE64, DATE_TIME = "quantity", "base64", "date-time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,23 @@ def choice(*values: str, default: Any = ABSENT) -> Schema:
 
 
 def list_of(
-    item: Part, *, most: int | None = None, keys: tuple[str, ...] = (), rules: tuple[Rule, ...] = ()
+    item: Part,
+    *,
+    least: int = 0,
+    most: int | None = None,
+    keys: tuple[str, ...] = (),
+    is_set: bool = False,
+    rules: tuple[Rule, ...] = (),
 ) -> Schema:
-    types = frozenset({"array"})
-    return Schema(types, items=item, max_size=most, list_keys=keys, rules=rules)
+    return Schema(
+        frozenset({"array"}),
+        items=item,
+        min_size=least,
+        max_size=most,
+        list_keys=keys,
+        is_set=is_set,
+        rules=rules,
+    )
 
 
 def map_of(value: Part) -> Schema:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fleet.localcluster.errors import Cause, JsonObject
-from fleet.localcluster.rules.formats import is_base64, is_quantity
+from fleet.localcluster.rules.formats import is_base64, is_date_time, is_quantity
 from fleet.localcluster.schemas import cel
 from fleet.localcluster.schemas.schema import (
     ANYTHING,
     BASE64,
+    DATE_TIME,
     QUANTITY,
     Schema,
     defaults_of,
@@ -16,11 +17,16 @@ from fleet.localcluster.schemas.schema import (
 )
 
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-_FORMS: dict[str, Callable[[Any], bool]] = {QUANTITY: is_quantity, BASE64: is_base64}
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    QUANTITY: is_quantity,
+    BASE64: is_base64,
+    DATE_TIME: is_date_time,
+}
 FORM_FAULTS = {
     QUANTITY: "quantities must match the regular expression "
     "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
     BASE64: "illegal base64 data",
+    DATE_TIME: "Invalid value: must be of type date-time",
 }
 
 

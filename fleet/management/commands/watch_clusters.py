@@ -8,7 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from fleet.observation.services.watch import Watcher
+from fleet.observation.services.watcher import Watcher
+from portal import alive_file
 
 _REFRESH_SECONDS = 2
 
@@ -22,10 +23,12 @@ class Command(BaseCommand):
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
-        watcher = Watcher()
+        watcher, alive = Watcher(), alive_file.path()
         watcher.refresh()
         self.stdout.write("watching")
         self.stdout.flush()
         while not stopping.wait(_REFRESH_SECONDS):
             watcher.refresh()
+            if alive and watcher.is_well():
+                alive.touch()
         watcher.stop()

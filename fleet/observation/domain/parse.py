@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from fleet.clusters.domain import queues
-from fleet.gpus.domain import capacity_types, claimed_gpus, shares
+from fleet.gpus.domain import capacity_types, claimed_gpus
 from fleet.observation.domain import node_health, pod_nodes, pod_requests, pod_start
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
@@ -155,7 +155,7 @@ class _Gpus:
 
 def _gpus(item: Json) -> _Gpus:
     spec, status = item.get("spec") or {}, item.get("status") or {}
-    resource, units = gpu_request(spec)
+    resource, units = pod_requests.gpus(spec)
     # The scheduler may make a claim of a device plugin's resource (DRAExtendedResource).
     is_extended = bool(status.get("extendedResourceClaimStatus"))
     has_claims = is_extended or bool(spec.get("resourceClaims"))
@@ -163,33 +163,6 @@ def _gpus(item: Json) -> _Gpus:
         resource, units = claimed_gpus.read(item["metadata"].get("labels") or {})
         return _Gpus(resource, units, 0, has_claims)
     return _Gpus(resource, units, 0 if is_extended else units, has_claims)
-
-
-def gpu_request(spec: Json) -> tuple[str, int]:
-    """The GPU resource and amount that the scheduler reserves: the sum of the containers or, if larger,
-    the request of an init container.
-    """
-    requested: dict[str, int] = {}
-    for container in spec.get("containers") or []:
-        for name, amount in _gpu_limits(container).items():
-            requested[name] = requested.get(name, 0) + amount
-    for container in spec.get("initContainers") or []:
-        for name, amount in _gpu_limits(container).items():
-            requested[name] = max(requested.get(name, 0), amount)
-    if not requested:
-        return "", 0
-    name = max(requested, key=lambda key: (requested[key], key))
-    return name, requested[name]
-
-
-def _gpu_limits(container: Json) -> dict[str, int]:
-    resources = container.get("resources") or {}
-    amounts = (resources.get("requests") or {}) | (resources.get("limits") or {})
-    return {
-        name: int(amount)
-        for name, amount in amounts.items()
-        if shares.is_gpu(name) and str(amount).isdigit() and int(amount) > 0
-    }
 
 
 def _condition(status: Json, type_: str) -> Json:
@@ -212,13 +185,17 @@ def _scheduled_at(spec: Json, status: Json, scheduled: Json, metadata: Json) -> 
 
 
 def _ended_at(status: Json) -> datetime | None:
-    """The end of its last container; None while one still runs or an end is not reported."""
-    ends = [
-        parse_time(((container.get("state") or {}).get("terminated") or {}).get("finishedAt"))
-        for container in status.get("containerStatuses") or []
-    ]
+    """The end of its last container; None while one still runs or an end is not reported. Sidecars end last."""
+    ends = [_end_of(container) for container in status.get("containerStatuses") or []]
     known = [end for end in ends if end is not None]
-    return max(known) if known and len(known) == len(ends) else None
+    if not known or len(known) < len(ends):
+        return None
+    of_init = [_end_of(container) for container in status.get("initContainerStatuses") or []]
+    return max(*known, *(end for end in of_init if end is not None), known[0])
+
+
+def _end_of(container: Json) -> datetime | None:
+    return parse_time(((container.get("state") or {}).get("terminated") or {}).get("finishedAt"))
 
 
 def _reason_not_ready(item: Json) -> tuple[str, str]:

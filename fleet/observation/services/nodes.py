@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from fleet.gpus.domain import devices, shares
+from fleet.gpus.domain import devices, instance_types, shares
 from fleet.models import Cluster, Node
 from fleet.observation.domain.dra import DevicesOfNode
 from fleet.observation.domain.parse import ObservedNode
@@ -97,8 +97,7 @@ def _values(node: ObservedNode, row: Node) -> dict[str, object]:
     gpus = shares.gpus_of(node.labels, node.allocatable, devices.from_json(row.claimable))
     return {
         "name": node.name,
-        # A machine of one's own often has none; its GPUs are what it is priced by.
-        "instance_type": node.instance_type or gpus.product[:40],
+        "instance_type": instance_types.name_of(node.labels, gpus.product),
         "capacity_type": node.capacity_type,
         "region": node.region,
         "zone": node.zone,

@@ -23,6 +23,8 @@ from portal.core import clock, leases
 logger = logging.getLogger(__name__)
 
 _THREADS = 8
+# Constant, so that a cluster that answers again is soon observed.
+_UNREACHABLE_SECONDS = 8.0
 _LEASE_SECONDS = 60
 _POLL_INTERVAL = timedelta(seconds=5)
 _POLL_INTERVAL_WATCHED = timedelta(seconds=30)
@@ -60,7 +62,7 @@ def observe(*, cluster_id: int) -> None:
         _list_and_record(cluster_id, at)
     except ClusterError as error:
         _note_failure(cluster_id, error)
-        leases.back_off(Cluster, lease)
+        leases.back_off(Cluster, lease, cap_seconds=_UNREACHABLE_SECONDS)
         return
     cluster = Cluster.objects.get(pk=cluster_id)
     is_watched = (

@@ -83,18 +83,25 @@ class ClusterWatch:
         self._writer = threading.Thread(
             target=self._write_all, name=f"watch-{cluster_id}", daemon=True
         )
+        self._readers: list[threading.Thread] = []
 
     def start(self) -> None:
         self._writer.start()
         for kind in WATCHED:
             name = f"watch-{self.cluster_id}-{kind.plural}"
-            threading.Thread(target=self._follow, args=(kind,), name=name, daemon=True).start()
+            reader = threading.Thread(target=self._follow, args=(kind,), name=name, daemon=True)
+            self._readers.append(reader)
+            reader.start()
 
     def stop(self) -> None:
         self._stopping.set()
 
     def join(self, seconds: float) -> None:
         self._writer.join(seconds)
+
+    def is_well(self) -> bool:
+        """A thread that ended by a fault of ours is not started again: its kind would stay unwatched until a restart."""
+        return all(thread.is_alive() for thread in (self._writer, *self._readers))
 
     def _follow(self, kind: ResourceType) -> None:
         wait = _FIRST_WAIT_SECONDS
@@ -268,30 +275,3 @@ class ClusterWatch:
 
 def _labels_of(objects: Iterable[Manifest]) -> list[Mapping[str, str]]:
     return [item["metadata"].get("labels") or {} for item in objects]
-
-
-class Watcher:
-    """Keeps one ClusterWatch per registered cluster."""
-
-    def __init__(self) -> None:
-        self._watches: dict[int, ClusterWatch] = {}
-
-    def refresh(self) -> None:
-        """Start watches of new clusters and stop those of deleted ones."""
-        try:
-            close_old_connections()
-            cluster_ids = set(Cluster.objects.values_list("pk", flat=True))
-        except DatabaseError as error:
-            logger.warning("watch: the database does not answer: %s", error)
-            return
-        for cluster_id in cluster_ids - self._watches.keys():
-            self._watches[cluster_id] = ClusterWatch(cluster_id)
-            self._watches[cluster_id].start()
-        for cluster_id in self._watches.keys() - cluster_ids:
-            self._watches.pop(cluster_id).stop()
-
-    def stop(self) -> None:
-        for watch in self._watches.values():
-            watch.stop()
-        for watch in self._watches.values():
-            watch.join(2)

@@ -17,6 +17,7 @@ from fleet.prices.services import catalogue
 from portal.accounts import policy
 from portal.api.requests import actor_of, read_body
 from portal.core import clock
+from portal.core.errors import Invalid
 
 
 class PricesView(APIView):
@@ -42,8 +43,15 @@ class PricesView(APIView):
         actor = actor_of(request)
         policy.require_platform_admin(actor)
         rows = [_line(row) for row in read_body(PriceListSerializer, request)["prices"]]
-        loaded = catalogue.load_rows(actor=actor, rows=rows)
+        loaded = catalogue.load_rows(actor=actor, rows=rows, refuse=_refuse_item)
         return Response(LoadedSerializer(loaded).data)
+
+
+def _refuse_item(index: int, column: str, message: str) -> Invalid:
+    """Name the item of the body, as the refusals of its serializer do."""
+    name = "price_source" if column == "source" else column
+    field = f"prices[{index}].{name}".removesuffix(".")
+    return Invalid(f"Check {field}: {message}", fields={field: message})
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from fleet.kube.gateways.eks import EksUnavailable, session_for
 from fleet.prices.domain.aws_prices import SpotChange
+from portal.core import network_failures
 
 # The price list of all regions is served in three; this is the oldest.
 _PRICE_LIST_REGION: Final = "us-east-1"
@@ -59,7 +60,9 @@ class AwsPrices:
             )
             return [str(item) for page in pages for item in page["PriceList"]]
         except (BotoCoreError, ClientError, KeyError) as error:
-            raise AwsUnavailable(f"pricing:GetProducts failed: {error}") from error
+            raise AwsUnavailable(
+                f"pricing:GetProducts failed: {network_failures.describe(error)}"
+            ) from error
 
     def spot_changes(
         self, instance_types: Collection[str], *, start: datetime, end: datetime
@@ -80,5 +83,7 @@ class AwsPrices:
                     change = SpotChange(row["AvailabilityZone"], row["Timestamp"], price)
                     changes[row["InstanceType"]].append(change)
         except (BotoCoreError, ClientError, KeyError, InvalidOperation) as error:
-            raise AwsUnavailable(f"ec2:DescribeSpotPriceHistory failed: {error}") from error
+            raise AwsUnavailable(
+                f"ec2:DescribeSpotPriceHistory failed: {network_failures.describe(error)}"
+            ) from error
         return changes

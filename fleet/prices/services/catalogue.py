@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,8 @@ from portal.core.errors import Invalid, NotFound
 LOADED = register("prices.loaded", "loaded prices")
 ENTERED = register("prices.entered", "entered a price")
 REMOVED = register("prices.removed", "removed a price")
+# Makes the error of a row from its place, the column and what to write.
+Refuse = Callable[[int, str, str], Invalid]
 CATALOGUE = Path(__file__).resolve().parent.parent / "data" / "gpu_instances.csv"
 MAX_BYTES: Final = 2**20
 _MAX_ROWS: Final = 5_000
@@ -97,22 +99,29 @@ def _whole(row: dict[str | Any, Any], line: int) -> dict[str, str]:
     return row
 
 
+def _refuse_line(index: int, column: str, message: str) -> Invalid:
+    """Name the line of a file whose first line has the columns."""
+    place = f"Line {index + 2}, {column}" if column else f"Line {index + 2}"
+    return Invalid(f"{place}: {message}")
+
+
 def load_rows(
     *,
     actor: Actor,
     rows: Iterable[Mapping[str, str]],
     origin: PriceOrigin = PriceOrigin.PERSON,
+    refuse: Refuse = _refuse_line,
 ) -> LoadResult:
     """Columns as in fleet/prices/data/gpu_instances.csv; those of the hardware may be left out where the
-    type is known. Rows with an empty price are skipped.
+    type is known. Rows with an empty price are skipped. `refuse` makes the error of a row, by its place from 0.
     """
     policy.require_platform_admin(actor)
     today = clock.now().date()
     known = hardware.Known()
     priced: dict[tuple[object, ...], InstancePrice] = {}
     unpriced: list[str] = []
-    for line, row in enumerate(rows, start=2):
-        if line > _MAX_ROWS + 1:
+    for index, row in enumerate(rows):
+        if index >= _MAX_ROWS:
             raise Invalid(f"The file has more than {_MAX_ROWS:,} prices.")
         if not (row.get("usd_per_hour") or "").strip():
             unpriced.append(row.get("instance_type") or "")
@@ -120,11 +129,11 @@ def load_rows(
         try:
             model = _model(price_rows.parse(row, today=today), known, origin)
         except RowProblem as problem:
-            raise Invalid(f"Line {line}, {problem.column}: {problem.message}") from problem
+            raise refuse(index, problem.column, problem.message) from problem
         key = tuple(getattr(model, name) for name in _KEY)
         other = priced.setdefault(key, model)
         if other.usd_per_hour_amount != model.usd_per_hour_amount:
-            raise Invalid(f"Line {line}: an earlier line has another price of {_label(model)}.")
+            raise refuse(index, "", f"Another price of {_label(model)} is listed before it.")
         priced[key] = model
     with transaction.atomic():
         before = InstancePrice.objects.count()

@@ -18,9 +18,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from fleet.clusters.domain.prometheus import Sample
+from fleet.telemetry.domain import exposition
 from fleet.telemetry.domain.gateway_metrics import NotMetrics
 
 # Envoy's own names of its counters: what one page is limited to.
@@ -33,6 +32,7 @@ _TOKENS: Final = "tokens"
 _ENVOY: Final = "envoy_vhost_vcluster_upstream_rq_"
 # A caller that was not served yet has only the second, 0.
 _COMPLETED, _TOTAL = f"{_ENVOY}completed", f"{_ENVOY}total"
+_READ: Final = frozenset({_ENVOY_TOKENS, _COMPLETED, _TOTAL.removesuffix("_total")})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,24 +60,35 @@ Counts = Mapping[Counter, int]
 
 
 def parse_page(text: str, *, proxy: str) -> dict[Counter, int]:
-    """Of Envoy's page of metrics. Raises NotMetrics."""
+    """Read Envoy's page of metrics. Raises NotMetrics, also where one of the counters is no count."""
     counts: dict[Counter, int] = {}
+    is_page = False
     try:
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                # The parser adds `_total` to the names of counters that lack it.
-                name = sample.name.removesuffix("_total")
-                if name == _ENVOY_TOKENS:
-                    counts |= _of_labels([sample], _TOKENS, proxy)
-                if name not in (_COMPLETED, _TOTAL.removesuffix("_total")):
-                    continue
-                counter = _of_virtual_cluster(sample.labels.get("envoy_virtual_cluster", ""), proxy)
-                if counter is not None:
-                    served = int(sample.value) if name == _COMPLETED else 0
-                    counts[counter] = counts.get(counter, 0) + served
+        for written, labels, value in exposition.samples(text):
+            is_page |= exposition.is_known(value)
+            # OpenMetrics adds `_total` to the names of counters that lack it.
+            name = written.removesuffix("_total")
+            if name not in _READ:
+                continue
+            if not exposition.is_known(value):
+                raise NotMetrics(f"{written} is negative or no number")
+            _add(counts, name, exposition.labels_of(labels), value, proxy)
     except ValueError as error:
         raise NotMetrics(f"cannot be read: {error}") from error
+    if text.strip() and not is_page:
+        raise NotMetrics("has no metrics")
     return counts
+
+
+def _add(
+    counts: dict[Counter, int], name: str, labels: Mapping[str, str], value: float, proxy: str
+) -> None:
+    if name == _ENVOY_TOKENS:
+        counts |= _of_labels([Sample(value, labels)], _TOKENS, proxy)
+        return
+    counter = _of_virtual_cluster(labels.get("envoy_virtual_cluster", ""), proxy)
+    if counter is not None:
+        counts[counter] = counts.get(counter, 0) + (int(value) if name == _COMPLETED else 0)
 
 
 def of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
@@ -108,7 +119,8 @@ def _of_labels(
         kind, _, rest = labels.get("route", "").partition("/")
         parts = rest.split("/")
         client = labels.get("caller", "")
-        if kind == "httproute" and len(parts) > 1 and client:
+        is_counted = exposition.is_known(sample.value)
+        if kind == "httproute" and len(parts) > 1 and client and is_counted:
             source = proxy or labels.get("pod") or labels.get("instance", "")
             one = series if proxy else f"{series}:{rest}" if series else rest
             counts[Counter(source, one, parts[0], parts[1], client)] += int(sample.value)

@@ -22,9 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from fleet.clusters.domain.prometheus import Sample
+from fleet.telemetry.domain import exposition
 
 _ENVOY: Final = "envoy_cluster_upstream_"
 _ISTIO: Final = "istio_requests_total"
@@ -69,16 +68,24 @@ class NotMetrics(Exception):
 
 
 def parse_page(text: str) -> list[Sample]:
-    """The samples of a proxy's page that are read here, with `__name__`. Raises NotMetrics."""
+    """The samples of a proxy's page that are read here, with `__name__`. Raises NotMetrics, also where one of them is
+    no count: without it the proxy would look as if it had started again.
+    """
+    read: list[Sample] = []
+    is_page = False
     try:
-        return [
-            Sample(sample.value, {**sample.labels, "__name__": name})
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if (name := _name_of(sample.name)) and "envoy_response_code" not in sample.labels
-        ]
+        for written, labels, value in exposition.samples(text):
+            is_page |= exposition.is_known(value)
+            if (name := _name_of(written)) and "envoy_response_code" not in labels:
+                if not exposition.is_known(value):
+                    raise NotMetrics(f"{written} is negative or no number")
+                of_sample = exposition.labels_of(labels)
+                read.append(Sample(value, {**of_sample, "__name__": name}))
     except ValueError as error:
         raise NotMetrics(f"cannot be read: {error}") from error
+    if text.strip() and not is_page:
+        raise NotMetrics("has no metrics")
+    return read
 
 
 def query_of(*, namespace: str, services: Iterable[str]) -> str:
@@ -106,6 +113,8 @@ def passed(
     istio: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for sample in samples:
         labels = sample.labels
+        if not exposition.is_known(sample.value):
+            continue
         by = proxy or labels.get("pod") or labels.get("instance", "")
         name = _name_of(labels.get("__name__", ""))
         if name == _ISTIO:
@@ -175,7 +184,7 @@ def _of_cluster(counters: Mapping[str, float]) -> Passed:
 
 
 def _name_of(name: str) -> str:
-    """The parser of pages adds `_total` to the names of counters that lack it."""
+    """OpenMetrics adds `_total` to the names of counters that lack it."""
     return next((read for read in (name, name.removesuffix("_total")) if read in _NAMES), "")
 
 

@@ -5,11 +5,12 @@ backend exports beside Triton's.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import isnan, nan
 from typing import Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
+from fleet.telemetry.domain import exposition
 from fleet.telemetry.domain.counters import Counters
 from fleet.telemetry.domain.histograms import Histogram
 from fleet.telemetry.domain.metric_names import (
@@ -23,8 +24,13 @@ from fleet.telemetry.domain.metric_names import (
 _ABORTED: Final = frozenset({"abort", "cancelled"})
 _NOT_SERVED: Final = _ABORTED | {"error"}
 _API: Final = "/v1/"
-# Every GPU of tensor parallelism works on the same pass; SGLang counts it on each.
-_FIRST_RANK: Final = "0"
+# The ranks of an engine have the same requests and do the same passes; SGLang counts them on each where it is told to
+# (--enable-metrics-for-all-schedulers). Engines of data parallelism have requests of their own.
+_STAGE: Final = "pp_rank"
+_RANKS: Final = frozenset(
+    {"tp_rank", _STAGE, "moe_ep_rank", "ep_rank", "moe_dp_rank", "attn_tp_rank", "attn_cp_rank"}
+)
+Labels = tuple[tuple[str, str], ...]
 
 
 class NotLanguageMetrics(Exception):
@@ -37,37 +43,39 @@ def server_of(text: str) -> MetricNames | None:
 
 
 class LanguagePage:
-    """One reading, summed over the engines of data parallelism."""
+    """One reading, summed over the engines of data parallelism; ranks that work on the same requests count once."""
 
     def __init__(self, text: str, names: MetricNames) -> None:
         """Raises NotLanguageMetrics."""
         self._names = names
-        self._buckets = frozenset(f"{name}_bucket" for name in names.first_token)
-        self._sums: dict[str, float] = defaultdict(float)
-        self._largest: dict[str, float] = {}
-        self._finished: dict[str, float] = defaultdict(float)
-        self._server_errors = 0.0
-        self._first_tokens: dict[float, int] = defaultdict(int)
+        self._read = frozenset(_names_read(names))
+        self._has_any = False
+        by_group: dict[str, dict[Labels, float]] = defaultdict(dict)
         try:
-            for family in text_string_to_metric_families(text):
-                for sample in family.samples:
-                    self._take(self._name_of(sample.name), sample.labels, sample.value)
+            for name, labels, value in exposition.samples(text):
+                self._take(by_group, self._name_of(name), labels, value)
+            self._groups = dict(by_group)
+            self._first_tokens = self._count_first_tokens()
         except ValueError as error:
             raise NotLanguageMetrics(f"cannot be read: {error}") from error
-        if not any(name.startswith(names.prefix) for name in self._sums):
+        if not self._has_any:
             raise NotLanguageMetrics(f"no metrics of {names.server}")
+        self._sums: dict[str, float] = defaultdict(
+            float, {name: sum(groups.values()) for name, groups in self._groups.items()}
+        )
 
     @property
     def counters(self) -> Counters:
         """Requests, their times and tokens, as the language model's own server counts them."""
-        served = int(sum(n for reason, n in self._finished.items() if reason not in _NOT_SERVED))
+        finished = self._count_finished()
+        served = int(sum(n for reason, n in finished.items() if reason not in _NOT_SERVED))
         # A failed stream counts as an error of the engine only, a refused request as one of HTTP only.
-        failed = int(max(self._server_errors, self._finished.get("error", 0)))
+        failed = int(max(self._count_server_errors(), finished.get("error", 0)))
         return replace(
             self.tokens,
             request_success=served,
             request_failure=failed,
-            request_aborted=int(sum(self._finished.get(reason, 0) for reason in _ABORTED)),
+            request_aborted=int(sum(finished.get(reason, 0) for reason in _ABORTED)),
             inference_count=served,
             request_duration_us=self._microseconds((self._names.whole_request,)),
             queue_duration_us=self._microseconds((self._names.queue,)),
@@ -90,24 +98,30 @@ class LanguagePage:
 
     @property
     def running_requests(self) -> int | None:
-        name = self._names.running
-        return int(self._sums[name]) if name in self._sums else None
+        return self._gauge(self._names.running)
 
     @property
     def pending_requests(self) -> int | None:
-        name = self._names.waiting
-        return int(self._sums[name]) if name in self._sums else None
+        return self._gauge(self._names.waiting)
 
     @property
     def kv_cache_usage(self) -> float | None:
         """0..1, of the fullest engine: the one that preempts first."""
-        present = (name for name in self._names.cache_usage if name in self._largest)
-        return next((self._largest[name] for name in present), None)
+        for name in self._names.cache_usage:
+            known = [n for n in self._groups.get(name, {}).values() if exposition.is_known(n)]
+            if known:
+                return max(known)
+        return None
 
     @property
     def first_token_times(self) -> Histogram | None:
         """Seconds until the first token; None where the server has no such histogram."""
         return dict(sorted(self._first_tokens.items())) or None
+
+    def _gauge(self, name: str) -> int | None:
+        """None also where that of one of the engines is not known."""
+        value = self._sums.get(name, nan)
+        return int(value) if exposition.is_known(value) else None
 
     def _count(self, names: tuple[str, ...]) -> int:
         return int(self._sums[f"{self._present(names)}_count"])
@@ -127,23 +141,54 @@ class LanguagePage:
         is_later = self._names is TENSORRT_LLM
         return name.removeprefix(LATER_TENSORRT_LLM) if is_later else name
 
-    def _is_of_api(self, labels: dict[str, str]) -> bool:
+    def _count_finished(self) -> dict[str, float]:
+        """Finished requests by their reason."""
+        finished: dict[str, float] = defaultdict(float)
+        for labels, value in self._groups.get(self._names.finished, {}).items():
+            finished[dict(labels).get("finished_reason", "")] += value
+        return finished
+
+    def _count_server_errors(self) -> float:
+        responses = self._names.responses
+        return sum(
+            value
+            for labels, value in self._groups.get(responses.name, {}).items()
+            if dict(labels).get(responses.status, "").startswith("5")
+            and self._is_of_api(dict(labels))
+        )
+
+    def _is_of_api(self, labels: Mapping[str, str]) -> bool:
         path = self._names.responses.path
         return not path or labels.get(path, "").startswith(_API)
 
-    def _take(self, name: str, labels: dict[str, str], value: float) -> None:
-        responses = self._names.responses
-        if name == responses.name:
-            is_failure = labels.get(responses.status, "").startswith("5")
-            if is_failure and self._is_of_api(labels):
-                self._server_errors += value
-        elif name == self._names.finished:
-            self._finished[labels.get("finished_reason", "")] += value
-            self._sums[name] += value
-        elif name in self._names.compute and labels.get("tp_rank", _FIRST_RANK) != _FIRST_RANK:
+    def _count_first_tokens(self) -> dict[float, int]:
+        """Cumulative counts by bound. Raises ValueError for a bucket without a bound or count."""
+        counts: dict[float, int] = defaultdict(int)
+        for name in self._names.first_token:
+            for labels, value in self._groups.get(f"{name}_bucket", {}).items():
+                counts[float(dict(labels).get("le", ""))] += int(value)
+        return counts
+
+    def _take(
+        self, by_group: dict[str, dict[Labels, float]], name: str, labels: str, value: float
+    ) -> None:
+        """Keep the largest of the ranks of a group: they report one number, one a little later than the other."""
+        self._has_any |= name.startswith(self._names.prefix)
+        if name not in self._read:
             return
-        elif name in self._buckets:
-            self._first_tokens[float(labels["le"])] += int(value)
-        elif name.startswith(self._names.prefix) and not name.endswith("_bucket"):
-            self._sums[name] += value
-            self._largest[name] = max(value, self._largest.get(name, value))
+        ranks = _RANKS - {_STAGE} if name in self._names.compute else _RANKS
+        own = exposition.labels_of(labels).items()
+        group = tuple(sorted(pair for pair in own if pair[0] not in ranks))
+        before = by_group[name].get(group, value)
+        # A rank whose number is not known leaves that of the others.
+        by_group[name][group] = value if isnan(before) else max(before, value)
+
+
+def _names_read(names: MetricNames) -> Iterator[str]:
+    """Names of samples without `_total`."""
+    yield from (names.finished, names.responses.name, names.preemptions)
+    yield from (names.prompt_tokens, names.generation_tokens, names.running, names.waiting)
+    yield from (*names.cache_usage, *names.compute)
+    for histogram in (names.whole_request, names.queue, *names.first_token, *names.later_token):
+        yield from (f"{histogram}_sum", f"{histogram}_count")
+    yield from (f"{name}_bucket" for name in names.first_token)

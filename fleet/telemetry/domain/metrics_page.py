@@ -5,35 +5,33 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from fleet.telemetry.domain import language_metrics
+from fleet.telemetry.domain import exposition, language_metrics
 from fleet.telemetry.domain.counters import COUNTER_NAMES, Reading
 from fleet.telemetry.domain.language_metrics import LanguagePage, NotLanguageMetrics
 from fleet.telemetry.domain.triton_metrics import TritonPage
 
 _TRITON = "nv_inference_"
-# What a row can hold: one pod that claims more would keep all others from being stored.
-_MOST = 2**63 - 1
 
 
 def read(text: str, *, models: Collection[str], at: datetime) -> Reading:
-    """Raises NotTritonMetrics or NotLanguageMetrics. `models` selects those of Triton."""
+    """Raises NotTritonMetrics or NotLanguageMetrics. `models` selects those of Triton.
+
+    A gauge that is no number is not known, and the rest of the page counts. A counter that is none refuses the page:
+    without it the sums would look as if the server had started again.
+    """
     try:
         reading = _read(text, models, at)
     except (ValueError, OverflowError) as error:
         raise NotLanguageMetrics(f"a counter is not a number: {error}") from error
-    if not all(0 <= number <= _MOST for number in _numbers(reading)):
+    if not all(map(exposition.is_known, _numbers(reading))):
         raise NotLanguageMetrics("a counter is negative or larger than any server counts")
     return reading
 
 
 def _numbers(reading: Reading) -> Iterable[float]:
-    gauges = (
-        *(reading.pending_requests, reading.running_requests, reading.gpu_memory_used_mib),
-        *(reading.gpu_utilisation, reading.kv_cache_usage, reading.request_p95_us),
-    )
+    """Its counters, of which all must be known."""
     times = (reading.first_token_times or {}).values()
-    counters = (getattr(reading.counters, name) for name in COUNTER_NAMES)
-    return (*counters, *times, *(gauge for gauge in gauges if gauge is not None))
+    return (*(getattr(reading.counters, name) for name in COUNTER_NAMES), *times)
 
 
 def _read(text: str, models: Collection[str], at: datetime) -> Reading:

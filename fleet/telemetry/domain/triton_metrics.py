@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from math import inf, isnan
+from math import inf, nan
 
 from fleet.telemetry.domain import exposition
 from fleet.telemetry.domain.counters import Counters
@@ -53,7 +53,7 @@ class TritonPage:
             raise NotTritonMetrics(f"cannot be read: {error}") from error
         if "nv_inference_request_success" not in self._sums:
             raise NotTritonMetrics(f"no counters of {', '.join(models) or 'any model'}")
-        wrong = [name for name, value in self._sums.items() if not 0 <= value < inf]
+        wrong = [n for n, value in self._sums.items() if n != _PENDING and not 0 <= value < inf]
         if wrong:
             raise NotTritonMetrics(f"{wrong[0]} is negative or no number")
 
@@ -63,7 +63,9 @@ class TritonPage:
 
     @property
     def pending_requests(self) -> int | None:
-        return int(self._sums[_PENDING]) if _PENDING in self._sums else None
+        """None also where that of one of the models is not known."""
+        value = self._sums.get(_PENDING, nan)
+        return int(value) if exposition.is_known(value) else None
 
     @property
     def gpu_utilisation(self) -> float | None:
@@ -82,14 +84,17 @@ class TritonPage:
 
     def _take(self, name: str, labels: str, value: float, models: Collection[str]) -> None:
         name = name.removesuffix("_total")
-        if name == _GPU:
+        if name in _SUMMED:
+            # The model of a line that was cut off is not known, so it may be one of these.
+            if not (models and labels) or exposition.labels_of(labels).get("model") in models:
+                self._sums[name] += value
+        elif not exposition.is_known(value):
+            return
+        elif name == _GPU:
             self._gpus.append(value)
         elif name == _GPU_MEMORY:
             self._gpu_memory.append(value)
-        elif name in _SUMMED:
-            if not models or exposition.labels_of(labels).get("model") in models:
-                self._sums[name] += value
-        elif name == _P95 and not isnan(value):
+        elif name == _P95:
             of_sample = exposition.labels_of(labels)
             is_of_model = not models or of_sample.get("model") in models
             if is_of_model and of_sample.get("quantile") == QUANTILE:

@@ -11,11 +11,11 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from portal.accounts import policy, roles
-from portal.accounts.local import links, new_accounts
+from portal.accounts import four_eyes, policy, roles
+from portal.accounts.local import links, new_accounts, step_up
 from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import Invitation
-from portal.accounts.models import Membership, Role, Team, User
+from portal.accounts.models import AccountHolder, Membership, Role, Team, User
 from portal.accounts.policy import SYSTEM, Action
 from portal.accounts.teams import MEMBER_SET
 from portal.audit import trail
@@ -40,7 +40,9 @@ _FIX: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NewInvitation:
-    """The path with the token, which is shown once."""
+    """The path with the token, which is shown once. Empty where the link is mailed: whoever opens it then has
+    shown that the address is theirs.
+    """
 
     row: Invitation
     path: str
@@ -49,6 +51,7 @@ class NewInvitation:
 def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewInvitation:
     """Leads invite to their own team, platform admins to any. Raises Invalid, Conflict and Forbidden."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
+    step_up.require(actor)
     name, email = _checked_person(name, email)
     if role not in Role.values:
         raise Invalid(
@@ -85,7 +88,8 @@ def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewI
             code="invited_already",
             fields={"email": "invited already"},
         ) from error
-    return NewInvitation(row, f"/invitation/{links.token_of(row.nonce)}")
+    is_mailed = row.next_check_at is not None
+    return NewInvitation(row, "" if is_mailed else f"/invitation/{links.token_of(row.nonce)}")
 
 
 def list_open(*, actor: User, team: Team | None = None) -> QuerySet[Invitation]:
@@ -149,6 +153,11 @@ def accept(*, digest: str, username: str, password: str) -> User:
             raise LinkDead(_FIX["used"])
         team = invitation.team
         Membership.objects.create(user=user, team=team, role=invitation.role)
+        four_eyes.record(
+            account=user,
+            holder_id=invitation.created_by_id,
+            means=AccountHolder.Means.INVITATION,
+        )
         trail.record(
             actor=SYSTEM,
             action=MEMBER_SET,

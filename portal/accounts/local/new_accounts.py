@@ -9,6 +9,7 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
+from portal.accounts import usernames
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
@@ -37,9 +38,10 @@ def check(*, username: str, password: str, name: str, email: str) -> User:
             "Choose a shorter username.",
             fields={"username": f"{_MAX_USERNAME} characters at most"},
         )
-    is_reserved = username.lower() == SYSTEM.name
-    if is_reserved or User.objects.filter(username__iexact=username).exists():
+    if username.lower() == SYSTEM.name or usernames.find_alike(username) is not None:
         raise _taken(username)
+    if problem := usernames.problem_with(username):
+        raise Invalid(f"Choose another username: {problem}.", fields={"username": problem})
     first, _, last = name.partition(" ")
     user = User(username=username, first_name=first, last_name=last, email=email)
     set_password(user, password)
@@ -83,7 +85,7 @@ def create(user: User, *, reason: str) -> User:
 
 def _taken(username: str) -> Conflict:
     return Conflict(
-        f"The username {username} is taken. Choose another one.",
+        f"The username {username}, or one that looks like it, is taken. Choose another one.",
         code="username_taken",
         fields={"username": "taken"},
     )

@@ -8,11 +8,11 @@ from typing import Final
 
 from django.db import transaction
 
-from portal.accounts import people, policy
-from portal.accounts.local import links, new_accounts, password_checks, sessions
+from portal.accounts import four_eyes, people, policy
+from portal.accounts.local import links, new_accounts, password_checks, sessions, step_up
 from portal.accounts.local.links import LinkDead
 from portal.accounts.local.models import PasswordLink
-from portal.accounts.models import User
+from portal.accounts.models import AccountHolder, User
 from portal.accounts.policy import Action
 from portal.accounts.sign_ins import Attempt
 from portal.audit import trail
@@ -58,12 +58,14 @@ def change(*, actor: User, current: str, new: str, attempt: Attempt, session_key
 def make_link(*, actor: User, username: str) -> NewPasswordLink:
     """For platform admins, who hand it over themselves. Earlier links stop working."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
+    step_up.require(actor)
     person = people.get(actor=actor, username=username)
     _require_password(person)
     if not person.is_active:
         raise Conflict(f"{username} is deactivated. Reactivate the account first.", code="inactive")
     with transaction.atomic():
         row = _create_link(person, lifetime=_BY_ADMIN, created_by=actor, is_mailed=False)
+        _record_holder(row)
         trail.record(actor=actor, action=LINK_MADE, obj=person, label=username)
     return NewPasswordLink(row, f"/password-link/{links.token_of(row.nonce)}")
 
@@ -111,6 +113,7 @@ def choose(*, digest: str, password: str) -> User:
     with transaction.atomic():
         if not links.use(PasswordLink, link):
             raise LinkDead(_FIX["used"])
+        _record_holder(link)
         _save(link.user, RESET, reason=f"link by {by}")
     return link.user
 
@@ -126,6 +129,15 @@ def _save(user: User, action: AuditAction, *, reason: str = "", besides: str | N
         label=user.username,
         after={"sessions_ended": ended},
         reason=reason,
+    )
+
+
+def _record_holder(link: PasswordLink) -> None:
+    """Both when an admin makes the link and when it is used: who has it can act as the person from either on."""
+    four_eyes.record(
+        account=link.user,
+        holder_id=link.created_by_id,
+        means=AccountHolder.Means.PASSWORD_LINK,
     )
 
 

@@ -10,12 +10,12 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 
-from portal.accounts import people, roles, sign_in_events
-from portal.accounts.local import totp
+from portal.accounts import four_eyes, people, roles, sign_in_events
+from portal.accounts.local import step_up, totp
 from portal.accounts.local.models import Authenticator, Passkey, RecoveryCode
 from portal.accounts.local.password_checks import TooManyAttempts
 from portal.accounts.local.sessions import LOCAL
-from portal.accounts.models import User
+from portal.accounts.models import AccountHolder, User
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction, register
@@ -71,6 +71,7 @@ def start(*, actor: User) -> None:
         raise Conflict(
             "You sign in with a provider. Set up a second factor there.", code="no_password"
         )
+    step_up.require(actor)
     with transaction.atomic():
         if has_app(actor):
             raise Conflict(
@@ -144,12 +145,18 @@ def remove(*, actor: User) -> None:
 def remove_of(*, actor: Actor, username: str, reason: str = "") -> None:
     """All of them. For platform admins, when phone, passkeys and recovery codes are lost."""
     person = people.get(actor=actor, username=username)
+    step_up.require(actor)
     with transaction.atomic():
         apps, _ = Authenticator.objects.filter(user=person).delete()
         passkeys, _ = Passkey.objects.filter(user=person).delete()
         if not apps + passkeys:
             raise Conflict(f"{username} has no second factor.", code="no_factor")
         end_codes_without_factor(person)
+        four_eyes.record(
+            account=person,
+            holder_id=actor.pk if isinstance(actor, User) else None,
+            means=AccountHolder.Means.SECOND_FACTOR,
+        )
         trail.record(
             actor=actor,
             action=REMOVED_BY_ADMIN,

@@ -19,11 +19,12 @@ ADMIN_TAKEN: Final = register("person.admin_taken", "took the platform admin rol
 
 def apply_roles(
     user: User, provider: Provider, granted: Grant, names: Collection[str], reason: str
-) -> None:
-    """Set the granted roles; remove those that this provider gave earlier, under `names`.
+) -> bool:
+    """Set the granted roles; remove those that this provider gave earlier, under `names`. True if any was set.
 
     A role that a person gave in the portal stays, unless the provider gives one in the same team.
     """
+    is_any_set = False
     teams = Team.objects.in_bulk(list(granted.roles), field_name="slug")
     rows = {
         row.team.slug: row for row in Membership.objects.filter(user=user).select_related("team")
@@ -36,10 +37,12 @@ def apply_roles(
             user=user, team=team, defaults={"role": role, "provider": provider.name}
         )
         _record(MEMBER_SET, user, team, old.role if old else None, role, reason)
+        is_any_set = True
     for slug, row in sorted(rows.items()):
         if row.provider in names and slug not in teams:
             row.delete()
             _record(MEMBER_REMOVED, user, row.team, row.role, None, reason)
+    return is_any_set
 
 
 def apply_admin(
@@ -48,12 +51,14 @@ def apply_admin(
     *,
     is_admin: bool,
     reason: str,
-) -> None:
-    """A provider takes the role of platform admin only where it gave it. The first of `givers` remembers."""
+) -> bool:
+    """A provider takes the role of platform admin only where it gave it. The first of `givers` remembers. True if
+    the role was given.
+    """
     is_given = is_admin and not user.is_platform_admin
     is_taken = not is_admin and any(row.gives_platform_admin for row in givers)
     if not (is_given or is_taken):
-        return
+        return False
     User.objects.filter(pk=user.pk).update(is_platform_admin=is_given)
     for index, row in enumerate(givers):
         row.gives_platform_admin = is_given and index == 0
@@ -68,6 +73,7 @@ def apply_admin(
         after={"is_platform_admin": is_given},
         reason=reason,
     )
+    return is_given
 
 
 def _record(

@@ -37,6 +37,8 @@ class Provider:
     provisioned_claim: str = "sub"
     required: tuple[tuple[str, str], ...] = ()
     rules: tuple[Rule, ...] = ()
+    # Who made the SCIM token of a request, by id; None: no such token is at work.
+    scim_token_by: int | None = None
 
     def __repr__(self) -> str:
         """Without the secret: settings appear in error reports."""

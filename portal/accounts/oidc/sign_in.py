@@ -14,8 +14,8 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
+from portal.accounts import usernames
 from portal.accounts.local.new_accounts import CREATED
 from portal.accounts.models import Identity, ProvisionedPerson, User
 from portal.accounts.oidc import granted_roles, rules
@@ -154,18 +154,23 @@ def _username(provider: Provider, claims: Mapping[str, Any]) -> str:
         )
     if username.lower() == SYSTEM.name:
         raise SignInRefused(f"The name {username} is reserved.", code="name_reserved")
+    if problem := usernames.problem_with(username):
+        raise SignInRefused(
+            f"The name {username} cannot be told from others: {problem}. A platform admin can choose another claim.",
+            code="name_confusable",
+        )
     return username
 
 
 def _refuse_existing(provider: Provider, claims: Mapping[str, Any], username: str) -> None:
-    same = Q(username__iexact=username)
+    is_taken = usernames.find_alike(username) is not None
     # Also an address that is not verified: this only refuses.
     email = claims.get("email")
     if isinstance(email, str) and email and email.isprintable():
-        same |= Q(email__iexact=email)
-    if User.objects.filter(same).exists():
+        is_taken = is_taken or User.objects.filter(email__iexact=email).exists()
+    if is_taken:
         raise SignInRefused(
-            f"An account with your name or e-mail address exists already. If it is yours, ask a platform "
+            f"An account with your name, a name that looks like it, or your e-mail address exists already. If it is yours, ask a platform "
             f"admin to connect it. Your identifier at {provider.label} is {claims['sub']}.",
             code="account_exists",
         )

@@ -20,6 +20,8 @@ class ScimToken(models.Model):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+    # When the platform admins were told of it.
+    announced_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["-id"]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from portal.accounts.models import Identity, ProvisionedGroup, ProvisionedPerson, User
+from portal.accounts import four_eyes
+from portal.accounts.models import (
+    AccountHolder,
+    Identity,
+    ProvisionedGroup,
+    ProvisionedPerson,
+    User,
+)
 from portal.accounts.oidc import granted_roles, rules
 from portal.accounts.oidc.providers import Provider
 from portal.accounts.oidc.rules import Grant
@@ -35,7 +42,19 @@ def apply(provider: Provider, people: Iterable[ProvisionedPerson]) -> None:
         user = User.objects.select_for_update().get(pk=person.user_id)
         granted = granted_to(provider, person)
         reason = f"groups of {provider.label}"
-        granted_roles.apply_roles(user, provider, granted, {provider.name}, reason)
+        has_role = granted_roles.apply_roles(user, provider, granted, {provider.name}, reason)
         identity = Identity.objects.filter(user=user, issuer=provider.issuer).first()
         givers = [row for row in (person, identity) if row is not None]
-        granted_roles.apply_admin(user, givers, is_admin=granted.is_platform_admin, reason=reason)
+        is_admin = granted.is_platform_admin
+        if granted_roles.apply_admin(user, givers, is_admin=is_admin, reason=reason) or has_role:
+            record_holder(provider, user)
+
+
+def record_holder(provider: Provider, user: User) -> None:
+    """A provisioning changes thousands of accounts: platform admins are told of its token, and nobody of each."""
+    four_eyes.record(
+        account=user,
+        holder_id=provider.scim_token_by,
+        means=AccountHolder.Means.SCIM,
+        is_notified=False,
+    )

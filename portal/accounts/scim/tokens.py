@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -89,7 +89,7 @@ def revoke(*, actor: User, token_id: int) -> None:
 
 
 def provider_of(plain: str) -> Provider | None:
-    """The provider whose token this is; None for a token that is none, has ended, or whose provider
+    """The provider whose token this is, with who made the token; None for a token that is none, has ended, or whose provider
     is not set up any more.
     """
     at = clock.now()
@@ -99,7 +99,8 @@ def provider_of(plain: str) -> Provider | None:
         return None
     if row.last_used_at is None or at - row.last_used_at > _SEEN_EVERY:
         ScimToken.objects.filter(pk=row.pk).update(last_used_at=at)
-    return next((item for item in settings.SLIPWAY_OIDC if item.name == row.provider), None)
+    provider = next((item for item in settings.SLIPWAY_OIDC if item.name == row.provider), None)
+    return replace(provider, scim_token_by=row.created_by_id) if provider else None
 
 
 def _digest(plain: str) -> str:

@@ -16,7 +16,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from portal.accounts import people
+from portal.accounts import people, usernames
 from portal.accounts.local.new_accounts import CREATED
 from portal.accounts.models import Identity, ProvisionedPerson, User
 from portal.accounts.oidc.providers import Provider
@@ -125,6 +125,8 @@ def _require_user_name(fields: Mapping[str, Any]) -> str:
         user_name = ""
     if not user_name or len(user_name) > _MAX_USERNAME or user_name.lower() == SYSTEM.name:
         raise invalid_value("userName has 1 to 150 letters, digits and @.+-_")
+    if problem := usernames.problem_with(User.normalize_username(user_name)):
+        raise invalid_value(f"userName cannot be told from others: {problem}")
     return user_name
 
 
@@ -156,14 +158,15 @@ def _signed_in_before(provider: Provider, user_name: str, external_id: str) -> U
 
 def _account(provider: Provider, user_name: str) -> User:
     username = User.normalize_username(user_name)
-    if User.objects.filter(username__iexact=username).exists():
+    if usernames.find_alike(username) is not None:
         raise not_unique(
-            f"An account {username} exists here that {provider.label} did not create. A platform admin can "
+            f"An account {username}, or one that looks like it, exists here that {provider.label} did not create. A platform admin can "
             "connect the two on the person's page."
         )
     user = User(username=username, date_joined=clock.now())
     user.set_unusable_password()
     user.save()
+    roles.record_holder(provider, user)
     trail.record(
         actor=actor_of(provider),
         action=CREATED,
@@ -195,6 +198,9 @@ def _update_profile(
     if after == before:
         return
     user.save(update_fields=[*after])
+    if before["email"] != after["email"]:
+        # A link for a new password goes there.
+        roles.record_holder(provider, user)
     trail.record(
         actor=actor_of(provider),
         action=CHANGED,
@@ -228,6 +234,7 @@ def _set_active(provider: Provider, row: ProvisionedPerson, *, is_active: bool) 
         return
     if is_active and not user.is_active:
         people.reactivate(actor=actor, username=user.username, reason=reason)
+        roles.record_holder(provider, user)
     if not is_active and user.is_active:
         people.deactivate(actor=actor, username=user.username, reason=reason)
     user.is_active = row.is_active = is_active

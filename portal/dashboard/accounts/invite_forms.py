@@ -23,7 +23,7 @@ class InviteForm(forms.Form):
         # The page has another form with a role.
         super().__init__(data, auto_id="invite_%s")  # type: ignore[arg-type]  # what a request posts
         if links.can_mail():
-            self.fields["email"].help_text = "The link is sent there, and shown to you once."
+            self.fields["email"].help_text = "The link is sent there, and to nobody else."
         else:
             self.fields["email"].help_text = "The link is shown to you once. Send it yourself."
 

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from portal.accounts import four_eyes
 from portal.accounts.local import passkeys, passwords, second_factor, sessions, step_up
 from portal.accounts.local.new_accounts import MAX_PASSWORD
 from portal.accounts.models import User
@@ -94,6 +95,7 @@ def render_page(
         "has_password": user.has_usable_password(),
         "has_factor": second_factor.has_app(user),
         "passkeys": passkeys.list_of(user),
+        "holds": four_eyes.list_of(user),
         "codes_left": second_factor.codes_left(user),
     }
     return render(request, "accounts/security.html", context, status=status)

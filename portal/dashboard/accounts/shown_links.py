@@ -13,7 +13,7 @@ from portal.accounts.local.models import AccountLink
 
 @dataclass(frozen=True, slots=True)
 class ShownLink:
-    """`mailed_to` is empty where no e-mail is configured."""
+    """`mailed_to` is empty where no e-mail is configured; where it is, an invitation has no `url`."""
 
     title: str
     url: str
@@ -26,5 +26,6 @@ def of(
 ) -> ShownLink:
     base = settings.SLIPWAY_PUBLIC_URL
     url = f"{base}{path}" if base else request.build_absolute_uri(path)
+    url = url if path else ""
     is_mailed = row.next_check_at is not None
     return ShownLink(title, url, row.expires_at, email if is_mailed else "")

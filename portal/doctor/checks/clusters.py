@@ -11,12 +11,29 @@ from fleet.clusters.domain.capability_descriptions import FEATURE_DESCRIPTIONS
 from fleet.clusters.domain.connection_checks import Check
 from fleet.clusters.selectors import clusters
 from fleet.clusters.services import connection_checks
+from fleet.kube.services import installation
 from portal.accounts.policy import SYSTEM
 from portal.doctor.lines import Line, Status, failed, note, ok
 from portal.doctor.registry import check
 
 _AREA: Final = "clusters"
 _STATUS: Final = {True: Status.OK, False: Status.FAILED, None: Status.NOTE}
+
+
+@check(_AREA, "Installation", fix="Fix the database first.")
+def identity() -> Iterator[Line]:
+    current = installation.read()
+    if current.suspended_reason:
+        yield failed("Installation", current.suspended_reason, "Run `manage.py adopt`.")
+    else:
+        yield ok("Installation", f"{current.identity} may write to its clusters")
+    for cluster in clusters.list_clusters():
+        for other in cluster.other_installations:
+            detail = (
+                f"{other.identity} has {other.objects} objects in {', '.join(other.namespaces)}"
+            )
+            fix = "Nothing, if it is meant to be there: this portal leaves it alone."
+            yield note(f"Another installation on {cluster.name}", detail, fix)
 
 
 @check(_AREA, "Clusters", fix="Fix the database first.")
@@ -46,9 +63,16 @@ def _capabilities(name: str, capabilities: Capabilities) -> Iterator[Line]:
         detail = f"not installed or not known: {', '.join(missing)}"
         fix = "Nothing, unless you want what they offer: Admin > Clusters says what each is for."
         yield note(f"Capabilities of {name}", detail, fix)
-    problem = kserve_releases.problem_with("kserve", capabilities.feature("kserve").version)
+    kserve = capabilities.feature("kserve").version
+    problem, untested = (
+        kserve_releases.problem_with("kserve", kserve),
+        kserve_releases.untested(kserve),
+    )
     if problem:
         yield failed(f"KServe of {name}", problem, "Upgrade KServe on that cluster.")
+    if untested:
+        fix = "Nothing, while it works: docs/kserve-releases.md says what is known of it."
+        yield note(f"KServe of {name}", untested, fix)
 
 
 def _split(capabilities: Capabilities) -> tuple[Sequence[str], Sequence[str]]:

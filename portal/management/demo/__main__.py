@@ -7,11 +7,17 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from portal.management.demo import REPOSITORY, environment, launcher, parts, ports, supervision
+from portal.management.demo.held_ports import HeldPorts
 from portal.management.demo.state import AlreadyRunning, Folder, Secrets, as_shell, write_private
+
+# Set for a start that follows another whose port was taken.
+_STARTS = "SLIPWAY_DEMO_STARTS"
+_MOST_STARTS = 3
 
 
 class CannotRun(Exception):
@@ -21,6 +27,7 @@ class CannotRun(Exception):
 def main() -> int:
     options = _options()
     folder = Folder(options.data_dir)
+    given = dict(os.environ)
     launcher.stop_on_signals()
     try:
         if options.reset:
@@ -32,9 +39,23 @@ def main() -> int:
     except (AlreadyRunning, ports.PortBusy, CannotRun, launcher.PartFailed) as problem:
         print(f"\n{problem}", file=sys.stderr)
         return 1
+    except ports.PortTaken as taken:
+        starts = int(given.get(_STARTS, "1"))
+        if (taken.part == "web" and options.port) or starts >= _MOST_STARTS:
+            print(
+                f"\n{taken} Stop it, or choose another: SLIPWAY_PORT=… make demo", file=sys.stderr
+            )
+            return 1
+        print(f"\n{taken} Starting again with another one.", flush=True)
+        _start_again({**given, _STARTS: str(starts + 1)})
     except launcher.Stopped:
         print("\nEverything stopped.")
     return 0
+
+
+def _start_again(environment: Mapping[str, str]) -> None:
+    """Replace this process, because Django's settings hold the ports. It closes the folder's lock and the ports."""
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606  no shell
 
 
 def check_machine() -> None:
@@ -62,7 +83,10 @@ def _run(folder: Folder, *, web_port: int | None, has_samples: bool) -> None:
     # A clean end removes this file; where it is left, parts of that start may still be ending.
     was_killed = folder.supervisor_pid.exists()
     remembered = folder.remembered_ports()
-    chosen = ports.choose(remembered=remembered, web=web_port, patience_seconds=10 * was_killed)
+    held = HeldPorts()
+    chosen = ports.choose(
+        held, remembered=remembered, web=web_port, patience_seconds=10 * was_killed
+    )
     if web_port is None:
         for sentence in ports.moved(remembered, chosen):
             print(sentence)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+from portal.management.demo import REPOSITORY, listeners
 from portal.management.demo.parts import Part
 from portal.management.demo.people import ROLES
+from portal.management.demo.ports import PortTaken
 from portal.management.demo.state import Folder
 from portal.management.demo.supervision import Control
 
@@ -20,6 +25,10 @@ _TICK_SECONDS = 0.15
 # Ten times what a busy laptop needs: a part that fails at once says so in its log.
 _LONGEST_START_SECONDS = 300
 _RUNNING = 20
+# BACKOFF: it ended while it started.
+_RETRIED = 30
+# Readings in a row that find another program on a part's port, before it counts as taken.
+_READINGS = 3
 _SETTLED_SECONDS = 2
 
 
@@ -31,12 +40,21 @@ class Stopped(Exception):
     """Ctrl-C, SIGTERM or a closed terminal."""
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def stop_on_signals() -> None:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         signal.signal(number, stop)
+
+
+def _ignore_signals() -> None:
+    """Let no second Ctrl-C end this program before its parts."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Launcher:
@@ -50,10 +68,14 @@ class Launcher:
         self._ready: set[str] = set()
         self._started: set[str] = {part.name for part in parts if not part.needs}
         self._pids: dict[str, int] = {}
+        self._foreign: Counter[str] = Counter()
         self._began = time.monotonic()
 
     def bring_up(self, *, prepare: Callable[[], None]) -> None:
-        """Start everything; `prepare` (migrations, seed) runs while the first parts come up."""
+        """Start everything; `prepare` (migrations, seed) runs while the first parts come up.
+
+        Raises PartFailed, and PortTaken if another program listens where a part should.
+        """
         prepare()
         self._say("database", "migrated and seeded")
         deadline = self._began + _LONGEST_START_SECONDS
@@ -72,18 +94,25 @@ class Launcher:
         raise PartFailed(f"The supervisor stopped. Its log: {self._folder.logs}/supervisord.log")
 
     def shut_down(self) -> None:
-        """Stop every part in reverse order of start, and kill those that remain."""
+        """Stop every part in reverse order of start, and kill those that remain with what they started."""
+        _ignore_signals()
         self._remember_pids()
         if self._supervisor.poll() is None:
             self._supervisor.terminate()
         with suppress(subprocess.TimeoutExpired):
-            self._supervisor.wait(40)
+            self._supervisor.wait(sum(part.stop_seconds for part in self._parts))
         if self._supervisor.poll() is None:
             self._supervisor.kill()
             self._supervisor.wait()
         for pid in self._pids.values():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
+        self._end_servers_of_pods()
+
+    def _end_servers_of_pods(self) -> None:
+        """End those that the cluster left because it was killed: they have groups of their own."""
+        command = (sys.executable, "-m", "fleet.localcluster.end_processes", "--data-dir")
+        subprocess.run([*command, str(self._folder.root / "cluster")], cwd=REPOSITORY, check=False)
 
     def _tick(self) -> None:
         for part in self._parts:
@@ -97,11 +126,23 @@ class Launcher:
                 self._say(part.name, part.place)
 
     def _is_ready(self, part: Part) -> bool:
-        if part.is_ready is not None:
-            return part.is_ready()
-        status = self._control.statuses().get(part.name, {})
-        is_running = status.get("state") == _RUNNING
-        return is_running and status["now"] - status["start"] >= _SETTLED_SECONDS
+        if part.is_ready is None:
+            status = self._status(part)
+            is_running = status.get("state") == _RUNNING
+            return is_running and status["now"] - status["start"] >= _SETTLED_SECONDS
+        is_answering = part.is_ready()
+        status = self._status(part)
+        if part.port is None or not (is_answering or status.get("state") == _RETRIED):
+            return is_answering
+        is_own = listeners.listens(int(status.get("pid") or 0), part.port)
+        # A part that was restarted between both readings looks like another program, once.
+        self._foreign[part.name] = self._foreign[part.name] + 1 if is_own is False else 0
+        if self._foreign[part.name] > _READINGS:
+            raise PortTaken(part.name, part.port)
+        return is_answering and bool(is_own)
+
+    def _status(self, part: Part) -> Mapping[str, Any]:
+        return self._control.statuses().get(part.name, {})
 
     def _remember_pids(self) -> None:
         for name, status in self._control.statuses().items():

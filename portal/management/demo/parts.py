@@ -26,6 +26,8 @@ class Part:
     # Started only when these are ready and the database is migrated and seeded.
     needs: tuple[str, ...] = ()
     stop_seconds: int = 10
+    # Where it has to listen itself, so that what answers is not another demo's. None: it does not listen.
+    port: int | None = None
 
 
 def all_parts(folder: Folder, ports: Ports, *, has_samples: bool) -> list[Part]:
@@ -41,14 +43,22 @@ def _infrastructure(folder: Folder, ports: Ports, *, has_samples: bool) -> list[
             _valkey(folder, ports),
             lambda: probes.valkey(ports.valkey),
             f":{ports.valkey}",
+            port=ports.valkey,
         ),
-        Part("s3", _s3(folder, ports), lambda: probes.answers(f"{s3_url}/_health"), f":{ports.s3}"),
+        Part(
+            "s3",
+            _s3(folder, ports),
+            lambda: probes.answers(f"{s3_url}/_health"),
+            f":{ports.s3}",
+            port=ports.s3,
+        ),
         Part(
             "cluster",
             (*_cluster(folder, ports, s3_url), *(["--sample-nodes"] if has_samples else [])),
             lambda: probes.kubernetes(folder.kubeconfig, ports.cluster),
             f":{ports.cluster}",
             stop_seconds=20,
+            port=ports.cluster,
         ),
         Part(
             "gateway",
@@ -57,6 +67,7 @@ def _infrastructure(folder: Folder, ports: Ports, *, has_samples: bool) -> list[
             f":{ports.gateway}",
             # The cluster writes the gateway's configuration.
             ("cluster",),
+            port=ports.gateway,
         ),
     ]
 
@@ -77,7 +88,12 @@ def _product(folder: Folder, ports: Ports) -> list[Part]:
     )
     return [
         Part(
-            "web", _web(ports), lambda: probes.answers(f"{web_url}/sign-in"), web_url, ("valkey",)
+            "web",
+            _web(ports),
+            lambda: probes.answers(f"{web_url}/sign-in"),
+            web_url,
+            ("valkey",),
+            port=ports.web,
         ),
         Part(
             "worker",

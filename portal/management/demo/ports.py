@@ -1,8 +1,7 @@
-"""Free TCP ports on 127.0.0.1, the same ones at every start where possible."""
+"""Chooses TCP ports on 127.0.0.1, the same ones at every start where possible, and holds them."""
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -10,12 +9,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from portal.management.demo import REPOSITORY
+from portal.management.demo.held_ports import HeldPorts
 
 _LAST_PORT = 65_535
 
 
 class PortBusy(Exception):
     """The requested port is in use; the message gives the fix."""
+
+
+class PortTaken(Exception):
+    """Another program listens on the chosen port of a part."""
+
+    def __init__(self, part: str, port: int) -> None:
+        super().__init__(f"Port {port} of {part} was taken by another program.")
+        self.part, self.port = part, port
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +38,29 @@ class Ports:
         return asdict(self)
 
 
-def choose(*, remembered: Mapping[str, int], web: int | None, patience_seconds: float = 0) -> Ports:
-    """Choose free ports. A given `web` is binding; 0 means any port for every part.
+def choose(
+    held: HeldPorts,
+    *,
+    remembered: Mapping[str, int],
+    web: int | None,
+    patience_seconds: float = 0,
+) -> Ports:
+    """Choose free ports and hold them. A given `web` is binding; 0 means any port for every part.
 
     `patience_seconds` is how long to wait for a remembered port, because parts of a killed start need a
-    moment to end.
+    moment to end. Raises PortBusy.
     """
     deadline = time.monotonic() + patience_seconds
     if web == 0:
-        return Ports(*_any(len(Ports().to_json())))
+        return Ports(*_hold_any(held, len(Ports().to_json())))
     chosen = Ports().to_json() | {k: v for k, v in remembered.items() if k in Ports().to_json()}
     used: set[int] = set()
     for name, port in chosen.items():
         if name == "web" and web:
-            chosen[name] = _exactly(web)
+            chosen[name] = _hold_exactly(held, web)
         else:
             wait = deadline if port == remembered.get(name) else 0.0
-            chosen[name] = _from(port, used, wait)
+            chosen[name] = _hold_from(held, port, used, wait)
         used.add(chosen[name])
     return Ports(**chosen)
 
@@ -60,18 +74,8 @@ def moved(remembered: Mapping[str, int], chosen: Ports) -> list[str]:
     ]
 
 
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def _exactly(port: int) -> int:
-    if not is_free(port):
+def _hold_exactly(held: HeldPorts, port: int) -> int:
+    if not held.hold(port):
         raise PortBusy(
             f"Port {port} on 127.0.0.1 is in use by another program. Stop it, or choose another "
             f"port: SLIPWAY_PORT={port + 1} make demo"
@@ -79,18 +83,26 @@ def _exactly(port: int) -> int:
     return port
 
 
-def _from(port: int, taken: set[int], deadline: float) -> int:
-    while not is_free(port) and time.monotonic() < deadline:
+def _hold_from(held: HeldPorts, port: int, taken: set[int], deadline: float) -> int:
+    """Hold the port, or the next one that is free and not `taken` by another part."""
+    while port not in taken and not held.hold(port) and time.monotonic() < deadline:
         time.sleep(0.2)
-    while port in taken or not is_free(port):
+    while port in taken or not held.hold(port):
         port += 1
         if port > _LAST_PORT:
-            return next(one for one in _any(len(taken) + 1) if one not in taken)
+            return _hold_any(held, 1)[0]
     return port
 
 
-def _any(count: int) -> list[int]:
-    """Ports that stay free for the next start: none that the system draws for a client."""
+def _hold_any(held: HeldPorts, count: int) -> list[int]:
+    """Hold ports that stay free for the next start: none that the system draws for a client."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        chosen += [port for port in _draw(count - len(chosen)) if held.hold(port)]
+    return chosen
+
+
+def _draw(count: int) -> list[int]:
     # A program of its own: the demo starts the local cluster, it does not import it.
     command = (sys.executable, "-m", "fleet.localcluster.controllers.free_ports", str(count))
     drawn = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connections
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from deployments.models import BatchJob, BatchUpload
 from deployments.registry.gateways import bucket_setup, object_store
@@ -70,6 +70,7 @@ def test_a_file_is_uploaded_and_requested_while_the_cost_is_shown(
     assert form.input_value("[name=input]").endswith("/rows.jsonl")
     assert not BatchJob.objects.exists()
     form.fill("[name=name]", "scores")
+    assert form.input_value("[name=output]") == ""
     form.fill("[name=output]", f"s3://{bench.bucket}/{OUT}scores/")
     form.get_by_role("button", name="Request batch job").click()
     form.wait_for_url("**/batch/vision/scores")
@@ -88,3 +89,24 @@ def test_a_file_that_is_none_of_rows_says_so(form: Page, tmp_path: Path) -> None
     expect(status).to_contain_text("Use one that ends with .jsonl or .csv.")
     assert form.input_value("[name=input]") == before
     assert not BatchUpload.objects.exists()
+
+
+def test_a_job_is_not_requested_while_its_rows_are_sent(
+    bench: Bench, form: Page, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(b'{"n": 1}\n')
+    held: list[Route] = []
+    form.route("**/api/v1/batch-uploads", lambda route: held.append(route))  # noqa: PLW0108  Playwright marks it
+    form.fill("[name=name]", "scores")
+
+    form.set_input_files("#rows-file", rows)
+    button = form.get_by_role("button", name="Request batch job")
+    expect(button).to_be_disabled()
+    form.press("[name=name]", "Enter")
+
+    assert not BatchJob.objects.exists()
+    assert form.url.endswith("/batch/new")
+    held[0].continue_()
+    expect(button).to_be_enabled()
+    assert form.input_value("[name=input]").endswith("/rows.jsonl")

@@ -178,3 +178,53 @@ def test_a_queue_of_kueue_is_a_field_where_a_cluster_has_kueue(bench: Bench) -> 
     assert "Kueue queue" not in without.text
     assert "Kueue queue" in form.text
     assert "There: serving on eks-test." in form.text, "no queue of another team"
+
+
+_POLL = {"HX-Request": "true", "HX-Target": "batch-state"}
+
+
+def test_jobs_that_leave_the_output_empty_write_to_prefixes_of_their_own(bench: Bench) -> None:
+    client = signed_in(bench.world.member)
+    form = client.get("/batch/new")
+    typed = {
+        "model_version": "detector:1",
+        "input": f"s3://{bench.bucket}/{IN}rows.jsonl",
+        "gpus": "eks-test g5.xlarge nvidia.com/gpu",
+        "capacity": "on-demand",
+        "workers": "1",
+        "requests": "4",
+        "hours": "2",
+        "error_limit": "0",
+        "cpu": "2",
+        "memory": "8Gi",
+    }
+
+    for name in ("monday", "tuesday"):
+        client.post("/batch/new", {**typed, "name": name})
+    without_input = client.post("/batch/new", {**typed, "name": "x", "input": "", "output": ""})
+
+    # Nothing is read that nobody put there.
+    assert form.context["form"]["input"].value() is None
+    assert [(job.name, job.output) for job in BatchJob.objects.order_by("pk")] == [
+        ("monday", f"s3://{bench.bucket}/batch/vision/scores/monday/"),
+        ("tuesday", f"s3://{bench.bucket}/batch/vision/scores/tuesday/"),
+    ]
+    assert without_input.status_code == 422
+
+
+def test_an_open_page_gets_downloads_and_buttons_of_a_job_that_ends(bench: Bench) -> None:
+    bench.put_rows(500)
+    job = bench.running()
+    client = signed_in(bench.world.member)
+    running = client.get("/batch/vision/scores?page=1&state=running", headers=_POLL)
+    bench.work()
+    bench.tick(job)
+    assert bench.tick(job).state == "succeeded"
+
+    ended = client.get("/batch/vision/scores?page=1&state=running", headers=_POLL)
+    again = client.get("/batch/vision/scores?page=1&state=succeeded", headers=_POLL)
+
+    assert (running.status_code, "Download" in page(running).text) == (200, False)
+    assert (ended.status_code, ended.headers["HX-Refresh"]) == (204, "true")
+    assert (again.status_code, "part-00000.jsonl" in page(again).text) == (286, True)
+    assert "Cancel job" not in page(client.get("/batch/vision/scores")).text

@@ -29,12 +29,16 @@ def most_replicas(live: Live, name: str) -> int:
     return int(live_object["spec"]["predictor"]["maxReplicas"])
 
 
+def hold_drift(live: Live, deployment: Deployment) -> None:
+    """A member requests it, and a lead approves."""
+    for person in (live.world.member, live.world.lead):
+        drift_decisions.set_policy(actor=person, deployment_id=deployment.pk, to=DriftPolicy.HOLD)
+
+
 def pending_drift(live: Live, name: str, edit: dict[str, Any] = MORE) -> Deployment:
     """A deployment that holds drift for review, edited on the cluster."""
     deployment = live.deployed(name)
-    drift_decisions.set_policy(
-        actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
-    )
+    hold_drift(live, deployment)
     live.edit(f"{ISVC}/{name}-r1", edit)
     return live.reconcile_now(deployment)
 
@@ -126,9 +130,7 @@ def test_a_range_without_an_autoscaler_is_not_adopted(live: Live) -> None:
 
 def test_an_edit_without_a_field_in_the_spec_cannot_be_adopted(live: Live) -> None:
     deployment = live.deployed("six")
-    drift_decisions.set_policy(
-        actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
-    )
+    hold_drift(live, deployment)
     live.edit(f"{ISVC}/six-r1", {"spec": {"predictor": {"serviceAccountName": "root"}}})
     live.reconcile_now(deployment)
 
@@ -172,9 +174,7 @@ def test_repeated_edits_of_a_tool_are_held_for_review(live: Live) -> None:
 
 def test_deleted_objects_are_created_again_under_every_policy(live: Live) -> None:
     deployment = live.deployed("ten")
-    drift_decisions.set_policy(
-        actor=live.world.member, deployment_id=deployment.pk, to=DriftPolicy.HOLD
-    )
+    hold_drift(live, deployment)
     for path in (f"{ISVC}/ten-r1", f"{PDB}/ten-r1", f"{ROUTE}/ten"):
         live.http.delete(path)
 

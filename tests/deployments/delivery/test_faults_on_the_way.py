@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deployments.delivery.services import batch, reconcile
+from deployments.delivery.services import observe_apart, reconcile
 from deployments.delivery.services.observe import observe
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest
@@ -101,7 +101,7 @@ def test_a_worker_that_lost_its_lease_overwrites_nothing(
 
     def stall(deployments: Any) -> Any:
         observed = observe(deployments)
-        monkeypatch.setattr(batch, "observe", observe)
+        monkeypatch.setattr(observe_apart, "observe", observe)
         # Meanwhile another worker delivers it, someone stops it, and it is taken away again.
         live.world.clock.move(91)
         reconcile.sweep()
@@ -111,7 +111,7 @@ def test_a_worker_that_lost_its_lease_overwrites_nothing(
         assert not is_there(live, "stalled")
         return observed
 
-    monkeypatch.setattr(batch, "observe", stall)
+    monkeypatch.setattr(observe_apart, "observe", stall)
     reconcile.reconcile(deployment_id=deployment.pk)
 
     assert not is_there(live, "stalled")

@@ -41,12 +41,15 @@ def test_the_page_before_the_first_check_says_so(world: World) -> None:
     assert "No complete day of answers yet" in shown
 
 
-def test_a_member_switches_it_off_and_on(world: World) -> None:
+def test_a_member_and_a_lead_switch_it_off(world: World) -> None:
     world.serving()
-    client = Client()
+    client, lead = Client(), Client()
     client.force_login(world.member)
+    lead.force_login(world.lead)
 
     assert client.post(_TAB, {"watch": "off"}).status_code == 302
+    assert "member requested it: 0 of 1 approval" in page(client.get(_TAB)).text
+    assert lead.post(_TAB, {"watch": "off"}).status_code == 302
 
     assert not DeploymentHealth.objects.get().is_on
     assert "The watch is off" in page(client.get(_TAB)).text
@@ -81,4 +84,9 @@ def test_rest_has_the_figures_and_the_switch(world: World) -> None:
     assert [(r["kind"], r["subject"], r["verdict"]) for r in records] == [
         ("baseline", "mean_latency", "failed")
     ]
-    assert api.put(path, {"is_on": False}, format="json").json()["is_on"] is False
+    requested = api.put(path, {"is_on": False}, format="json").json()
+    assert requested["is_on"] is True
+    assert "0 of 1 approval by a lead or platform admin" in requested["off_requested"]
+    api.force_authenticate(world.lead)
+    switched = api.put(path, {"is_on": False}, format="json").json()
+    assert (switched["is_on"], switched["off_requested"]) == (False, "")

@@ -188,7 +188,8 @@ def test_what_is_stopped_or_switched_off_is_not_checked(world: World) -> None:
     sent = len(pods.requests)
     assert sent == 1
 
-    switch.switch(actor=world.member, deployment_id=deployment.pk, is_on=False)
+    for person in (world.member, world.lead):
+        switch.switch(actor=person, deployment_id=deployment.pk, is_on=False)
     world.clock.move(3_600)
     assert watch.sweep() == 0
     switch.switch(actor=world.member, deployment_id=deployment.pk, is_on=True)

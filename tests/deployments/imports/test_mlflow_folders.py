@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 
 from deployments.imports.domain.addresses import BucketAddress
 from deployments.imports.domain.errors import SourceRefused
-from deployments.imports.domain.mlflow import answers, locations, model_folder, servers
+from deployments.imports.domain.mlflow import answers, locations, metadata, model_folder, servers
 from deployments.imports.domain.mlflow.locations import ProxiedFolder
 from deployments.imports.services import mlflow_folders
 
@@ -206,3 +207,49 @@ def test_credentials_become_headers() -> None:
     assert servers.headers_of("") == {}
     assert servers.headers_of("user:pass") == {"Authorization": "Basic dXNlcjpwYXNz"}
     assert servers.headers_of("dapi123") == {"Authorization": "Bearer dapi123"}
+
+
+@pytest.mark.parametrize(
+    "value", ["NaN", math.nan, "Infinity", "-Infinity", math.inf, None, "x", True]
+)
+def test_a_metric_that_is_no_number_is_left_out_by_name(value: Any) -> None:
+    """As the JSON form of protobuf writes it, and as Python's JSON does."""
+    rows = [{"key": "auc", "value": 0.9}, {"key": "val_loss", "value": value}]
+    run = answers.run({"run": {"info": {"run_id": "1"}, "data": {"metrics": rows}}})
+    selection = selected({"xgboost": {"data": "m.json"}}, "m.json")
+    version = answers.model_version({"model_version": {"name": "m", "version": "1"}})
+
+    taken, without_place = metadata.metadata_of(version, run, selection, address=SERVER)
+
+    assert taken["metrics"] == {"auc": 0.9}
+    assert without_place == ["val_loss"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pickled_model": "model.skops", "serialization_format": "skops"},
+        {"pickled_model": "model.pkl", "serialization_format": "skops"},
+        {"pickled_model": "model.skops"},
+    ],
+)
+def test_a_forest_of_skops_is_refused_with_the_calls_that_work(options: dict[str, Any]) -> None:
+    with pytest.raises(SourceRefused) as refusal:
+        selected({"sklearn": options}, options["pickled_model"])
+
+    assert (
+        'mlflow.sklearn.log_model(model, name="model", serialization_format="cloudpickle")'
+        in str(refusal.value)
+    )
+    assert "mlflow.onnx.log_model(skl2onnx.to_onnx(" in str(refusal.value)
+
+
+def test_the_class_that_was_logged_is_kept() -> None:
+    flavors = {"xgboost": {"data": "m.json", "model_class": "xgboost.sklearn.XGBClassifier"}}
+    model = mlflow_folders.read_model_file(yaml.safe_dump({"flavors": flavors}).encode())
+    selection = model_folder.select(model, ["m.json"])
+    version = answers.model_version({"model_version": {"name": "m", "version": "1"}})
+
+    facts = metadata.facts_of(version, None, model, selection)
+
+    assert facts["model_class"] == "xgboost.sklearn.XGBClassifier"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -53,3 +54,13 @@ def test_a_result_is_added_to_the_signature_and_nothing_else_changes() -> None:
         "signature": {**EXAMINED.signature, "load_test": loaded.to_json()},
     }
     assert EXAMINED.with_load_test(None) == EXAMINED
+
+
+def test_rows_for_the_load_test_wait_in_the_signature_and_are_not_kept() -> None:
+    values: dict[str, Any] = {field.name: "" for field in fields(ExaminedVersion)}
+    values["signature"] = {"inputs": [], "sample": {"count": 3}}
+    examined = ExaminedVersion.from_json(values)
+
+    assert examined.sample == {"count": 3}
+    assert examined.columns()["signature"] == {"inputs": []}
+    assert ExaminedVersion.from_json(examined.to_json()) == examined

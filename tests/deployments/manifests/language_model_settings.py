@@ -52,6 +52,18 @@ ROWS: list[tuple[str, Mapping[str, str], str, Any]] = [
         f"{_KSERVE}.workerSpec.pipelineParallelSize",
         2,
     ),
+    (
+        "placement_do_not_disrupt",
+        {"engine": "llm-inference-service", **_WEIGHTS, "placement_do_not_disrupt": "on"},
+        "LLMInferenceService.spec.annotations",
+        {"karpenter.sh/do-not-disrupt": "true"},
+    ),
+    (
+        "termination_grace_seconds",
+        {"engine": "llm-inference-service", **_WEIGHTS, "termination_grace_seconds": "900"},
+        "LLMInferenceService.spec.template.terminationGracePeriodSeconds",
+        900,
+    ),
     ("llm_max_model_len", {**_VLLM, "llm_max_model_len": "8192"}, ARGS, "--max-model-len=8192"),
     ("llm_max_num_seqs", {**_VLLM, "llm_max_num_seqs": "64"}, ARGS, "--max-num-seqs=64"),
     (

@@ -216,6 +216,30 @@ ARRIVES: list[tuple[str, Mapping[str, str], str, Any]] = [
         None,
     ),
     (
+        "placement_do_not_disrupt",
+        {"placement_do_not_disrupt": "on", "engine": "triton"},
+        "Deployment.spec.template.metadata.annotations.karpenter$sh/do-not-disrupt",
+        "true",
+    ),
+    (
+        "placement_do_not_disrupt",
+        {"placement_do_not_disrupt": "on"},
+        f"{_KSERVE}.annotations.karpenter$sh/do-not-disrupt",
+        "true",
+    ),
+    (
+        "termination_grace_seconds",
+        {"termination_grace_seconds": "120", "engine": "triton"},
+        f"{TRITON}.terminationGracePeriodSeconds",
+        120,
+    ),
+    (
+        "termination_grace_seconds",
+        {"termination_grace_seconds": "120"},
+        f"{_KSERVE}.terminationGracePeriodSeconds",
+        120,
+    ),
+    (
         "placement_pre_pull",
         {"placement_pre_pull": "on", "engine": "triton"},
         "DaemonSet.spec.template.spec.containers.1.image",

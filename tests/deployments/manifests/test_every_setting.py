@@ -87,7 +87,8 @@ def test_defaults_are_what_a_platform_engineer_would_write() -> None:
     assert pod["serviceAccountName"] == "slipway-models"
     assert at(manifests, ROUTE) == "arn:aws:iam::111122223333:role/models"
     assert at(pod, "volumes.1.emptyDir") == {"medium": "Memory", "sizeLimit": "1Gi"}
-    assert manifests["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+    budget = manifests["PodDisruptionBudget"]["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
     assert manifests["NetworkPolicy"]["spec"]["policyTypes"] == ["Egress", "Ingress"]
     assert {"PeerAuthentication", "ServiceMonitor", "LocalModelCache"}.isdisjoint(manifests)
 

@@ -116,12 +116,15 @@ def test_the_api_server_reaches_the_serving_port_from_the_configured_addresses()
         network.of_workload(one, _case("triton"))["spec"]["ingress"] for one in (_CONTEXT, context)
     )
 
+    api_server = {"ipBlock": {"cidr": "10.0.0.0/24"}}
+    prometheus = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
+    }
+    assert closed[1:] == [{"ports": [{"port": 8002, "protocol": "TCP"}]}]
     assert opened == [
-        *closed,
-        {
-            "from": [{"ipBlock": {"cidr": "10.0.0.0/24"}}],
-            "ports": [{"port": 8080, "protocol": "TCP"}],
-        },
+        closed[0],
+        {"from": [prometheus, api_server], "ports": [{"port": 8002, "protocol": "TCP"}]},
+        {"from": [api_server], "ports": [{"port": 8080, "protocol": "TCP"}]},
     ]
 
 

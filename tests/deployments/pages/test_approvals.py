@@ -19,7 +19,7 @@ from tests.page import page
 from tests.portal.many_rows.copies import copies
 
 SignIn = Callable[[User], Client]
-INBOX_QUERIES = 22
+INBOX_QUERIES = 26
 
 
 @pytest.fixture

@@ -259,7 +259,8 @@ def test_what_a_pipeline_can_call_is_by_cluster_and_environment(world: World) ->
         names=["detector", "stopped", "closed", "staged", "gone"],
     )
     assert {name: member.why_not for name, member in told.items()} == {
-        "closed": "closed needs a key, and pipelines have none.",
+        "closed": "closed needs a key, and pipelines on eks-test have none. Could not check InferenceGraph. The "
+        "capabilities of the cluster have not been checked yet.",
         "detector": "",
         "staged": "staged is a staging deployment; the pipeline is production.",
         "stopped": "stopped is stopped: start it first.",

@@ -101,7 +101,7 @@ def test_an_answerless_cluster_changes_nothing_but_the_reason(world: World) -> N
     world.cluster.fail_with = Unreachable("no route to host")
     reconcile_now(pipeline, rounds=1)
     assert pipeline.state == DeploymentState.READY
-    assert pipeline.state_reason == "The cluster says: no route to host"
+    assert pipeline.state_reason == "Not known: the cluster does not answer (no route to host)."
     assert pipeline.check_failures == 1
 
     world.cluster.fail_with = None
@@ -122,7 +122,7 @@ def test_a_change_that_the_cluster_refuses_fails_at_its_deadline(world: World) -
     change.refresh_from_db()
     assert (change.state, change.state_reason) == (
         ChangeState.FAILED,
-        "The cluster says: the webhook says no",
+        "The cluster rejected it: the webhook says no",
     )
 
 

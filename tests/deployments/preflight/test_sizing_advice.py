@@ -105,9 +105,28 @@ def test_quota_and_budget_count_what_the_team_runs_already(world: World) -> None
 
     assert ranking.ranked == ()
     assert [refusal.message for refusal in ranking.rejected[0].refusals] == [
-        "needs 1 GPU, 0 left in the team's quota",
-        "$734.38 a month, $265.62 left in the team's budget for a full month; an approver can accept it",
+        "needs 1 GPU, 0 left in the team's quota"
     ]
+
+
+@pytest.mark.parametrize("is_binding", [True, False])
+def test_sizing_and_the_check_of_a_request_agree_on_the_budget(
+    world: World, *, is_binding: bool
+) -> None:
+    world.serving()
+    Team.objects.filter(pk=world.team.pk).update(
+        monthly_budget_amount=Decimal(1000), is_budget_binding=is_binding
+    )
+    over = "$734.38 a month, $265.62 left in the team's budget for a full month"
+
+    ranking = advice(world, world.version1)
+
+    if is_binding:
+        (refusal,) = ranking.rejected[0].refusals
+        assert (ranking.ranked, refusal.message) == ((), f"{over}; the budget is binding")
+    else:
+        assert ranking.ranked[0].explanation.endswith(f"; {over}; an approver decides")
+        assert ranking.ranked[0].is_recommended
 
 
 def test_a_version_that_nothing_is_known_of_is_not_guessed(world: World) -> None:

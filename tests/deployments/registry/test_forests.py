@@ -5,6 +5,7 @@ library's own answers.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -193,6 +194,8 @@ def test_a_broken_file_fails_with_the_reason_and_nothing_is_served(
         (b"{i\x07version[", "xgboost_ubj"),
         (b"tree\nversion=v4\nnum_class=1", "lightgbm"),
         (b"binf\0\0\0?", "xgboost"),
+        (b"bs64\tYmluZg==", "xgboost"),
+        (b"{L\0\0\0\0\0\0\0\x06Config{L", "xgboost_snapshot"),
         (b'{"name": "learner"}', "unknown"),
         (b"trees are green", "unknown"),
     ],
@@ -212,3 +215,30 @@ def test_formats_have_the_names_that_people_write() -> None:
         "HDF5 (Keras)",
         "",
     ]
+
+
+def _old_binary(objective: str, booster: str, *, mark: bytes) -> bytes:
+    """As XGBoost 2.1 wrote it with save_raw("deprecated")."""
+    parameters = struct.pack("<fIiiiIIi", 0.5, 3, 0, 1, 0, 2, 1, 1).ljust(136, b"\0")
+    names = (len(text).to_bytes(8, "little") + text.encode() for text in (objective, booster))
+    return mark + parameters + b"".join(names) + bytes(160)
+
+
+@pytest.mark.parametrize("filename", ["model.bin", "model.model", "0042", "model.xgb", "m.pkl"])
+@pytest.mark.parametrize("mark", [b"binf", b""])
+@pytest.mark.parametrize(
+    ("objective", "booster"),
+    [("binary:logistic", "gbtree"), ("reg:squarederror", "gblinear"), ("rank:ndcg", "dart")],
+)
+def test_the_old_binary_of_xgboost_is_named_with_the_call_that_converts_it(
+    filename: str, mark: bytes, objective: str, booster: str
+) -> None:
+    content = _old_binary(objective, booster, mark=mark)
+
+    found = catalogue.detect(MemoryArtifact({filename: content}, {filename: len(content)}))
+
+    assert found.format.key == "xgboost"
+    refusal = found.describe_refusal(filename)
+    assert "an XGBoost model in the old binary format" in refusal
+    assert "pip install 'xgboost<3.1'" in refusal
+    assert "save_model('model.json')" in refusal

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shlex
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from django.test import Client
+from onnx import TensorProto, helper, numpy_helper
 
 from deployments.models import ModelVersion
+from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.load_tests import requests, results
 from deployments.registry.domain.load_tests.results import LoadOutcome, LoadTest
 from deployments.registry.domain.signatures import Signature, Tensor
@@ -24,6 +28,7 @@ from deployments.states import VersionState
 from tests.deployments import onnx_models
 from tests.deployments.registry.test_triton_code import MODEL, PYTHON
 from tests.deployments.uploading import People, Upload
+from tests.fixtures import forest_models
 from tests.fixtures import triton_repositories as repositories
 from tests.page import page
 from tests.waiting import PATIENCE_SECONDS
@@ -36,6 +41,9 @@ BATCHED = Signature(
 
 def step(version: ModelVersion) -> Any:
     return next(check for check in version.checks if check["name"] == "Load test")
+
+
+NO_RESULT = (LoadOutcome.NO_RUNTIME, LoadOutcome.LATE, LoadOutcome.TOO_LARGE)
 
 
 @pytest.fixture
@@ -185,10 +193,17 @@ def test_a_large_version_is_not_tried(verified: Upload, with_triton: Any) -> Non
                 LoadOutcome.ANSWERED,
                 outputs=({"name": "scores", "datatype": "FP64", "shape": [1, 3]},),
             ),
-            VersionState.FAILED,
+            VersionState.READY,
             False,
-            "The model answers otherwise than its signature says: scores is FP64 [1, 3], and FP32 "
-            "[-1, 3] in the signature. Correct the configuration or the model.",
+            "loaded in 0.0 s with 0 MiB; answered a generated request in 0.0 ms, then in 0.0 ms. It answers "
+            "otherwise than it declares: scores is FP64 [1, 3], and FP32 [-1, 3] in the signature. Clients get "
+            "what it answers.",
+        ),
+        (
+            LoadTest(LoadOutcome.NO_REQUEST, "no request fits", load_seconds=1.5, memory_mib=90),
+            VersionState.READY,
+            None,
+            "inconclusive: no request fits; loaded in 1.5 s with 90 MiB",
         ),
     ],
     ids=lambda value: value.outcome if isinstance(value, LoadTest) else "",
@@ -208,7 +223,7 @@ def test_what_each_outcome_means(
 
     assert (version.state, step(version)["ok"], step(version)["detail"]) == (state, ok, detail)
     assert (results.of_signature(version.signature) is None) is (
-        ok is None or state != VersionState.READY
+        result.outcome in NO_RESULT or state != VersionState.READY
     )
 
 
@@ -311,4 +326,147 @@ def test_an_answer_is_compared_with_the_signature(
 ) -> None:
     result = LoadTest(LoadOutcome.ANSWERED, outputs=(output,))
 
-    assert list(results.contradictions(result, BATCHED)) == problems
+    differences = results.compare_outputs(result, BATCHED)
+    assert [difference.describe() for difference in differences] == problems
+
+
+def declared_otherwise() -> bytes:
+    """A reader of text that declares [1, n] for an output of [n, 1, 16], as PaddleOCR's exports do."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, "w"])
+    y = helper.make_tensor_value_info("387", TensorProto.FLOAT, [1, "n"])
+    weights = np.ones((8, 16), np.float32)
+    constants = {"w": weights, "s": np.array([-1, 8]), "ax": np.array([1])}
+    nodes = [
+        helper.make_node("Reshape", ["x", "s"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["m"]),
+        helper.make_node("Unsqueeze", ["m", "ax"], ["387"]),
+    ]
+    tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "ocr", [x], [y], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def fixed_input(*dims: int, element: int = TensorProto.FLOAT, extra: int = 0) -> bytes:
+    """The shape of an input, which runs on any values; `extra` are small inputs beside it."""
+    inputs = [helper.make_tensor_value_info("video", element, dims)]
+    inputs += [
+        helper.make_tensor_value_info(f"x{number}", TensorProto.FLOAT, [1])
+        for number in range(extra)
+    ]
+    y = helper.make_tensor_value_info("y", TensorProto.INT64, [len(dims)])
+    graph = helper.make_graph([helper.make_node("Shape", ["video"], ["y"])], "g", inputs, [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.django_db
+def test_a_shape_that_the_file_declares_wrong_is_a_warning(
+    verified: Upload, with_triton: Any, people: People, client: Client
+) -> None:
+    version = verified(declared_otherwise())
+
+    assert (version.state, version.state_reason) == (VersionState.READY, "")
+    assert step(version)["ok"] is False
+    assert "387 is FP32 [64, 1, 16], and FP32 [1, -1] in the signature" in step(version)["detail"]
+    client.force_login(people.viewer)
+    text = page(client.get(f"/models/vision/{version.model.name}/{version.number}")).text
+    assert "answers FP32 [64, 1, 16]" in text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "content",
+    [
+        fixed_input(1, 3, 64, 224, 224),
+        fixed_input(1, 3, 2160, 3840, element=TensorProto.UINT8),
+        fixed_input(16, 1024, 1024, element=TensorProto.INT64, extra=2),
+    ],
+    ids=["video", "4K", "integers"],
+)
+def test_inputs_that_are_too_large_to_generate_are_inconclusive(
+    verified: Upload, with_triton: Any, content: bytes
+) -> None:
+    version = verified(content)
+
+    assert (version.state, version.state_reason) == (VersionState.READY, "")
+    assert step(version)["ok"] is None
+    assert step(version)["detail"].startswith(
+        "inconclusive: its inputs are larger than the 64 MiB that are generated; loaded in "
+    )
+    result = results.of_signature(version.signature)
+    assert result is not None
+    assert result.outcome is LoadOutcome.NO_REQUEST
+
+
+@pytest.mark.django_db
+def test_numbers_that_are_indices_are_answered(verified: Upload, with_triton: Any) -> None:
+    """A table of one row, whose row number travels as a float."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 2])
+    nodes = [
+        helper.make_node("Mul", ["x", "many"], ["larger"]),
+        helper.make_node("Cast", ["larger"], ["index"], to=TensorProto.INT64),
+        helper.make_node("Gather", ["table", "index"], ["y"]),
+    ]
+    tensors = [
+        numpy_helper.from_array(np.ones((1, 2), np.float32), "table"),
+        numpy_helper.from_array(np.float32(1000), "many"),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    version = verified(bytes(model.SerializeToString()))
+
+    assert (version.state, step(version)["ok"]) == (VersionState.READY, True)
+
+
+@pytest.mark.django_db
+def test_a_forest_answers_a_sample_of_rows_as_its_own_library(
+    verified: Upload, with_triton: Any, tmp_path: Path
+) -> None:
+    model = forest_models.xgboost_model(
+        "classes", "m.json", tmp_path, objective="multi:softprob", num_class=4
+    )
+
+    version = verified(model.content, filename="m.json", head=model.content[:4096])
+
+    assert (version.state, version.state_reason) == (VersionState.READY, "")
+    assert "32 generated rows get the scores of XGBoost 3." in step(version)["detail"]
+    result = results.of_signature(version.signature)
+    assert result is not None
+    assert result.sample_answers == ""
+
+
+@pytest.mark.django_db
+def test_a_triton_that_answers_otherwise_fails_the_version_with_a_row(
+    verified: Upload, with_triton: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a backend that compares other than the library: here, of a program that changes an answer."""
+    real = load_test.run
+
+    def run(*args: Any, **options: Any) -> LoadTest:
+        result = real(*args, **options)
+        answers = np.frombuffer(base64.b64decode(result.sample_answers), "<f4").copy()
+        answers[3] += 0.01
+        return replace(result, sample_answers=base64.b64encode(answers.tobytes()).decode())
+
+    monkeypatch.setattr(load_test, "run", run)
+    model = forest_models.xgboost_model("b", "m.json", tmp_path, objective="binary:logistic")
+
+    version = verified(model.content, filename="m.json", head=model.content[:4096])
+
+    assert version.state == VersionState.FAILED
+    assert "answers otherwise than XGBoost 3." in version.state_reason
+    assert "1 of 32 generated rows get other scores: a row of (" in version.state_reason
+    assert step(version)["ok"] is False
+
+
+@pytest.mark.parametrize("answer", ["", "AAAA", "not base64", base64.b64encode(bytes(12)).decode()])
+def test_answers_of_another_form_are_a_difference(answer: str) -> None:
+    rows = np.zeros((4, 2), np.float32)
+    sample = comparison.keep_sample(rows, np.ones((4, 1)), tolerance=1e-5, library="XGBoost")
+    assert sample is not None
+
+    assert sample.describe_difference(answer)
+    assert sample.describe_difference(sample.answers) == ""

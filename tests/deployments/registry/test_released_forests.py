@@ -133,32 +133,19 @@ def test_a_release_ends_on_time(people: People, verified: Upload) -> None:
     assert version.state == VersionState.ARCHIVED
 
 
-def test_a_release_of_what_no_engine_serves_leads_back_to_quarantine(
-    people: People, verified: Upload, s3_store: Any
-) -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    body = dumped(LogisticRegression().fit(np.nan_to_num(ROWS), CLASSES))
-    version = released(people, verified(body, filename="model.joblib"))
-
-    assert version.state == VersionState.QUARANTINED
-    assert "It was released, but cannot be served" in version.state_reason
-    assert "LogisticRegression" in version.state_reason
-    assert (version.release, version.repository_prefix) == ({}, "")
-    file = version.files.get()
-    assert b"".join(s3_store.read(file.key, file.s3_version_id)) == body
-
-
 @pytest.mark.parametrize("protocol", [0, 4])
-def test_a_release_executes_nothing(
+def test_reading_before_a_release_executes_nothing(
     people: People, verified: Upload, tmp_path: Path, protocol: int
 ) -> None:
     marker = tmp_path / "executed"
     body = pickle.dumps(hostile_files.Writes(marker), protocol=protocol)
 
-    version = released(people, verified(body, filename="model.pkl"))
+    version = verified(body, filename="model.pkl")
 
     assert version.state == VersionState.QUARANTINED
+    assert "exec" in version.state_reason
+    with pytest.raises(Conflict, match="No engine supports"):
+        released(people, version)
     assert not marker.exists()
 
 

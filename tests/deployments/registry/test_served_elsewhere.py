@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import struct
 from typing import Final
 
@@ -19,6 +20,12 @@ CONFIG: Final = b'{"architectures": ["LlamaForCausalLM"]}'
 # As each program writes its first bytes.
 CORE_ML: Final = bytes.fromhex("0801129031") + b"\n\x0f\n\x09feature_0\x1a\x02\x12\x00" + bytes(20)
 CATBOOST_JSON: Final = b'{\n  "features_info":\n    {\n      "float_features": []}}'
+
+
+def torch_before_16(protocol: int) -> bytes:
+    """A magic number, the version of the protocol, facts of the system and the object, each pickled."""
+    parts = (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}, {"weight": [1.0]})
+    return b"".join(pickle.dumps(part, protocol=protocol) for part in parts)
 
 
 def detect(contents: dict[str, bytes]) -> catalogue.Detected:
@@ -58,6 +65,38 @@ def detect(contents: dict[str, bytes]) -> catalogue.Detected:
         ({"m.cbm": b"CBM1x/\0\0" + bytes(50)}, "CatBoost", "format='onnx'"),
         ({"m.json": CATBOOST_JSON}, "CatBoost", "format='onnx'"),
         ({"m.mlmodel": CORE_ML}, "Core ML", "Apple"),
+        ({"m.mlmodel": b"\x08\x05\x12\x04\xa2\x06\x01\x00" + bytes(9)}, "Core ML", "Apple"),
+        (
+            {
+                "m.mlpackage/Manifest.json": b"{}",
+                "m.mlpackage/Data/com.apple.CoreML/model.mlmodel": CORE_ML,
+                "m.mlpackage/Data/com.apple.CoreML/weights/weight.bin": bytes(9),
+            },
+            *("a Core ML package", "Apple"),
+        ),
+        # Its files without the folder's name.
+        (
+            {"Manifest.json": b"{}", "Data/com.apple.CoreML/model.mlmodel": CORE_ML},
+            *("a Core ML package", "Apple"),
+        ),
+        (
+            {"m.mlmodelc/coremldata.bin": b"x", "m.mlmodelc/model.mil": b"program(1.0)"},
+            *("a Core ML package", "Apple"),
+        ),
+        ({"coremldata.bin": b"x", "model.mil": b"p"}, "a Core ML package", "Apple"),
+        ({"m/model.mlmodel": CORE_ML, "m/README.md": b"x"}, "a Core ML package", "Apple"),
+        *(
+            (
+                {name: torch_before_16(protocol)},
+                *("PyTorch (torch.save in the format before 1.6)", "torch.onnx.export"),
+            )
+            for name in ("m.pt", "m.bin", "m.onnx")
+            for protocol in range(2, 6)
+        ),
+        (
+            {"sys_info": b"x", "pickle": b"x", "storages": b"x", "tensors": b"x"},
+            *("PyTorch (torch.save in the tar format before 0.2)", "torch.onnx.export"),
+        ),
         (
             {"a.txt": b"hi", "x/b.txt": b"ho"},
             *("an unsupported format", "one ONNX file with the files of its weights"),
@@ -98,6 +137,8 @@ def test_several_files_are_what_they_are() -> None:
         ({"net/model.onnx": ONNX, "net/._model.onnx": b"\0\5\x16\7", "net/.DS_Store": b""}, "onnx"),
         ({"m/config.pbtxt": b"", "m/1/model.onnx": ONNX, "n/1/model.onnx": ONNX}, "triton"),
         ({"model.onnx": ONNX}, "onnx"),
+        ({"model.onnx": ONNX, "coreml/m.mlpackage/Manifest.json": b"{}"}, "onnx"),
+        ({"m.pkl": pickle.dumps({"weight": 0x1950A86A})}, "pickle"),
     ],
 )
 def test_what_is_served_here_stays_what_it_is(contents: dict[str, bytes], key: str) -> None:

@@ -91,7 +91,8 @@ class Worker(People):
             until = self.progress.watch_until
             assert self.now >= (until or self.progress.phase_deadline_at), "not watched to the end"
         is_late = self.now >= self.progress.phase_deadline_at
-        assert is_late or self.mirror == 0, "removed while it gets copies"
+        assert (is_complete and is_late) or self.mirror == 0, "removed while it gets copies"
+        assert is_complete or self.route == 0, "reported as aborted while the route sends to it"
         self.move(RolloutPhase.COMPLETED if is_complete else RolloutPhase.ABORTED)
         self.want(is_candidate_desired=False, desired=NO_TRAFFIC)
 

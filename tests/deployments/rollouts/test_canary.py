@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rest_framework.test import APIClient
 
 from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Rollout, RolloutEvent
@@ -100,6 +101,36 @@ def test_a_lead_promotes_each_step_and_the_old_revision_drains(world: World) -> 
     assert deployment.candidate_revision is None
     assert ChangeRequest.objects.get(kind="canary").state == ChangeState.DONE
     assert Workload.objects.get(name="detector-r1").retired_at is not None
+
+
+@pytest.mark.parametrize(
+    ("address", "event"),
+    [
+        ("promote", "promoted 10 → 50%: p95 looks right"),
+        ("promote-fully", "promoted to all requests: p95 looks right"),
+    ],
+)
+def test_the_comment_of_a_promotion_stands_in_the_timeline_and_the_audit_trail(
+    world: World, address: str, event: str
+) -> None:
+    deployment, rollout = start(world)
+    world.clock.move(111)
+    send(world, "detector-r1", 900)
+    send(world, "detector-r2", 100)
+    world.reconcile_now(deployment)
+    body = {"evidence_hash": view(world, rollout).evidence_hash}
+    client = APIClient()
+    client.force_authenticate(world.lead)
+    path = f"/api/v1/rollouts/{rollout.pk}/{address}"
+
+    long = client.post(path, {**body, "comment": "x" * 501}, format="json")
+    done = client.post(path, {**body, "comment": "p95 looks right "}, format="json")
+
+    assert (long.status_code, [e["field"] for e in long.data["errors"]]) == (422, ["comment"])
+    assert done.status_code == 200, done.data
+    assert RolloutEvent.objects.filter(message=event).count() == 1
+    audited = AuditEvent.objects.get(action__startswith="rollout.promoted")
+    assert audited.reason == "p95 looks right"
 
 
 def test_a_failing_candidate_is_aborted_automatically_with_the_reason(world: World) -> None:

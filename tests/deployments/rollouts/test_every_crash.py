@@ -62,7 +62,7 @@ POINTS: tuple[tuple[ModuleType, str], ...] = (
     (promote, "to_all"),
     (promote, "advance"),
     (growth, "begin"),
-    (promote, "move_alias"),
+    (promote, "move_aliases"),
     (change_transitions, "move"),
     (trail, "record"),
     (timeline, "note_rollout"),

@@ -223,10 +223,10 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
         ),
         (
             A10G,
-            Limits(budget_left_amount=Decimal(500)),
+            Limits(budget_left_amount=Decimal(500), is_budget_binding=True),
             RejectionReason.BUDGET,
             (
-                "$734.38 a month, $500.00 left in the team's budget for a full month; an approver can accept it"
+                "$734.38 a month, $500.00 left in the team's budget for a full month; the budget is binding"
             ),
         ),
         (
@@ -348,3 +348,22 @@ def test_a_range_goes_from_its_minimum_to_the_planned_value() -> None:
     assert need.range_on(1) == "3,856 to 5,856"
     assert need.terms[1].detail == "at image 4 x 3 x 960 x 960, 2 instances"
     assert need_of_file(DETECTOR).range_on(1) == "3,152"
+
+
+def test_a_budget_that_approvers_may_exceed_rejects_nothing_and_ranks_what_is_within_it_first() -> (
+    None
+):
+    left = Limits(budget_left_amount=Decimal(500))
+    dear = replace(A10G, usd_per_hour_amount=Decimal("1.006"))
+
+    alone = of_file(dear, limits=left)
+    both = of_file(dear, replace(SLICE, free_replicas=0), limits=left)
+
+    assert alone.recommended is alone.ranked[0]
+    assert alone.rejected == ()
+    assert alone.ranked[0].explanation == (
+        "recommended: cheapest with free capacity; $734.38 a month, $500.00 left in the team's budget for a full "
+        "month; an approver decides"
+    )
+    assert [choice.offer.gpu_name for choice in both.ranked] == ["A100", "A10G"]
+    assert both.ranked[0].budget_note == ""

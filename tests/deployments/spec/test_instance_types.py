@@ -31,7 +31,7 @@ def test_the_order_is_kept() -> None:
     "text",
     [
         "g6.xlarge; g5.2xlarge",
-        "G6.xlarge",
+        "g6 xlarge",
         "g6.xlarge, g6.xlarge",
         "a" * 41,
         ", ".join(f"g{number}.xlarge" for number in range(10, 16)),

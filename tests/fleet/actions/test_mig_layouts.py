@@ -45,7 +45,7 @@ def test_no_layout_of_other_gpus(product: str) -> None:
 @pytest.mark.parametrize("product", ["a100-40gb", "a100-80gb", "h200", "b200", "b300"])
 def test_no_layout_needs_more_than_a_gpu_has(product: str) -> None:
     """Seven compute slices and eight memory slices."""
-    from fleet.gpus.domain.shares import memory_slices
+    from fleet.gpus.domain.mig import memory_slices
 
     sizes = {"a100-40gb": 40960, "a100-80gb": 81920, "h200": 144384, "b200": 183359, "b300": 275000}
     for layout in mig_layouts.layouts_of(product, 0):

@@ -12,6 +12,8 @@ from django.test import Client
 
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.services import requests
+from fleet.clusters.domain.capabilities import Capabilities
+from fleet.clusters.domain.provisioner import NodeLabels, Provisioner
 from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound, Unreachable
 from fleet.models import Cluster, FleetAction
 from portal.accounts.models import User
@@ -262,3 +264,25 @@ def test_from_the_list_to_the_approver(
     assert [(row["name"], row["gpu_limit"], row["gpus"]) for row in listed_in_api] == [
         ("gpu", 4, 4)
     ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [(NodeLabels(), "EC2NodeClass"), (NodeLabels(Provisioner.AUTO_MODE, True), "NodeClass")],
+)
+def test_a_new_pool_is_of_the_node_classes_of_its_cluster(
+    cluster: Cluster, lead: User, kube: FakeKube, labels: NodeLabels, kind: str
+) -> None:
+    cluster.capabilities = Capabilities(probed_at="x", node_labels=labels).to_json()
+    cluster.save()
+
+    action = requests.request_pool_creation(
+        actor=lead,
+        cluster_id=cluster.pk,
+        name="fresh",
+        settings=replace(WANTED, capacity_types=("reserved",), consolidation="Balanced"),
+    )
+
+    evidence = Evidence.from_json(action.evidence)
+    assert (kind, "", WANTED.node_class) in [(c.label, c.before, c.after) for c in evidence.changes]
+    assert any(f"reservations that its {kind} selects" in text for text in evidence.warnings)

@@ -38,9 +38,8 @@ def test_api_servers_outside_the_networks_are_named_with_the_fix(
     one = _probed(cluster, "10.0.1.0/24", "fd00::/64")
     both = _probed(cluster, "10.0.0.0/16")
 
-    assert nowhere.feature("pod-proxy") == Feature(
-        is_there=False, why="Network policies do not admit the API server at 10.0.1.7, 10.0.9.4"
-    )
+    assert nowhere.feature("pod-proxy") == Feature(is_there=True), "its addresses are admitted"
+    assert nowhere.api_server_cidrs == ("10.0.1.7/32", "10.0.9.4/32")
     assert one.feature("pod-proxy").why.endswith("at 10.0.9.4")
     assert both.feature("pod-proxy") == Feature(is_there=True)
     assert (
@@ -69,6 +68,28 @@ def test_an_address_that_cannot_be_read_is_not_known(kube: FakeKube, cluster: Cl
     )
     assert forbidden.is_there is None
     assert forbidden.why.endswith("get endpointslices.discovery.k8s.io kubernetes in default.")
+
+
+def test_addresses_that_were_known_are_kept_while_they_cannot_be_read(
+    kube: FakeKube, cluster: Cluster
+) -> None:
+    kube.put(_api_servers("10.0.9.4", "fd00::7"))
+    known = _probed(cluster).api_server_cidrs
+    kube.forbidden.add("endpointslices")
+
+    assert _probed(cluster).api_server_cidrs == known == ("10.0.9.4/32", "fd00::7/128")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "api.example.org"])
+def test_what_no_pod_is_reached_from_is_no_address(
+    kube: FakeKube, cluster: Cluster, address: str
+) -> None:
+    kube.put(_api_servers(address))
+
+    found = _probed(cluster)
+
+    assert found.api_servers is None
+    assert found.feature("pod-proxy").is_there is False
 
 
 def test_the_embedded_cluster_enforces_no_policy(

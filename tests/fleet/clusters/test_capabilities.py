@@ -57,7 +57,7 @@ def test_versions_are_those_that_controllers_say_of_themselves(
     kube.put(
         controller("kserve", "kserve-controller-manager", "kserve/kserve-controller:v0.20.0"),
         controller(
-            "keda", "keda-operator", "x@sha256:1", **{"app.kubernetes.io/version": "2.18.0"}
+            "keda", "keda-operator", "x@sha256:1", **{"app.kubernetes.io/version": "2.20.2"}
         ),
     )
 
@@ -65,7 +65,7 @@ def test_versions_are_those_that_controllers_say_of_themselves(
 
     assert result.feature("kubernetes") == Feature(True, "v1.36.2")
     assert result.feature("kserve") == Feature(True, "v0.20.0")
-    assert result.feature("keda") == Feature(True, "2.18.0")
+    assert result.feature("keda") == Feature(True, "2.20.2")
     assert result.feature("istio") == Feature(False)
 
 

@@ -75,3 +75,25 @@ def test_the_document_holds_the_table() -> None:
 )
 def test_only_a_release_is_read_as_one(version: str, release: tuple[int, int] | None) -> None:
     assert kserve_releases.parse(version) == release
+
+
+@pytest.mark.parametrize(
+    ("version", "is_untested"),
+    [
+        ("v0.16.0", False),
+        (f"v{kserve_releases.format_release(kserve_releases.LATEST_TESTED)}.7", False),
+        ("v0.21.0", True),
+        ("0.21.0-rc0", True),
+        ("v1.0.0", True),
+        ("latest", False),
+        ("", False),
+    ],
+)
+def test_a_release_newer_than_the_newest_tested_one_is_said_to_be(
+    version: str, is_untested: bool
+) -> None:
+    said = kserve_releases.untested(version)
+
+    assert bool(said) is is_untested
+    if said:
+        assert said.startswith(f"KServe {version.removeprefix('v')} is installed; ")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from typing import Any
 
 import pytest
 
 from fleet.clusters.domain.node_pools import NodePool, NodeStart, allows, check_start, parse_pools
+from fleet.gpus.domain import ec2_types, neuron
+from fleet.prices.services.catalogue import CATALOGUE
 
 
 def pool(*requirements: tuple[str, str, list[str]], **rest: Any) -> dict[str, Any]:
@@ -88,3 +91,91 @@ def test_a_pool_survives_json() -> None:
     (pools,) = parse_pools([pool(FAMILY, limit="8", gpus="7")])
 
     assert NodePool.from_json(pools.to_json()) == pools
+
+
+RESERVED = ("karpenter.sh/capacity-type", "In", ["reserved"])
+P5 = ("node.kubernetes.io/instance-type", "In", ["p5.48xlarge"])
+
+
+@pytest.mark.parametrize(
+    ("capacity", "is_started"), [("on-demand", True), ("any", True), ("spot", False)]
+)
+def test_reserved_capacity_is_on_demand_to_pods(capacity: str, is_started: bool) -> None:
+    pools = parse_pools([pool(RESERVED, P5, name="p5-reserved")])
+
+    result = check_start(pools, instance_type="p5.48xlarge", capacity=capacity, gpus=8)
+
+    assert result.ok is is_started
+    if is_started:
+        assert result.message == (
+            "Node pool p5-reserved will start a p5.48xlarge if its reservation has room, which takes a few minutes."
+        )
+
+
+def test_a_pool_that_needs_no_reservation_comes_first() -> None:
+    pools = parse_pools([pool(RESERVED, P5, name="a"), pool(P5, name="b")])
+
+    assert check_start(pools, instance_type="p5.48xlarge", capacity="any", gpus=8).pool == "b"
+
+
+@pytest.mark.parametrize("prefix", ["karpenter.k8s.aws", "eks.amazonaws.com"])
+@pytest.mark.parametrize(
+    ("label", "operator", "values", "is_allowed"),
+    [
+        ("instance-gpu-name", "In", ["a10g"], True),
+        ("instance-gpu-name", "In", ["l4", "t4"], False),
+        ("instance-gpu-name", "NotIn", ["a10g"], False),
+        ("instance-gpu-name", "Exists", [], True),
+        ("instance-gpu-name", "DoesNotExist", [], False),
+        ("instance-gpu-count", "In", ["1"], True),
+        ("instance-gpu-count", "Gt", ["1"], False),
+        ("instance-gpu-count", "Gte", ["1"], True),
+        ("instance-gpu-count", "Lt", ["2"], True),
+        ("instance-gpu-count", "Lte", ["0"], False),
+        ("instance-gpu-memory", "Gt", ["30000"], False),
+        ("instance-gpu-manufacturer", "In", ["amd"], False),
+        ("instance-family", "In", ["g6"], False),
+        ("instance-cpu", "In", ["96"], True),
+    ],
+)
+def test_gpus_of_a_type_are_compared(
+    prefix: str, label: str, operator: str, values: list[str], is_allowed: bool
+) -> None:
+    (one,) = parse_pools([pool((f"{prefix}/{label}", operator, values))])
+
+    assert allows(one, "g5.xlarge", "on-demand") is is_allowed
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "architecture"),
+    [
+        ("g5.xlarge", "amd64"),
+        ("g5g.xlarge", "arm64"),
+        ("g4dn.xlarge", "amd64"),
+        ("p6-b200.48xlarge", "amd64"),
+        ("p6e-gb200.36xlarge", "arm64"),
+        ("c7gn.large", "arm64"),
+        ("gr6.4xlarge", "amd64"),
+    ],
+)
+def test_the_processor_of_a_type_is_compared(instance_type: str, architecture: str) -> None:
+    for name in ("amd64", "arm64"):
+        (one,) = parse_pools([pool(("kubernetes.io/arch", "In", [name]))])
+
+        assert allows(one, instance_type, "on-demand") is (name == architecture)
+
+
+def test_what_a_name_says_of_gpus_is_what_the_catalogue_says() -> None:
+    """The GPUs of a part (g6f) are counted as none by Karpenter, so nothing is said of them."""
+    with CATALOGUE.open() as file:
+        listed = list(csv.DictReader(file))
+
+    for row in listed:
+        labels = ec2_types.labels_of(row["instance_type"])
+        if row["gpu_count"] == "0" or row["gpu_name"] in neuron.PRODUCTS:
+            assert "karpenter.k8s.aws/instance-gpu-name" not in labels
+            continue
+        for prefix in ec2_types.LABEL_PREFIXES:
+            assert labels[f"{prefix}gpu-name"] == row["gpu_name"], row["instance_type"]
+            assert labels[f"{prefix}gpu-count"] == row["gpu_count"], row["instance_type"]
+            assert labels[f"{prefix}gpu-memory"] == row["gpu_memory_mib"], row["instance_type"]

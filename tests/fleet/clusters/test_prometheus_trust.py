@@ -60,7 +60,7 @@ def test_only_the_registered_authority_is_trusted(
     assert right == both == QueryResult("scalar", (Sample(1.0),))
     for refused in (public, other):
         assert isinstance(refused, PrometheusUnreachable)
-        assert "certificate verify failed" in refused.message
+        assert "its certificate is not trusted" in refused.message
     assert secured.request_count == 2
 
 

@@ -50,19 +50,6 @@ def test_slices_of_one_gpu_never_exceed_it(memory_mib: int, most: dict[str, int]
         assert ppm <= shares.GPU_PPM, profile
 
 
-def test_single_strategy_counts_slices_and_knows_the_gpus_behind_them() -> None:
-    labels = {
-        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb",
-        "nvidia.com/gpu.count": "56",
-        "nvidia.com/gpu.memory": "81920",
-    }
-
-    gpus = shares.gpus_of(labels, {"nvidia.com/gpu": "56"})
-
-    assert (gpus.count, gpus.product) == (8, "NVIDIA-A100-SXM4-80GB")
-    assert shares.share_ppm("nvidia.com/gpu", 1, gpus) == 125_000
-
-
 def test_shared_gpus_without_labels_are_counted_from_what_the_node_offers() -> None:
     gpus = shares.gpus_of({"nvidia.com/gpu.replicas": "4"}, {"nvidia.com/gpu.shared": "8"})
 

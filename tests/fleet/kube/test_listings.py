@@ -30,7 +30,7 @@ class _Client:
         self.listed.append(namespace)
         if namespace in self.refused or (namespace is None and not self.everywhere):
             raise NotAllowed("services is forbidden")
-        return Listing([{"in": namespace}], "1")
+        return Listing([{"in": namespace, "metadata": {}}], "1")
 
 
 def _list(
@@ -45,7 +45,7 @@ def _list(
 def test_many_namespaces_are_one_listing_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     client = _Client(everywhere=True)
 
-    assert _list(monkeypatch, client, _NINE) == [[{"in": None}]]
+    assert _list(monkeypatch, client, _NINE) == [[{"in": None, "metadata": {}}]]
     assert client.listed == [None]
 
 
@@ -57,7 +57,7 @@ def test_a_role_in_each_teams_namespace_is_enough_for_many(
 
     listed = _list(monkeypatch, client, _NINE, skip_refused=skip_refused)
 
-    assert listed == [[{"in": name} for name in _NINE]]
+    assert listed == [[{"in": name, "metadata": {}} for name in _NINE]]
 
 
 def test_a_namespace_without_a_role_is_refused_or_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from deployments.manifests.domain import node_affinity
 from deployments.spec.domain.serving_spec import Placement, ServingSpec
+from fleet.clusters.domain.provisioner import NOT_PROBED
 from fleet.observation.domain import pod_nodes
 
 KEY = "node.kubernetes.io/instance-type"
@@ -47,7 +48,7 @@ def test_what_the_portal_writes_is_read_back(capacity: Any) -> None:
     spec = ServingSpec(engine="triton", instance_type="g5.xlarge", placement=placement)
     pod = {
         "nodeSelector": node_affinity.selector_of(spec),
-        "affinity": {"nodeAffinity": node_affinity.affinity_of(spec)},
+        "affinity": {"nodeAffinity": node_affinity.affinity_of(spec, NOT_PROBED)},
     }
 
     assert pod_nodes.instance_types_of(pod) == ["g5.xlarge", "g6.xlarge", "g5.2xlarge"]

@@ -262,7 +262,7 @@ def test_two_prices_of_one_day_in_a_file_are_refused() -> None:
     header = ",".join(ROW)
     lines = [",".join(row.values()) for row in (ROW, ROW, ROW | {"usd_per_hour": "1.2"})]
 
-    with pytest.raises(Invalid, match="Line 4: an earlier line has another price of"):
+    with pytest.raises(Invalid, match=r"Line 4: Another price of .* is listed before it"):
         prices.load_text(actor=SYSTEM, text="\n".join([header, *lines]))
     assert not InstancePrice.objects.exists()
 

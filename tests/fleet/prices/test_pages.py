@@ -236,3 +236,27 @@ def _prices(shown: Part) -> list[Part]:
         for row in shown.all("tr")
         if any("/admin/prices/of/" in link.attributes.get("href", "") for link in row.all("a"))
     ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"usd_per_hour": "cheap"}, "prices[1].usd_per_hour"),
+        ({"region": "eu west"}, "prices[1].region"),
+        ({"usd_per_hour": "4"}, "prices[1]"),
+    ],
+)
+def test_a_refused_item_of_json_is_named_by_its_place(
+    admin: Client, wrong: dict[str, str], field: str
+) -> None:
+    row = {"instance_type": "NVIDIA-L40S", "region": "on-site", "capacity_type": "own"}
+    row |= {"usd_per_hour": "3.2", "gpu_name": "l40s", "gpu_count": "4"}
+    before = InstancePrice.objects.count()
+
+    answer = admin.post(
+        "/api/v1/prices", {"prices": [row, row | wrong]}, content_type="application/json"
+    )
+
+    assert (answer.status_code, [e["field"] for e in answer.json()["errors"]]) == (422, [field])
+    assert "Line" not in answer.content.decode()
+    assert InstancePrice.objects.count() == before

@@ -160,7 +160,7 @@ def test_a_link_that_was_made_up_and_a_page_without_a_link(client: Client) -> No
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"username": "LEE"}, "The username LEE is taken"),
+        ({"username": "LEE"}, "The username LEE, or one that looks like it, is taken"),
         ({"username": "Slipway"}, "taken"),
         ({"username": "a b"}, "Use letters, digits"),
         ({"password": "short", "repeated": "short"}, "at least 12 characters"),

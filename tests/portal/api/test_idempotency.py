@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
@@ -7,12 +9,13 @@ from rest_framework.response import Response
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
 from rest_framework.views import APIView
 
-from portal.accounts.models import User
+from portal.accounts import tokens
+from portal.accounts.models import Team, User
 from portal.api.idempotency import IdempotentMixin
 from portal.api.models import IdempotencyRecord
 from portal.core import clock
 from portal.core.errors import Unavailable
-from tests.accounts import make_user
+from tests.accounts import make_membership, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -109,3 +112,42 @@ def test_an_outage_is_not_remembered() -> None:
     Counter.is_down = False
 
     assert post(user, key="k").status_code == 201
+
+
+def post_with(plain: str) -> Response:
+    """The same request under the same key, with this token."""
+    request = APIRequestFactory().post(
+        "/count", {"say": "hi"}, format="json", HTTP_IDEMPOTENCY_KEY="k"
+    )
+    holder = tokens.user_of(plain)
+    assert holder is not None
+    grant: Any = holder.grant
+    force_authenticate(request, holder, token=grant)
+    response: Response = Counter.as_view()(request)
+    return response
+
+
+def token_of(user: User, team: Team | None) -> str:
+    return tokens.create(actor=user, name="ci", team_slug=team.slug if team else "").plain
+
+
+def test_a_token_of_one_team_gets_no_answer_about_another() -> None:
+    user, one, other = make_user(), make_team(), make_team()
+    for team in (one, other):
+        make_membership(user=user, team=team)
+
+    answers = [post_with(token_of(user, team)) for team in (None, one, other)]
+
+    assert [answer.status_code for answer in answers] == [201, 422, 422]
+    assert Counter.calls == 1
+
+
+def test_a_token_of_one_team_repeats_its_own_answer() -> None:
+    user, team = make_user(), make_team()
+    make_membership(user=user, team=team)
+    plain = token_of(user, team)
+
+    first, again = post_with(plain), post_with(plain)
+
+    assert first.data == again.data
+    assert Counter.calls == 1

@@ -12,6 +12,7 @@ from django.test import Client, override_settings
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
+from portal import breaker
 from portal.accounts import tokens
 from portal.api.openapi import schema_view
 from portal.api.problems import CONTENT_TYPE
@@ -35,6 +36,8 @@ def at(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[list[datetime
     settings.SLIPWAY_API_ANONYMOUS_PER_MINUTE = 2
     cache.clear()
     yield now
+    # A test may have taken Valkey away.
+    breaker.valkey.forget()
     cache.clear()
 
 

@@ -91,3 +91,29 @@ def test_a_slash_at_the_end_of_the_public_address_is_dropped() -> None:
     )
 
     assert read.stdout.splitlines()[-1:] == ["https://slipway.example"], read.stderr
+
+
+_GOOD = {
+    "SLIPWAY_SECRET_KEY": "k" * 60,
+    "SLIPWAY_DATABASE_URL": "postgres://slipway@127.0.0.1/slipway",
+    "SLIPWAY_REDIS_URL": "redis://127.0.0.1:1/0",
+}
+
+
+@pytest.mark.parametrize("missing", _GOOD)
+@pytest.mark.parametrize("command", ["doctor", "migrate"])
+def test_a_missing_variable_is_one_line_and_no_traceback(command: str, missing: str) -> None:
+    environment = {name: value for name, value in _GOOD.items() if name != missing}
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", command],
+        cwd=Path(__file__).parents[3],
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{missing} is not set. Set it to ")
+    assert len(done.stderr.splitlines()) == 1

@@ -90,7 +90,7 @@ def test_a_server_that_is_away_fails(doctor: Doctor) -> None:
     line = doctor("clusters")["Keys of acme"]
 
     assert line.status is Status.FAILED
-    assert line.detail == "http://127.0.0.1:1/keys: it does not answer (ConnectionError)"
+    assert line.detail == "http://127.0.0.1:1/keys: it does not answer: the connection was refused"
 
 
 def test_an_address_inside_a_cluster_may_be_out_of_the_portals_reach(doctor: Doctor) -> None:

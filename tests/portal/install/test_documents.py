@@ -102,11 +102,13 @@ def test_the_portals_policy_is_what_the_command_prints() -> None:
 
 
 def test_the_values_are_valid() -> None:
-    (block,) = blocks(INSTALL, "yaml")
-    values = _merged(VALUES, yaml.safe_load(block))
+    first, *further = (yaml.safe_load(block) for block in blocks(INSTALL, "yaml"))
+    assert further
 
-    assert errors(values) == []
-    assert set(yaml.safe_load(block)) <= set(SCHEMA["properties"])
+    for block in (first, *further):
+        values = _merged(_merged(VALUES, first), block)
+        assert errors(values) == []
+        assert set(block) <= set(SCHEMA["properties"])
 
 
 def test_states_that_do_not_move_on_are_states() -> None:

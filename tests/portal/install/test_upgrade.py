@@ -97,7 +97,7 @@ def take_compiled_files(folder: Path) -> None:
         for old in (folder / app).rglob("*.py"):
             new = ROOT / old.relative_to(folder)
             compiled = Path(cache_from_source(str(new)))
-            if not compiled.exists() or old.read_bytes() != new.read_bytes():
+            if not (new.exists() and compiled.exists()) or old.read_bytes() != new.read_bytes():
                 continue
             shutil.copystat(new, old)
             target = Path(cache_from_source(str(old)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from django.core.management import call_command
 
 from portal import celery_config
 from tests.portal.management.test_compose import variables_read
@@ -45,10 +47,26 @@ def test_defaults_lack_only_image_and_host() -> None:
         ({"settings": {"PATH": "/tmp"}}, "settings"),
         ({"trustedProxies": ["10.0.0.1"]}, "trustedProxies.0"),
         ({"sceret": "typo"}, ""),
+        ({"extraEnv": [{"name": "SLIPWAY_DEMO", "value": "1"}]}, "extraEnv.0.name"),
+        ({"extraEnv": [{"name": "SSL_CERT_FILE"}]}, "extraEnv.0"),
+        ({"extraVolumes": [{"name": "scratch", "emptyDir": {}}]}, "extraVolumes.0.name"),
+        (
+            {"extraVolumeMounts": [{"name": "ca", "mountPath": "/tmp"}]},
+            "extraVolumeMounts.0.mountPath",
+        ),
+        ({"affinity": {"nodeAfinity": {}}}, "affinity"),
+        ({"podLabels": {"cost-centre": 7}}, "podLabels.cost-centre"),
+        ({"priorityClassName": "High"}, "priorityClassName"),
+        (
+            {"httpRoute": {"enabled": True, "parentRefs": [{"gateway": "x"}]}},
+            "httpRoute.parentRefs.0",
+        ),
+        ({"beat": {**VALUES["beat"], "replicas": 2}}, "beat"),
+        ({"web": {**VALUES["web"], "listenOn": "::"}}, "web.listenOn"),
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(changes: dict[str, Any], where: str) -> None:
-    assert errors(filled(**changes)) == [where]
+    assert set(errors(filled(**changes))) == {where}
 
 
 def test_each_queue_has_one_kind_of_worker_by_default() -> None:
@@ -65,3 +83,47 @@ def test_templates_set_only_what_settings_read_and_all_that_is_required() -> Non
 
     assert named <= variables_read()
     assert variables_read(required_only=True) <= named
+
+
+_OWN = {
+    "podLabels": {"cost-centre": "ml"},
+    "podAnnotations": {"example.org/scan": "yes"},
+    "nodeSelector": {"pool": "portal"},
+    "tolerations": [{"key": "portal", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "priorityClassName": "platform",
+}
+
+
+@pytest.mark.parametrize("role", ["", "web", "beat", "watcher", "migrations", "workers"])
+def test_all_roles_take_what_places_pods(role: str) -> None:
+    if role == "workers":
+        changes = {name: {**worker, **_OWN} for name, worker in VALUES["workers"].items()}
+        assert errors(filled(workers=changes)) == []
+    else:
+        assert errors(filled(**({role: {**VALUES[role], **_OWN}} if role else _OWN))) == []
+
+
+def test_every_value_has_a_default_and_a_schema() -> None:
+    """Of the top and of each part, so that `values.yaml` shows all there is but what a role may have of its own."""
+    assert set(SCHEMA["properties"]) - {"global"} == set(VALUES)
+    for name, part in VALUES.items():
+        known = SCHEMA["properties"][name].get("properties")
+        if known and name not in ("affinity", "podLabels"):
+            assert set(known) - set(_OWN) == set(part), name
+
+
+def test_rules_and_dashboards_are_what_the_commands_print() -> None:
+    """`manage.py prometheus_rules --portal --format file` and `grafana_dashboard` make them anew."""
+    out = io.StringIO()
+    call_command("prometheus_rules", "--portal", "--format", "file", stdout=out)
+    assert (CHART / "files" / "rules.yaml").read_text() == out.getvalue()
+
+    names = VALUES["metrics"]["dashboards"]["names"]
+    files = {path.name for path in (CHART / "files").glob("dashboard-*.json")}
+    assert files == {f"dashboard-{name}.json" for name in names}
+    for name in names:
+        out = io.StringIO()
+        call_command("grafana_dashboard", name, stdout=out)
+        printed = json.loads(out.getvalue())
+        assert json.loads((CHART / "files" / f"dashboard-{name}.json").read_text()) == printed

@@ -39,7 +39,7 @@ _OPTIONAL = ("names", "networks", "optional_secret", "addresses", "secrets_by_na
 
 def variables_read(*, required_only: bool = False) -> set[str]:
     names = set()
-    for name in ("settings.py", "celery_config.py", "worker_liveness.py"):
+    for name in ("settings.py", "celery_config.py", "alive_file.py"):
         for node in ast.walk(ast.parse((ROOT / "portal" / name).read_text())):
             match node:
                 case ast.Call(

@@ -14,6 +14,7 @@ from deployments.models import (
     DeploymentEvent,
     DeploymentHealth,
     HealthRecord,
+    KeysAtGateway,
     KeyTokens,
     Pipeline,
     QualityObservation,
@@ -67,6 +68,11 @@ def _callers(full: FullWorld, scale: float) -> None:
     KeyTokens.objects.bulk_create(
         KeyTokens(key=key, minute=minute, minute_tokens=100, day=day, day_tokens=9_000)
         for key in keys
+    )
+    others = Deployment.objects.exclude(keys_at_gateway__isnull=False)
+    KeysAtGateway.objects.bulk_create(
+        KeysAtGateway(deployment=row, changed_at=minute, written_at=minute, written_generation=1)
+        for row in others
     )
     # Of the hundred keys these send something in each hour.
     senders = Consumer.objects.filter(team=full.world.team).values_list("name", flat=True)

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 from django.test import Client
 
-from portal.accounts.local import invitations
+from portal.accounts.local import invitations, links
 from portal.accounts.local.models import Invitation
 from portal.accounts.models import Team, User
 from portal.core import clock
@@ -32,13 +32,15 @@ def test_an_invitation_is_sent_once_with_the_same_link(
 ) -> None:
     settings.SLIPWAY_PUBLIC_URL = "https://slipway.example.org"
     made = invite(lead, team)
+    assert made.path == ""
 
     account_mail.sweep()
     account_mail.sweep()
 
     (mail,) = mailbox.mails
     text = quopri.decodestring(mail).decode()
-    assert f"https://slipway.example.org{made.path}\n" in text
+    token = links.token_of(made.row.nonce)
+    assert f"https://slipway.example.org/invitation/{token}\n" in text
     assert mailbox.recipients == ["rcpt TO:<ana@example.org>"]
     row = Invitation.objects.get()
     assert (row.mail_outcome, row.next_check_at) == ("sent", None)

@@ -88,10 +88,17 @@ def test_one_key_in_the_top_bar_switches_the_theme_and_back(page: Page, ana: Use
     with page.expect_response("**/theme"):
         page.keyboard.press("Enter")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    ana.refresh_from_db()
+    assert ana.theme == "dark"
 
     with page.expect_response("**/theme"):
         page.keyboard.press("Enter")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    ana.refresh_from_db()
+    assert ana.theme == "light"
+    page.get_by_role("button", name="Dark theme").click()
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
 def test_theme_changes_at_once_and_stays(page: Page, ana: User) -> None:

@@ -77,7 +77,7 @@ def test_detail_shows_for_each_feature_its_purpose_and_the_fix(
 ) -> None:
     page = admin.get(f"/admin/clusters/{cluster.pk}").content.decode()
 
-    assert "Install KEDA." in page
+    assert "Install KEDA 2.20 or newer." in page
     assert "Scaling on queue length, on a schedule or to zero" in page
     assert "has no permission to get gateways" in page
     assert "nvidia.com/mig-1g.10gb" in page

@@ -12,6 +12,7 @@ from django.core import signing
 from django.core.cache import cache
 from django.test import Client, override_settings
 
+from portal import breaker
 from portal.accounts import sign_ins
 from portal.accounts.models import User
 from portal.core import clock
@@ -24,6 +25,8 @@ PASSWORD = "a long enough password"
 def person() -> Iterator[User]:
     cache.clear()
     yield User.objects.create_user("ana", password=PASSWORD)
+    # A test may have taken Valkey away.
+    breaker.valkey.forget()
     cache.clear()
 
 

@@ -34,7 +34,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     command.add_argument(
         "output",
-        help="an empty prefix: s3://bucket/batch/TEAM/NAME/; of a stream of Redis also another one of its server",
+        nargs="?",
+        default="",
+        help="an empty prefix: s3://bucket/batch/TEAM/NAME/; of a stream of Redis also another one of its server. "
+        "Default: scores/NAME/ in the team's area",
     )
     command.add_argument("--name", required=True, help="of the job, unique in the team")
     command.add_argument("--cluster", required=True)

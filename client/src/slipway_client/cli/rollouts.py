@@ -16,6 +16,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = commands.add_parser("promote", help="promote the candidate to the next step")
     command.add_argument("deployment", help="team/deployment")
     command.add_argument("--fully", action="store_true", help="to 100%% now, without the steps")
+    command.add_argument("--comment", default="", help="for the timeline and the audit trail")
     command.add_argument("--yes", action="store_true", help="do not ask")
     command.set_defaults(run=promote)
     command = commands.add_parser("abort", help="route all requests to the stable revision again")
@@ -33,7 +34,8 @@ def promote(context: Context, options: argparse.Namespace) -> None:
     question = f"Promote {rollout.candidate} from {rollout.requested_weight}% to {target}%?"
     context.confirm(question, is_confirmed=options.yes)
     rollouts = context.client.rollouts
-    promoted = rollouts.promote_fully(rollout) if options.fully else rollouts.promote(rollout)
+    run = rollouts.promote_fully if options.fully else rollouts.promote
+    promoted = run(rollout, comment=options.comment)
     context.show(promoted, _title(promoted))
 
 

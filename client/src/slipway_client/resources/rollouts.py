@@ -23,13 +23,13 @@ class Rollouts:
     def get(self, rollout: int) -> Rollout:
         return decode(Rollout, self._connection.get(f"rollouts/{rollout}"))
 
-    def promote(self, rollout: Rollout) -> Rollout:
+    def promote(self, rollout: Rollout, *, comment: str = "") -> Rollout:
         """To the next step. Confirms the evidence that `rollout` shows; refused when it changed."""
-        return self._confirm(rollout, "promote")
+        return self._confirm(rollout, "promote", comment)
 
-    def promote_fully(self, rollout: Rollout) -> Rollout:
+    def promote_fully(self, rollout: Rollout, *, comment: str = "") -> Rollout:
         """To 100% now, without the steps that are left."""
-        return self._confirm(rollout, "promote-fully")
+        return self._confirm(rollout, "promote-fully", comment)
 
     def pause(self, rollout: int, *, reason: str = "") -> Rollout:
         return self._act(rollout, "pause", {"reason": reason})
@@ -76,8 +76,9 @@ class Rollouts:
                 pause = max(pause, _PAUSE_WITHOUT_CONNECTION_SECONDS)
             self._connection.sleep(pause)
 
-    def _confirm(self, rollout: Rollout, action: str) -> Rollout:
-        return self._act(rollout.id, action, {"evidence_hash": rollout.evidence_hash})
+    def _confirm(self, rollout: Rollout, action: str, comment: str) -> Rollout:
+        body = {"evidence_hash": rollout.evidence_hash, "comment": comment}
+        return self._act(rollout.id, action, body)
 
     def _act(self, rollout: int, action: str, body: dict[str, str]) -> Rollout:
         return decode(Rollout, self._connection.post(f"rollouts/{rollout}/{action}", body))

@@ -66,11 +66,24 @@ class Tensor(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature(Answer):
-    """Inputs and outputs; `max_batch_size` 0: no batching."""
+    """Inputs and outputs; `max_batch_size` 0: no batching. `class_names` are those of a forest that
+    classifies, in the order of its scores; empty where its file holds none.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     max_batch_size: int
+    class_names: tuple[str, ...] = ()
+
+    def name_scores(self, scores: Any) -> list[dict[str, float]]:
+        """Name the scores of each row by its classes. A single score is that of the second of two classes.
+
+        Raises ValueError for rows of another length.
+        """
+        rows = scores.tolist() if hasattr(scores, "tolist") else scores
+        if len(self.class_names) == 2:
+            rows = [[1 - row[0], row[0]] if len(row) == 1 else row for row in rows]
+        return [dict(zip(self.class_names, row, strict=True)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from slipway_client.connection import Connection, RetryPolicy
 from slipway_client.decoding import decode
 from slipway_client.errors import ApiError, Conflict, Failed, NotFound
 from slipway_client.types import ArtifactFile, ListedVersion, Parts, PartUrl, StartedUpload, Version
-from slipway_client.uploads import local_files, sending
+from slipway_client.uploads import git_lfs, local_files, sending
 from slipway_client.uploads.local_files import LocalFile
 from slipway_client.uploads.part_store import Part, PartStore
 from slipway_client.uploads.progress import Progress, Silent
@@ -67,6 +67,7 @@ class Push:
     def run(self) -> int:
         """The id of the version: a new one, or one with exactly these files."""
         files = local_files.collect(self._path)
+        git_lfs.refuse_pointers(files)
         self._progress.begin("digest", sum(file.size_bytes for file in files))
         digests = sending.digest_all(
             files, lambda count: self._progress.advance("digest", count), self._options.parallel

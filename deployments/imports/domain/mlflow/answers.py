@@ -7,6 +7,7 @@ GET /api/2.0/mlflow-artifacts/artifacts?path=           GET /api/2.0/mlflow-arti
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from deployments.imports.domain.errors import SourceRefused
 Row = TypeVar("Row")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
+_NOT_FINITE: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
 _LATEST_MILLISECONDS: Final = 10**14
 
 
@@ -126,9 +128,7 @@ def run(answer: Any) -> Run:
         name=_text(info, "run_name"),
         ended_at=_moment(info.get("end_time")),
         metrics={
-            _text(item, "key"): item["value"]
-            for item in _objects(data, "metrics")
-            if isinstance(item.get("value"), int | float)
+            _text(item, "key"): _measured(item.get("value")) for item in _objects(data, "metrics")
         },
         parameters=_pairs(data, "params"),
         tags=_pairs(data, "tags"),
@@ -181,6 +181,15 @@ def _dataset(row: Mapping[str, Any]) -> str:
         if name or digest:
             return f"{name}@{digest}".strip("@")
     return ""
+
+
+def _measured(value: Any) -> float:
+    """NaN for everything that is no number, so that its name is still reported. The JSON form of protobuf
+    writes NaN and infinities as text.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return _NOT_FINITE.get(value, math.nan) if isinstance(value, str) else math.nan
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

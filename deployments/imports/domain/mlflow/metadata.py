@@ -56,6 +56,7 @@ def facts_of(
     """In full what metadata has no room for, and which files were not imported."""
     return {
         "flavor": selection.flavor,
+        "model_class": str(model.flavors[selection.flavor].get("model_class") or "")[:_MAX_TEXT],
         "flavors": sorted(model.flavors),
         "run_id": version.run_id,
         "run_name": _cut(run.name) if run else "",

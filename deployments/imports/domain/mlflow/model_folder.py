@@ -101,10 +101,12 @@ def _single_file(key: str) -> Callable[[Mapping[str, Any], Sequence[str]], Chose
         path = options.get(key)
         if not isinstance(path, str) or path not in paths:
             return {}
-        if path.endswith(_SKOPS):
+        if path.endswith(_SKOPS) or options.get("serialization_format") == "skops":
             raise SourceRefused(
-                f"{path} is a file of skops, which no runtime reads. Log the model again with "
-                'serialization_format="cloudpickle", or convert it to ONNX with skl2onnx.'
+                f"{path} is a file of skops, MLflow's default, which no runtime reads. Log a RandomForest, ExtraTrees "
+                'or DecisionTree again with mlflow.sklearn.log_model(model, name="model", '
+                'serialization_format="cloudpickle"); any other model as ONNX: mlflow.onnx.log_model('
+                'skl2onnx.to_onnx(model, rows[:1]), name="model").'
             )
         return {PurePosixPath(path).name: path}
 

@@ -8,7 +8,7 @@ about it, and it holds the keys themselves.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ CALLER_HEADER: Final = "slipway-caller"
 
 # On the route: which state of the keys it was written with. Absent where the address is open.
 _ANNOTATION: Final = "slipway.dev/caller-keys"
+# In its place where the cluster refused a policy: the address is closed, and its policies are written again.
+UNWRITTEN: Final = "unwritten"
 
 
 def annotated(route: Manifest, keys: str) -> Manifest:
@@ -99,36 +101,23 @@ def policy(context: ManifestContext) -> Manifest:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLimit:
-    """Of one caller at the gateway. `is_paused`: nothing at all, but for the first request that a proxy gets."""
-
-    requests_per_minute: int | None = None
-    is_paused: bool = False
-
-    @property
-    def as_limit(self) -> dict[str, Any]:
-        # Envoy takes no limit of 0.
-        if self.is_paused or self.requests_per_minute is None:
-            return {"requests": 1, "unit": "Day"}
-        return {"requests": self.requests_per_minute, "unit": "Minute"}
+def without_headers(route: Manifest, names: Sequence[str]) -> Manifest:
+    """The route, each rule of which removes these headers of requests."""
+    removed = {"remove": list(names)}
+    modifier = {"type": "RequestHeaderModifier", "requestHeaderModifier": removed}
+    rules = [
+        {**rule, "filters": [*rule.get("filters", ()), modifier]} if "backendRefs" in rule else rule
+        for rule in route["spec"]["rules"]
+    ]
+    return {**route, "spec": {**route["spec"], "rules": rules}}
 
 
-def limits(context: ManifestContext, by_client: Mapping[str, ClientLimit]) -> Manifest:
-    """Limits by the name of the caller, at least one.
+def limits(context: ManifestContext, rules: Sequence[Mapping[str, Any]]) -> Manifest:
+    """Of callers, at least one rule.
 
     Each proxy counts for itself, and for each path and gRPC method of the address. What the platform's own
     policy for the whole Gateway says besides stays in force.
     """
-    rules = [
-        {
-            "clientSelectors": [
-                {"headers": [{"name": CALLER_HEADER, "type": "Exact", "value": client}]}
-            ],
-            "limit": limit.as_limit,
-        }
-        for client, limit in sorted(by_client.items())
-    ]
     return {
         "apiVersion": API_VERSION,
         "kind": LIMITS_KIND,
@@ -136,7 +125,7 @@ def limits(context: ManifestContext, by_client: Mapping[str, ClientLimit]) -> Ma
         "spec": {
             "targetRefs": [route_of(context)],
             "mergeType": "StrategicMerge",
-            "rateLimit": {"type": "Local", "local": {"rules": rules}},
+            "rateLimit": {"type": "Local", "local": {"rules": list(rules)}},
         },
     }
 

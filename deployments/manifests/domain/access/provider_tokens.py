@@ -6,6 +6,7 @@ answers; everyone else with a valid token is refused with 403.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -13,8 +14,8 @@ from typing import Any, Final
 from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, metadata
 
-# Envoy Gateway takes this many values of one claim.
-_MOST_VALUES: Final = 128
+# Envoy Gateway 1.5 takes this many values of one claim, and 1.6 more; of rules it takes any number.
+MOST_VALUES: Final = 16
 # Stated, because by default a token may also be in the URL, which ends in access logs.
 _HEADERS: Final = (
     {"name": "Authorization", "valuePrefix": "Bearer "},
@@ -65,9 +66,9 @@ def policy(context: ManifestContext, issuer: Issuer, callers: Sequence[str]) -> 
         {
             "name": f"callers-{number}",
             "action": "Allow",
-            "principal": {"jwt": {"provider": issuer.name, "claims": _claims(issuer, values)}},
+            "principal": {"jwt": {"provider": issuer.name, "claims": claims}},
         }
-        for number, values in enumerate(_batches(sorted(callers)))
+        for number, claims in enumerate(_claims(issuer, sorted(callers)))
     ]
     return {
         "apiVersion": caller_keys.API_VERSION,
@@ -83,27 +84,27 @@ def policy(context: ManifestContext, issuer: Issuer, callers: Sequence[str]) -> 
 
 def without_credentials(route: Manifest) -> Manifest:
     """The route, each rule of which removes the token: the gateway passes it on otherwise."""
-    removed = [header["name"] for header in _HEADERS]
-    modifier = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": removed}}
-    rules = [
-        {**rule, "filters": [*rule.get("filters", ()), modifier]} if "backendRefs" in rule else rule
-        for rule in route["spec"]["rules"]
-    ]
-    return {**route, "spec": {**route["spec"], "rules": rules}}
+    return caller_keys.without_headers(route, [header["name"] for header in _HEADERS])
 
 
-def _claims(issuer: Issuer, values: Sequence[str]) -> list[dict[str, Any]]:
-    named = RequiredClaim(issuer.claim, tuple(values))
-    return [
-        {
-            "name": one.claim,
-            "valueType": "StringArray" if one.is_list else "String",
-            "values": list(one.values),
-        }
-        for one in (named, *issuer.required)
-    ]
+def _claims(issuer: Issuer, callers: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+    """What one rule asks for: a batch of the callers and, of each required claim, a batch of its values. One rule
+    for each combination says the same as all values in one.
+    """
+    required = [[(one, values) for values in _batches(one.values)] for one in issuer.required]
+    named = RequiredClaim(issuer.claim, ())
+    for values in _batches(callers):
+        for combination in itertools.product([(named, values)], *required):
+            yield [
+                {
+                    "name": one.claim,
+                    "valueType": "StringArray" if one.is_list else "String",
+                    "values": list(batch),
+                }
+                for one, batch in combination
+            ]
 
 
 def _batches(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(values), _MOST_VALUES):
-        yield values[start : start + _MOST_VALUES]
+    for start in range(0, len(values), MOST_VALUES):
+        yield values[start : start + MOST_VALUES]

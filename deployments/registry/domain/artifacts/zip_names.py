@@ -20,6 +20,7 @@ PYTORCH: Final = "pytorch"
 KERAS: Final = "keras"
 TORCHSERVE: Final = "torchserve"
 NUMPY: Final = "numpy"
+SKOPS: Final = "skops"
 _MAX_DIRECTORY_BYTES: Final = 4 * 2**20
 # The record of the end with the longest comment, and the locator of Zip64 before it.
 _TAIL_BYTES: Final = 20 + 22 + 65_535
@@ -27,6 +28,9 @@ _END: Final = struct.Struct("<4sHHHHIIH")
 _LOCATOR: Final = struct.Struct("<4sIQI")
 _END_64: Final = struct.Struct("<4sQHHIIQQQQ")
 _ENTRY: Final = struct.Struct("<4s6H3I5H2I")
+# What skops.io.dump writes beside its schema.
+_SKOPS_SCHEMA: Final = "schema.json"
+_SKOPS_PARTS: Final = (".npy", ".npz", ".bin")
 _IS_IN_ZIP64: Final = 0xFFFFFFFF
 # Of a program that torch.export saved, and torch._inductor compiled (.pt2).
 _EXPORTED: Final = frozenset({"archive_format", "serialized_exported_program.json"})
@@ -62,8 +66,13 @@ def kind_of_model(names: Iterable[str]) -> str:
         return TORCH_EXPORT
     if "constants.pkl" in lasts:
         return TORCH_SCRIPT
-    if "data.pkl" in lasts:
-        return PYTORCH
+    return PYTORCH if "data.pkl" in lasts else _kind_of_arrays(names)
+
+
+def _kind_of_arrays(names: list[str]) -> str:
+    others = [name for name in names if name != _SKOPS_SCHEMA]
+    if len(others) == len(names) - 1 and all(name.endswith(_SKOPS_PARTS) for name in others):
+        return SKOPS
     is_arrays = bool(names) and all(name.endswith(".npy") and "/" not in name for name in names)
     return NUMPY if is_arrays else ""
 

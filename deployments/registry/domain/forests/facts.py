@@ -17,10 +17,11 @@ INPUT: Final = "input__0"
 OUTPUT: Final = "output__0"
 # Treelite's own format, which holds no code.
 CHECKPOINT: Final = "treelite_checkpoint"
+LIGHTGBM: Final = "lightgbm"
 _FILES: Final = {
     "xgboost_json": "xgboost.json",
     "xgboost_ubj": "xgboost.ubj",
-    "lightgbm": "model.txt",
+    LIGHTGBM: "model.txt",
     CHECKPOINT: "checkpoint.tl",
 }
 
@@ -28,7 +29,7 @@ _FILES: Final = {
 @dataclass(frozen=True, slots=True)
 class ForestFacts:
     """`outputs` is the number of scores of a row: the classes, or 1 for two classes and for a number.
-    `runtime` is the version of Treelite that scored rows.
+    `runtime` is the version of Treelite that scored rows. `class_names` is empty where the file holds none.
     """
 
     features: int
@@ -36,13 +37,14 @@ class ForestFacts:
     trees: int
     nodes: int
     runtime: str
+    class_names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def from_json(data: Mapping[str, Any]) -> ForestFacts:
-    return ForestFacts(**data)
+    return ForestFacts(**{**data, "class_names": tuple(data["class_names"])})
 
 
 def signature_of(

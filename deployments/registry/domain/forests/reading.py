@@ -2,25 +2,138 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import treelite
 
 from deployments.registry.domain.artifacts.reading import Artifact
-from deployments.registry.domain.forests.facts import CHECKPOINT, ForestFacts
-from deployments.registry.domain.not_servable import NotServable
+from deployments.registry.domain.forests import (
+    comparison,
+    lightgbm_splits,
+    own_library,
+    sample_rows,
+)
+from deployments.registry.domain.forests.comparison import Sample
+from deployments.registry.domain.forests.facts import CHECKPOINT, LIGHTGBM, ForestFacts
+from deployments.registry.domain.forests.own_library import OwnLibrary
+from deployments.registry.domain.not_servable import NotServable, printable
 
 _MAX_FEATURES: Final = 1_000_000
 _MAX_OUTPUTS: Final = 10_000
 _ROWS: Final = 3
 # "stoi" is all that it says of a number that it cannot read.
 _SHORTEST_REASON: Final = 8
+_LIGHTGBM_NOTES: Final = (
+    "rows are 32-bit numbers: a value that is as near to a threshold as its eighth digit may be rounded across it, and "
+    "gets another score than a 64-bit row in LightGBM",
+)
 
 
 def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
-    """`path` and `format` to ForestFacts as JSON. Raises NotServable."""
-    return facts_of(_load(argument["path"], argument["format"])).to_json()
+    """`path`, `format` and `logged_as` (the class that a registry names, or empty) to what conclude takes.
+    Raises NotServable.
+    """
+    path, kind = argument["path"], argument["format"]
+    if kind == LIGHTGBM:
+        lightgbm_splits.check(path)
+    model = _load(path, kind)
+    facts = facts_of(model)
+    if kind == CHECKPOINT:
+        return make_result(model, facts)
+    library = _open_library(path, kind, argument.get("logged_as", ""))
+    if isinstance(library, str):
+        return make_result(model, facts, notes=[library])
+    served = model
+    if library.cut is not None:
+        served = treelite.frontend.from_xgboost(library.cut)
+        facts = facts_of(served)
+    facts = replace(facts, class_names=library.class_names)
+    sample = require_same_answers(served, library.predict, name=library.name)
+    result = make_result(served, facts, sample=sample, compared=library.name)
+    result["checkpoint"] = pack_checkpoint(served) if library.cut is not None else ""
+    rounds = library.rounds
+    result["warnings" if rounds.is_doubtful else "notes"] += [rounds.note] if rounds.note else []
+    if kind == LIGHTGBM:
+        result["notes"] += [
+            *_LIGHTGBM_NOTES,
+            *filter(None, [lightgbm_splits.describe_categories(path)]),
+        ]
+        result["warnings"] += filter(None, [lightgbm_splits.describe_rounding(path)])
+    return result
+
+
+def require_same_answers(
+    model: Any, predict: Callable[[Any], Any], *, name: str, has_missing: bool = True
+) -> Sample | None:
+    """Compare generated rows: the scores of `model`, and those of the library `name`. Return rows for a
+    server. Raises NotServable for a difference.
+    """
+    rows = sample_rows.make_rows(model, has_missing=has_missing)
+    served, expected = _predict(model, rows), predict(rows)
+    tolerance = comparison.choose_tolerance(model.num_tree)
+    difference = comparison.describe_difference(
+        served, expected, rows=rows, tolerance=tolerance, library=name
+    )
+    if difference:
+        raise NotServable(
+            f"{difference}. Nothing is served that answers otherwise: convert the model to ONNX "
+            "(onnxmltools), or train it without the setting that differs."
+        )
+    return comparison.keep_sample(rows, expected, tolerance=tolerance, library=name)
+
+
+def pack_checkpoint(model: Any) -> str:
+    """Compress the model as a checkpoint of Treelite, in base64."""
+    return base64.b64encode(zlib.compress(model.serialize_bytes())).decode()
+
+
+def make_result(
+    model: Any,
+    facts: ForestFacts,
+    *,
+    sample: Sample | None = None,
+    compared: str = "",
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Collect what conclude takes. Without a library to compare with, Treelite's own answers are the server's
+    to give.
+    """
+    if not compared:
+        rows = sample_rows.make_rows(model)
+        tolerance = comparison.choose_tolerance(model.num_tree)
+        answers = _predict(model, rows)
+        name = f"Treelite {treelite.__version__}"
+        sample = comparison.keep_sample(rows, answers, tolerance=tolerance, library=name)
+    return {
+        "forest": facts.to_json(),
+        "sample": sample.to_json() if sample else None,
+        "compared": compared,
+        "notes": list(notes),
+        "warnings": [],
+        "checkpoint": "",
+    }
+
+
+def _open_library(path: str, kind: str, logged_as: str) -> OwnLibrary | str:
+    """The library that trained the model, or why there is none here. Raises NotServable."""
+    if kind != LIGHTGBM:
+        return own_library.open_xgboost(path, saved_by=logged_as)
+    try:
+        return own_library.open_lightgbm(path)
+    except OSError as error:
+        return (
+            f"not compared with LightGBM, which does not load here ({printable(str(error))[:100]})"
+        )
+
+
+def _predict(model: Any, rows: Any) -> Any:
+    scores = treelite.gtil.predict(model, rows.astype(model.input_type), nthread=1)
+    return np.asarray(scores).reshape(len(rows), -1).astype(np.float32)
 
 
 def facts_of(model: Any) -> ForestFacts:
@@ -57,8 +170,7 @@ def facts_of(model: Any) -> ForestFacts:
 
 def _score(model: Any) -> None:
     """Score rows of zeros. Raises NotServable where a score is not a number."""
-    rows = np.zeros((_ROWS, model.num_feature), dtype=model.input_type)
-    scores = treelite.gtil.predict(model, rows, nthread=1)
+    scores = _predict(model, np.zeros((_ROWS, model.num_feature), np.float32))
     if not np.isfinite(scores).all():
         raise NotServable(
             "A row of zeros gets a score that is not a number. Train the model again, and save it "
@@ -79,7 +191,7 @@ def _load(path: str, kind: str) -> Any:
     try:
         if kind == CHECKPOINT:
             return _checkpoint(path)
-        if kind == "lightgbm":
+        if kind == LIGHTGBM:
             return treelite.frontend.load_lightgbm_model(path)
         choice = "json" if kind == "xgboost_json" else "ubjson"
         return treelite.frontend.load_xgboost_model(path, format_choice=choice)

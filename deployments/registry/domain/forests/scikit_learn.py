@@ -9,10 +9,8 @@ every such comparison in the same way.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +18,7 @@ import treelite
 from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
 from deployments.registry.domain.artifacts.reading import Artifact
+from deployments.registry.domain.forests import class_names
 from deployments.registry.domain.forests import reading as forest_reading
 from deployments.registry.domain.not_servable import NotServable, printable
 from deployments.registry.domain.pickles import opening
@@ -44,9 +43,16 @@ _REGRESSORS: Final = frozenset(
     }
 )
 _FIX: Final = (
-    "Save a RandomForest, ExtraTrees or DecisionTree of scikit-learn alone with joblib.dump, or export "
-    "the model to ONNX with skl2onnx."
+    "Export the model to ONNX with skl2onnx, or save a RandomForest, ExtraTrees or DecisionTree of scikit-learn "
+    "alone with joblib.dump."
 )
+# By the package of what the pickle holds.
+_OWN_FILES: Final = {
+    "xgboost": "Save it as XGBoost's own file: model.save_model('model.json').",
+    "lightgbm": "Save it as LightGBM's own file: model.booster_.save_model('model.txt'), or save_model of a Booster.",
+    "catboost": "Export it to ONNX: model.save_model('model.onnx', format='onnx').",
+    "torch": "Export the model to ONNX: torch.onnx.export(model, example, 'model.onnx').",
+}
 _LEAF: Final = -1
 
 
@@ -73,7 +79,8 @@ def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
     name = forest.name if isinstance(forest, Made) else ""
     if not isinstance(forest, Made) or name not in _CLASSIFIERS | _REGRESSORS:
         kind = printable(name or type(forest).__name__)[:100]
-        raise NotServable(f"The file holds {kind}, which no engine serves. {_FIX}")
+        fix = _OWN_FILES.get(name.partition(".")[0], _FIX)
+        raise NotServable(f"The file holds {kind}, which no engine serves. {fix}")
     try:
         model = _build(forest, is_classifier=name in _CLASSIFIERS)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -83,9 +90,12 @@ def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
     except treelite.TreeliteError as error:
         raise NotServable(f"Treelite refuses the trees of the file. {_FIX}") from error
     library = printable(str(forest.state.get("_sklearn_version", "of an unknown version")))[:40]
+    facts = forest_reading.facts_of(model)
+    names = class_names.read_names(forest.state.get("classes_"), outputs=facts.outputs)
+    result = forest_reading.make_result(model, replace(facts, class_names=names))
     return {
-        "forest": forest_reading.facts_of(model).to_json(),
-        "checkpoint": base64.b64encode(zlib.compress(model.serialize_bytes())).decode(),
+        **result,
+        "checkpoint": forest_reading.pack_checkpoint(model),
         "estimator": f"{name.rpartition('.')[2]} of scikit-learn {library}",
     }
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Final
 
 from deployments.registry.domain.artifacts.reading import Artifact, RememberingArtifact
 from deployments.registry.domain.formats import (
     elsewhere,
     forests,
+    git_lfs,
     hugging_face,
     onnx,
     openvino,
@@ -25,6 +27,7 @@ from deployments.registry.domain.formats import (
     unsupported,
 )
 from deployments.registry.domain.formats.format import HEAD_BYTES, Format
+from deployments.registry.domain.not_servable import printable
 from deployments.spec.domain.engines import ONNX_ENGINES
 
 __all__ = [
@@ -41,8 +44,9 @@ __all__ = [
     "servable_names",
 ]
 
-# Folders first, because they contain files of other formats; then magic bytes; what has none is last.
+# Pointers, which stand in the place of any file; folders, because they contain files of other formats; then magic bytes; what has none is last.
 FORMATS: Final[Sequence[Format]] = (
+    git_lfs.POINTER,
     triton.TRITON,
     triton.TRITON_WITH_CODE,
     tensorrt_llm.ENGINE,
@@ -56,8 +60,11 @@ FORMATS: Final[Sequence[Format]] = (
     unsupported.TORCH_EXPORT,
     torchscript.TORCHSCRIPT,
     pickles.PYTORCH,
+    unsupported.TORCH_LEGACY,
+    unsupported.TORCH_TAR,
     tensorrt.TENSORRT,
     tensorrt.WITH_METADATA,
+    unsupported.SKOPS,
     unsupported.SEVEN_ZIP,
     pickles.NUMPY,
     unsupported.ZIP,
@@ -67,6 +74,7 @@ FORMATS: Final[Sequence[Format]] = (
     forests.LIGHTGBM,
     forests.TREELITE,
     forests.XGBOOST_BINARY,
+    forests.XGBOOST_SNAPSHOT,
     unsupported.SAFETENSORS,
     *elsewhere.FILES,
     pickles.PICKLE,
@@ -86,8 +94,11 @@ class Detected:
 
     def describe_refusal(self, name: str) -> str:
         """Why the artifact of this name is not accepted, with the fix."""
-        verb = "are" if name.endswith(" files") else "is"
-        return f"{name} {verb} {self.format.name}. {self.format.advice}"
+        subject = name
+        if self.format.is_about_one_file and PurePosixPath(self.main).name != name:
+            subject = f"{printable(self.main)} in {name}"
+        verb = "are" if subject.endswith(" files") and subject == name else "is"
+        return f"{subject} {verb} {self.format.name}. {self.format.advice}"
 
 
 def detect(artifact: Artifact) -> Detected:

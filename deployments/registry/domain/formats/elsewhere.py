@@ -16,10 +16,13 @@ _TFLITE: Final = b"TFL3"
 _CATBOOST: Final = b"CBM1"
 # A varint of one byte as the first field, then a message that begins with a message: in ONNX a name stands there.
 _CORE_ML: Final = (0x08, 0x12, 0x0A)
+_CORE_ML_FOLDERS: Final = (".mlpackage", ".mlmodelc", "com.apple.coreml")
 _SHOWN_WEIGHTS: Final = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5")
 
 
 def _is_core_ml(head: bytes, name: str) -> bool:
+    if name.endswith(".mlmodel") and head[:1] == b"\x08":
+        return True
     if len(head) < 8 or (head[0], head[2]) != _CORE_ML[:2]:
         return False
     # A SavedModel begins like the first version of Core ML.
@@ -28,6 +31,19 @@ def _is_core_ml(head: bytes, name: str) -> bool:
     rest = head[3:]
     length_bytes = next((n for n, byte in enumerate(rest[:5], start=1) if byte < 0x80), 0)
     return bool(length_bytes) and rest[length_bytes] == _CORE_ML[2]
+
+
+def _core_ml_folder(artifact: Artifact) -> str | None:
+    """A package (.mlpackage), a compiled model (.mlmodelc) or a folder around one, without another graph."""
+    if len(artifact.sizes) == 1 or onnx.graphs_of(artifact):
+        return None
+    for path in sorted(artifact.sizes):
+        folders = path.lower().split("/")
+        name = folders.pop()
+        is_package = any(folder.endswith(_CORE_ML_FOLDERS) for folder in folders)
+        if is_package or name.endswith(".mlmodel") or name == "coremldata.bin":
+            return ""
+    return None
 
 
 def _is_catboost(head: bytes, _: str) -> bool:
@@ -128,5 +144,11 @@ CORE_ML: Final = Format(
     detect=single_file(_is_core_ml),
     advice="Core ML runs on Apple devices only. Export the model that it was converted from to ONNX.",
 )
-FOLDERS: Final = (LORA, DIFFUSERS, GGUF, WITHOUT_SAFETENSORS, SEVERAL_GRAPHS)
+CORE_ML_FOLDER: Final = Format(
+    key="coreml_package",
+    name="a Core ML package",
+    detect=_core_ml_folder,
+    advice=CORE_ML.advice,
+)
+FOLDERS: Final = (LORA, DIFFUSERS, GGUF, WITHOUT_SAFETENSORS, SEVERAL_GRAPHS, CORE_ML_FOLDER)
 FILES: Final = (TFLITE, CATBOOST, CORE_ML)

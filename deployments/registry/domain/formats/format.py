@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from deployments.registry.domain.artifacts import zip_names
 from deployments.registry.domain.artifacts.reading import Artifact
+from deployments.registry.domain.forests.comparison import Sample
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain.onnx import VramEstimate
 from deployments.spec.domain.engines import ONNX_ENGINES
@@ -44,6 +45,10 @@ class Inspection:
     details: Mapping[str, str]
     layout: Mapping[str, str]
     generated: Mapping[str, str | bytes] = field(default_factory=dict)
+    # Steps among `details` that end with a warning.
+    warnings: frozenset[str] = frozenset()
+    # Rows whose answers are known, for the load test.
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,12 @@ class Format:
 
     `detect` gives the path of the main file ("" for the whole artifact), or None for another format.
     `listed_as` names it among the formats that can be served, where only some of its files can.
-    A format with `advice` is not accepted; the advice says how to convert it.
+    A format with `advice` is not accepted; the advice says how to convert it. `export_advice` says it of one
+    that is quarantined for good.
     A format without a `reading` has an examination of its own in deployments/registry/services.
     `is_declared`: its files do not state inputs and outputs, so the uploader declares them.
     `engines` are those that load a version of it.
+    `is_about_one_file`: its refusal names the main file of a folder.
     `is_read_locally`: its examination needs the files on disk, each at `local_path(path, main)`.
     """
 
@@ -76,18 +83,27 @@ class Format:
     name: str
     detect: Callable[[Artifact], str | None]
     advice: str = ""
+    export_advice: str = "Export the model to ONNX, which contains no code."
     listed_as: str = ""
     endings: tuple[str, ...] = ()
     has_code: bool = False
     is_declared: bool = False
+    is_about_one_file: bool = False
     is_read_locally: bool = False
     local_path: Callable[[str, str], str] = lambda path, main: path
     reading: Reading | None = None
+    # Reading runs nothing of the file, so whether an engine serves it is known before anybody decides on a release.
+    is_read_before_release: bool = False
     engines: tuple[str, ...] = ONNX_ENGINES
 
     @property
     def is_accepted(self) -> bool:
         return not self.advice
+
+    @property
+    def can_be_released(self) -> bool:
+        """False for code that no engine serves, whoever releases it."""
+        return self.reading is not None or not self.has_code
 
     @property
     def is_for_triton(self) -> bool:

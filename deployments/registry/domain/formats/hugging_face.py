@@ -73,21 +73,35 @@ def _describe(model: LanguageModelFacts) -> dict[str, str]:
     limit = (
         f"up to {model.context_length:,} tokens" if model.context_length else "context not stated"
     )
-    vectors = f"{model.cached_vectors} x {model.layers} layers x {model.kv_heads} KV heads x {model.head_size}"
     left_out = ""
     if model.unused:
         names = ", ".join(PurePosixPath(path).name for path in model.unused[:3])
         left_out = f" Not served: {names}{' and more' if len(model.unused) > 3 else ''}."
     code = " Code in the folder is not run." if model.needs_code else ""
+    if model.needs_code and not model.is_class_known:
+        code += (
+            " The class of its configuration is such code, and Transformers has none of that type: engines do not "
+            "start with it. Convert the folder to a type of Transformers, where there is one."
+        )
     chat = "with" if model.has_chat_template else "without"
     need = language_models.describe_need(declared_size.from_facts(model.stored()))
     return {
         "Inputs and outputs": f"text in, text out ({chat} a chat template), {limit}",
         "Runtime": f"{model.architecture}, {model.parameters:,} parameters in {model.tensors:,} tensors, "
         f"{dtype}, read from their headers; not loaded here.{left_out}{code}",
-        "Batching": f"continuous; a token of a request caches {vectors} numbers",
+        "Batching": f"continuous; {_describe_cache(model)}",
         "GPU memory": need,
     }
+
+
+def _describe_cache(model: LanguageModelFacts) -> str:
+    if not model.cached_layers:
+        return (
+            "KV cache not known, because config.json does not state it: declare it as "
+            f"{declared_size.KV_CACHE} in the metadata"
+        )
+    vectors = f"{model.cached_vectors} x {model.cached_layers} layers x {model.kv_heads} KV heads x {model.head_size}"
+    return f"a token of a request caches {vectors} numbers"
 
 
 HUGGING_FACE: Final = Format(

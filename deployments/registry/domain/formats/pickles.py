@@ -35,17 +35,20 @@ PICKLE: Final = Format(
     listed_as="forest of scikit-learn (joblib or pickle, after a release)",
     # After its release: forests of scikit-learn, whatever else it holds is refused.
     reading=Reading(
-        "deployments.registry.domain.forests.scikit_learn:read", forests.conclude_checkpoint
+        "deployments.registry.domain.forests.scikit_learn:read", forests.conclude_converted
     ),
     detect=single_file(_is_pickle),
     endings=_NAMES,
     has_code=True,
+    is_read_before_release=True,
     is_read_locally=True,
 )
 PYTORCH: Final = Format(
     key="pytorch",
     name="PyTorch (torch.save)",
     detect=zip_of(zip_names.PYTORCH),
+    export_advice="Export the model to ONNX with its graph: torch.onnx.export(model, example, 'model.onnx'); or save "
+    "TorchScript: torch.jit.trace(model, example).save('model.pt').",
     has_code=True,
     is_read_locally=True,
 )
@@ -54,6 +57,7 @@ NUMPY: Final = Format(
     name="NumPy",
     detect=_detect_arrays,
     endings=(".npy", ".npz"),
+    export_advice="It holds arrays, not a model. Export the model to ONNX.",
     has_code=True,
     is_read_locally=True,
 )

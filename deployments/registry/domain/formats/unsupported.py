@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Final
 
 from deployments.registry.domain.artifacts import zip_names
+from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats.format import Format, single_file, zip_of
 from deployments.registry.domain.hugging_face import safetensors
 
@@ -12,6 +14,23 @@ _SEVEN_ZIP: Final = b"7z\xbc\xaf\x27\x1c"
 _HDF5: Final = b"\x89HDF\r\n\x1a\n"
 _SAVE_AGAIN: Final = "Export the model to ONNX: torch.onnx.export(model, example, 'model.onnx')."
 _KERAS: Final = "In Keras 3: model.export('model.onnx', format='onnx')."
+
+# The magic number that torch.save pickles first, as an integer of ten bytes (pytorch/pytorch, torch/serialization.py).
+_TORCH_MAGIC: Final = b"\x8a\x0a" + (0x1950A86A20F9469CFC6C).to_bytes(10, "little")
+_PICKLE_PROTO: Final = 0x80
+_TAR_MEMBERS: Final = frozenset({"sys_info", "pickle", "storages", "tensors"})
+
+
+def _is_legacy_torch(head: bytes, _: str) -> bool:
+    """A protocol of 4 or more puts a frame between the two."""
+    return bool(head) and head[0] == _PICKLE_PROTO and _TORCH_MAGIC in head[:32]
+
+
+def _legacy_tar(artifact: Artifact) -> str | None:
+    """The members of the tar file, which was unpacked."""
+    names = {PurePosixPath(path).name for path in artifact.sizes}
+    return "" if names == _TAR_MEMBERS else None
+
 
 SAFETENSORS: Final = Format(
     key="safetensors",
@@ -33,6 +52,13 @@ KERAS: Final = Format(
     detect=zip_of(zip_names.KERAS),
     advice=f"Export it. {_KERAS}",
 )
+SKOPS: Final = Format(
+    key="skops",
+    name="a file of skops (scikit-learn)",
+    detect=zip_of(zip_names.SKOPS),
+    advice="No runtime reads it. Export the model to ONNX with skl2onnx; or save a RandomForest, ExtraTrees or "
+    "DecisionTree alone: joblib.dump(model, 'model.joblib').",
+)
 TORCHSERVE: Final = Format(
     key="torchserve",
     name="a TorchServe archive (.mar)",
@@ -44,6 +70,19 @@ TORCH_EXPORT: Final = Format(
     name="a torch.export program (.pt2)",
     detect=zip_of(zip_names.TORCH_EXPORT),
     advice=_SAVE_AGAIN,
+)
+TORCH_LEGACY: Final = Format(
+    key="pytorch_legacy",
+    name="PyTorch (torch.save in the format before 1.6)",
+    detect=single_file(_is_legacy_torch),
+    advice="Its weights have no graph, and no engine loads them. Load it where the model was trained, and export it: "
+    "torch.onnx.export(model, example, 'model.onnx').",
+)
+TORCH_TAR: Final = Format(
+    key="pytorch_tar",
+    name="PyTorch (torch.save in the tar format before 0.2)",
+    detect=_legacy_tar,
+    advice=f"No engine loads it. Load it with an old release of PyTorch. {_SAVE_AGAIN}",
 )
 ZIP: Final = Format(
     key="zip",

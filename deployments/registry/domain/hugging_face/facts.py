@@ -26,11 +26,14 @@ _PRECISIONS: Final = {
 class LanguageModelFacts:
     """`loaded_bytes` are the weights in the memory of a GPU: numbers with 32 and 64 bits are loaded with 16.
 
+    `engines` serve the architecture. `cached_layers` have a KV cache; 0 means that its size is not known.
     `served` are the files that a server needs, `unused` the others.
     """
 
     architecture: str
+    engines: tuple[str, ...]
     layers: int
+    cached_layers: int
     heads: int
     kv_heads: int
     head_size: int
@@ -44,6 +47,7 @@ class LanguageModelFacts:
     weights_bytes: int
     loaded_bytes: int
     needs_code: bool
+    is_class_known: bool
     has_chat_template: bool
     served: tuple[str, ...]
     unused: tuple[str, ...]
@@ -62,13 +66,13 @@ class LanguageModelFacts:
 
 
 def from_json(data: Mapping[str, Any]) -> LanguageModelFacts:
-    lists = {name: tuple(data[name]) for name in ("served", "unused")}
+    lists = {name: tuple(data[name]) for name in ("engines", "served", "unused")}
     return LanguageModelFacts(**{**data, **lists})
 
 
 def precision_of(config: ModelConfig, bytes_by_dtype: Mapping[str, int]) -> str:
     """The precision that most bytes have; empty for packed formats."""
-    if config.quantized_bits == 4:
+    if config.quantization.integer_bits == 4:
         return "int4"
     most = max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype])
     return _PRECISIONS.get(most, "")

@@ -1,27 +1,20 @@
-"""The task of the sandbox that reads a folder of Hugging Face: its configuration and the headers of its weights.
-
-`model.safetensors.index.json` maps each tensor to its file (huggingface/transformers, utils/hub.py
-`get_checkpoint_shard_files`); without it all weights are in one file.
-"""
+"""The task of the sandbox that reads a folder of Hugging Face: its configuration and the headers of its weights."""
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from deployments.registry.domain.artifacts import lfs_pointers
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.hugging_face import config as configs
-from deployments.registry.domain.hugging_face import safetensors
+from deployments.registry.domain.hugging_face import quantization, safetensors, weights
 from deployments.registry.domain.hugging_face.config import ModelConfig
 from deployments.registry.domain.hugging_face.facts import LanguageModelFacts, precision_of
 from deployments.registry.domain.hugging_face.safetensors import Tensors
+from deployments.registry.domain.hugging_face.weights import Weights
 from deployments.registry.domain.not_servable import NotServable, quoted
 
-INDEX: Final = "model.safetensors.index.json"
-WEIGHTS: Final = ".safetensors"
-_MAX_INDEX_BYTES: Final = 64 * 2**20
-_MAX_FILES: Final = 1000
 # A server reads one of them.
 _TOKENIZERS: Final = (
     "tokenizer.json",
@@ -46,63 +39,27 @@ def read(argument: dict[str, Any], artifact: Artifact) -> dict[str, Any]:
             "The folder has no tokenizer (tokenizer.json, tokenizer.model or vocab.json). Add it: "
             "AutoTokenizer.from_pretrained(model).save_pretrained(folder)."
         )
-    weights = _weight_files(artifact, names)
-    tensors = Tensors()
-    for name in weights:
+    chosen = weights.choose(artifact, names)
+    tensors = Tensors(placed={name: names[file] for name, file in chosen.placed.items()})
+    _refuse_pointers(artifact, names, chosen)
+    for name in chosen.files:
         safetensors.read_header(artifact, names[name], tensors)
-    _compare_index(artifact, names, tensors)
-    if not tensors.files:
-        raise NotServable("The files hold no tensors. Save the model again with save_pretrained.")
-    return _facts(config, tensors, artifact, names, weights).to_json()
-
-
-def _weight_files(artifact: Artifact, names: dict[str, str]) -> list[str]:
-    """All weights of the top folder: an index that leaves one out would serve half of a model."""
-    weights = sorted(name for name in names if name.endswith(WEIGHTS) and "/" not in name)
-    if len(weights) > 1 and INDEX not in names:
-        raise NotServable(
-            f"{len(weights):,} files of weights have no {INDEX}, which says what is in which. Upload "
-            "the whole folder as save_pretrained wrote it."
-        )
-    if len(weights) > _MAX_FILES:
-        raise NotServable(f"{len(weights):,} files of weights are more than {_MAX_FILES:,}.")
-    return weights
-
-
-def _compare_index(artifact: Artifact, names: dict[str, str], tensors: Tensors) -> None:
-    if INDEX not in names:
-        return
-    stated = _weight_map(artifact, names[INDEX])
-    files = {name: PurePosixPath(path).name for name, path in tensors.files.items()}
-    missing = sorted({file for file in stated.values() if file not in names})
+    missing = sorted(name for name in chosen.placed if name not in tensors.rows)
     if missing:
         raise NotServable(
-            f"{INDEX} names {quoted(missing[0])}, which is not in the folder. Upload all files of weights."
+            f"{chosen.index} and the files differ: the index has {quoted(missing[0])} in "
+            f"{quoted(chosen.placed[missing[0]])}, and no file has it. Save the model again with "
+            "save_pretrained."
         )
-    differing = sorted(name for name in {*stated, *files} if stated.get(name) != files.get(name))
-    if differing:
-        name = differing[0]
-        raise NotServable(
-            f"{INDEX} and the files differ: the index has {quoted(name)} in "
-            f"{quoted(stated.get(name, 'no file'))}, the files have it in "
-            f"{quoted(files.get(name, 'none'))}. Save the model again with save_pretrained."
-        )
+    if not tensors.rows:
+        raise NotServable("The files hold no tensors. Save the model again with save_pretrained.")
+    return _facts(config, tensors, artifact, names, chosen).to_json()
 
 
-def _weight_map(artifact: Artifact, path: str) -> dict[str, str]:
-    size = artifact.sizes[path]
-    if size > _MAX_INDEX_BYTES:
-        raise NotServable(f"{INDEX} has {size:,} bytes; the limit is {_MAX_INDEX_BYTES:,}.")
-    try:
-        data = json.loads(artifact.read(path, 0, size))
-    except (ValueError, RecursionError):
-        data = None
-    match data:
-        case {"weight_map": dict(stated)} if all(isinstance(file, str) for file in stated.values()):
-            return stated
-    raise NotServable(
-        f"{INDEX} has no readable weight_map. Save the model again with save_pretrained."
-    )
+def _refuse_pointers(artifact: Artifact, names: dict[str, str], chosen: Weights) -> None:
+    for name, path in names.items():
+        if _is_served(name, chosen) and lfs_pointers.is_pointer(artifact, path):
+            raise NotServable(f"{path} is {lfs_pointers.NAME}. {lfs_pointers.ADVICE}")
 
 
 def _facts(
@@ -110,44 +67,39 @@ def _facts(
     tensors: Tensors,
     artifact: Artifact,
     names: dict[str, str],
-    weights: list[str],
+    chosen: Weights,
 ) -> LanguageModelFacts:
-    served = [name for name in names if _is_served(name, weights)]
+    served = [name for name in names if _is_served(name, chosen)]
+    sizes = tensors.bytes_by_dtype()
+    shape = config.attention
     return LanguageModelFacts(
         architecture=config.architecture,
-        layers=config.layers,
-        heads=config.heads,
-        kv_heads=config.kv_heads,
-        head_size=config.head_size,
-        cached_vectors=config.cached_vectors,
+        engines=config.engines,
+        layers=shape.layers,
+        cached_layers=shape.cached_layers,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_size=shape.head_size,
+        cached_vectors=shape.cached_vectors,
         context_length=config.context_length,
         vocabulary=config.vocabulary,
-        dtype=precision_of(config, tensors.bytes),
-        quantization=config.quantization,
-        parameters=_parameters(config, tensors),
-        tensors=len(tensors.files),
-        weights_bytes=sum(tensors.bytes.values()),
-        loaded_bytes=sum(size // _WIDE.get(dtype, 1) for dtype, size in tensors.bytes.items()),
+        dtype=precision_of(config, sizes),
+        quantization=config.quantization.method,
+        parameters=quantization.count_parameters(tensors, config.quantization),
+        tensors=len(tensors.rows),
+        weights_bytes=sum(sizes.values()),
+        loaded_bytes=sum(size // _WIDE.get(dtype, 1) for dtype, size in sizes.items()),
         needs_code=config.needs_code,
+        is_class_known=config.is_class_known,
         has_chat_template=_has_chat_template(artifact, names),
         served=tuple(sorted(names[name] for name in served)),
         unused=tuple(sorted(set(artifact.sizes) - {names[name] for name in served})),
     )
 
 
-def _is_served(name: str, weights: list[str]) -> bool:
+def _is_served(name: str, chosen: Weights) -> bool:
     """Data beside config.json. Code and pickles are not copied, so no server can load them."""
-    return name in weights or ("/" not in name and name.endswith(_SERVED))
-
-
-def _parameters(config: ModelConfig, tensors: Tensors) -> int:
-    """Packed integers of quantised weights hold several each (AWQ and GPTQ in I32, bitsandbytes in U8)."""
-    packed = {}
-    if config.quantization and 0 < config.quantized_bits <= 8:
-        packed["I32"] = 32 // config.quantized_bits
-    if config.quantization == "bitsandbytes":
-        packed["U8"] = 2
-    return sum(count * packed.get(dtype, 1) for dtype, count in tensors.elements.items())
+    return name in chosen.files or ("/" not in name and name.endswith(_SERVED))
 
 
 def _has_chat_template(artifact: Artifact, names: dict[str, str]) -> bool:

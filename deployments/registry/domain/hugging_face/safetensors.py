@@ -67,22 +67,41 @@ def may_be_safetensors(head: bytes) -> bool:
     return isinstance(rows, dict) and all(isinstance(row, dict) for row in rows.values())
 
 
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor of a file, as its header describes it."""
+
+    file: str
+    dtype: str
+    shape: tuple[int, ...]
+    elements: int
+    size_bytes: int
+
+
 @dataclass(slots=True)
 class Tensors:
-    """The tensors of one or several files: names with their file, elements and bytes by dtype."""
+    """The tensors of one or several files by name. `placed` has the file of a name that several files have."""
 
-    files: dict[str, str] = field(default_factory=dict)
-    elements: dict[str, int] = field(default_factory=dict)
-    bytes: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, StoredTensor] = field(default_factory=dict)
+    placed: Mapping[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, file: str, dtype: str, elements: int, size: int) -> None:
-        if name in self.files:
-            raise NotServable(
-                f"The tensor {quoted(name)} is in {self.files[name]} and in {file}. {_ADVICE}"
-            )
-        self.files[name] = file
-        self.elements[dtype] = self.elements.get(dtype, 0) + elements
-        self.bytes[dtype] = self.bytes.get(dtype, 0) + size
+    def add(self, name: str, tensor: StoredTensor) -> None:
+        other = self.rows.get(name)
+        if other is not None:
+            file = self.placed.get(name)
+            if other.file == tensor.file or file not in (other.file, tensor.file):
+                raise NotServable(
+                    f"The tensor {quoted(name)} is in {other.file} and in {tensor.file}. {_ADVICE}"
+                )
+            if file == other.file:
+                return
+        self.rows[name] = tensor
+
+    def bytes_by_dtype(self) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for tensor in self.rows.values():
+            sizes[tensor.dtype] = sizes.get(tensor.dtype, 0) + tensor.size_bytes
+        return sizes
 
 
 def read_header(artifact: Artifact, path: str, tensors: Tensors) -> None:
@@ -103,7 +122,7 @@ def read_header(artifact: Artifact, path: str, tensors: Tensors) -> None:
         raise _damaged(
             path, f"its tensors end at byte {_LENGTH_BYTES + length + end:,} of {size:,}"
         )
-    if len(tensors.files) > MAX_TENSORS:
+    if len(tensors.rows) > MAX_TENSORS:
         raise NotServable(f"The folder has more than {MAX_TENSORS:,} tensors. {_ADVICE}")
 
 
@@ -138,7 +157,7 @@ def _add(tensors: Tensors, path: str, name: str, row: Mapping[str, Any], end: in
             raise _damaged(path, f"{quoted(name)} is larger than any file")
     if start != end or stop < start or (stop - start) * 8 != elements * BITS[dtype]:
         raise _damaged(path, f"the offsets of {quoted(name)} do not match its shape")
-    tensors.add(name, path, dtype, elements, stop - start)
+    tensors.add(name, StoredTensor(path, dtype, tuple(row["shape"]), elements, stop - start))
     return int(stop)
 
 

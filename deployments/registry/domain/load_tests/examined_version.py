@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from deployments.registry.domain.load_tests import results
 from deployments.registry.domain.load_tests.results import LoadTest
+
+SAMPLE: Final = "sample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,15 @@ class ExaminedVersion:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def sample(self) -> Mapping[str, Any] | None:
+        """Rows for the load test whose answers are known. They wait in the signature, and are not kept."""
+        return self.signature.get(SAMPLE)
+
+    def columns(self) -> dict[str, Any]:
+        signature = {name: value for name, value in self.signature.items() if name != SAMPLE}
+        return {**asdict(self), "signature": signature}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ExaminedVersion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from deployments.registry.domain import trial_inputs
+from deployments.registry.domain.forests.comparison import Sample
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.registry.domain.trial_inputs import Input
 
@@ -36,6 +38,18 @@ def is_any_request_valid(signature: Signature) -> bool:
     )
 
 
+def reason_for_none(signature: Signature) -> str:
+    """Why no request is generated; empty if one is."""
+    inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
+    if not trial_inputs.can_make(inputs):
+        return "inputs of its types are not generated"
+    shapes = (trial_inputs.shapes_of(inputs, policy) for policy in trial_inputs.POLICIES)
+    if all(alternative is None for alternative in shapes):
+        limit = trial_inputs.MAX_ITEM_BYTES // 2**20
+        return f"its inputs are larger than the {limit} MiB that are generated"
+    return ""
+
+
 def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
     """Alternatives of one item, each with the length of its header."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
@@ -45,6 +59,28 @@ def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
         item = trial_inputs.make_item(inputs, policy, 0, {})
         if item is not None:
             yield _request(signature, item)
+
+
+def sample_requests(signature: Signature, sample: Sample) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows of a sample in batches, each with the length of its header, for a model of one input."""
+    rows = sample.read_rows()
+    for start in range(0, len(rows), signature.max_batch_size):
+        batch = rows[start : start + signature.max_batch_size]
+        yield _request(signature, {signature.inputs[0].name: batch})
+
+
+def describe_sample(signature: Signature, sample: Sample) -> Iterator[dict[str, Any]]:
+    """Yield the same batches for a program that builds requests itself, with the values in base64."""
+    rows = sample.read_rows()
+    for start in range(0, len(rows), signature.max_batch_size):
+        batch = rows[start : start + signature.max_batch_size]
+        tensor = {
+            "name": signature.inputs[0].name,
+            "datatype": signature.inputs[0].protocol_dtype,
+            "shape": list(batch.shape),
+            "values": base64.b64encode(batch.tobytes()).decode(),
+        }
+        yield {"inputs": [tensor]}
 
 
 def alternatives_of(signature: Signature) -> Iterator[dict[str, Any]]:

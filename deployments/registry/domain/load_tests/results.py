@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,7 +14,7 @@ KEY = "load_test"
 
 
 class LoadOutcome(StrEnum):
-    """NO_RUNTIME, TOO_LARGE and LATE are no verdict about the model."""
+    """NO_RUNTIME, NO_REQUEST, TOO_LARGE and LATE are no verdict about the model."""
 
     ANSWERED = "answered"
     NOT_ANSWERED = "not_answered"
@@ -22,6 +22,8 @@ class LoadOutcome(StrEnum):
     CRASHED = "crashed"
     TOO_LARGE = "too_large"
     NO_RUNTIME = "no_runtime"
+    # It loads, and nothing was sent: no request could be generated, or only ones that are too large.
+    NO_REQUEST = "no_request"
     LATE = "late"
 
 
@@ -42,9 +44,14 @@ class LoadTest:
     # The cluster that it ran on; empty: the portal's own machine.
     cluster: str = ""
     outputs: tuple[Mapping[str, Any], ...] = ()
+    # To the rows of a sample: 32-bit numbers in base64, which are compared and not kept.
+    sample_answers: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def without_answers(self) -> LoadTest:
+        return replace(self, sample_answers="")
 
     def describe_load(self) -> str:
         on_gpu = f" and {self.gpu_memory_mib:,} MiB of GPU memory" if self.gpu_memory_mib else ""
@@ -73,9 +80,21 @@ def of_signature(signature: Mapping[str, Any]) -> LoadTest | None:
     return from_json(signature[KEY]) if signature.get(KEY) else None
 
 
-def contradictions(result: LoadTest, signature: Signature) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class OutputDifference:
+    """An output whose answer has another type or shape than the model declares, both as text."""
+
+    name: str
+    answered: str
+    declared: str
+
+    def describe(self) -> str:
+        return f"{self.name} is {self.answered}, and {self.declared} in the signature"
+
+
+def compare_outputs(result: LoadTest, signature: Signature) -> Iterator[OutputDifference]:
     """Where an answer to a request of one item is not what the signature says. A model may leave an
-    output out.
+    output out. Runtimes serve such a model: ONNX Runtime only warns of a declared shape that is wrong.
     """
     declared = {tensor.name: tensor for tensor in signature.outputs}
     for output in result.outputs:
@@ -83,9 +102,10 @@ def contradictions(result: LoadTest, signature: Signature) -> Iterator[str]:
         if tensor is not None and not _is_as_declared(output, tensor, signature):
             dims = ", ".join(str(dim) for dim in signature.wire_dims(tensor))
             shape = ", ".join(str(dim) for dim in output["shape"])
-            yield (
-                f"{tensor.name} is {output['datatype']} [{shape}], "
-                f"and {tensor.protocol_dtype} [{dims}] in the signature"
+            yield OutputDifference(
+                tensor.name,
+                f"{output['datatype']} [{shape}]",
+                f"{tensor.protocol_dtype} [{dims}]",
             )
 
 

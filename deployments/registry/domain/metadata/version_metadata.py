@@ -47,9 +47,10 @@ def clean(
 ) -> tuple[Metadata, dict[str, str]]:
     """The metadata as stored, and problems by field ("metadata.accuracy"). Empty values are dropped.
 
-    The keys with the size of external weights are known for a version by reference only.
+    The keys with the size of external weights are known for a version by reference only; a KV cache may be
+    declared for uploaded weights too.
     """
-    known = {**TEXTS, **_EXTERNAL_WEIGHTS} if is_reference else TEXTS
+    known = {**TEXTS, **_LANGUAGE_MODEL, **(_EXTERNAL_WEIGHTS if is_reference else {})}
     draft = _Draft()
     for key, value in data.items():
         if value is None or value in ("", [], {}):
@@ -137,7 +138,7 @@ def metric_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def flatten(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """One value by name, in the order in which it is shown: metrics, texts, labels."""
     texts = {key: metadata[key] for key in TEXTS if key in metadata}
-    sizes = {key: metadata[key] for key in _EXTERNAL_WEIGHTS if key in metadata}
+    sizes = {key: metadata[key] for key in SIZES if key in metadata}
     labels = {f"label {key}": value or "yes" for key, value in labels_of(metadata).items()}
     return {**metrics_of(metadata), **texts, **sizes, **labels}
 
@@ -258,6 +259,11 @@ def _whole(value: Any, *, maximum: int, message: str) -> int:
     return number
 
 
+def _kib(value: Any) -> int:
+    message = "Enter KiB as a whole number, for example 128."
+    return _whole(value, maximum=1_000_000, message=message)
+
+
 def _dtype(value: Any) -> str:
     name = declared_size.normalize_dtype(_text(value))
     if not name:
@@ -281,3 +287,6 @@ _EXTERNAL_WEIGHTS: Final[Mapping[str, Callable[[Any], str | int]]] = {
     declared_size.DTYPE: _dtype,
     declared_size.CONTEXT: _tokens,
 }
+_LANGUAGE_MODEL: Final[Mapping[str, Callable[[Any], str | int]]] = {declared_size.KV_CACHE: _kib}
+# What a form of other metadata leaves as it is.
+SIZES: Final = (*_EXTERNAL_WEIGHTS, *_LANGUAGE_MODEL)

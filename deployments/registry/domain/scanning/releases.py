@@ -71,3 +71,16 @@ def describe_need(kind: Format, report: ScanReport) -> str:
             "platform admin has to release it."
         )
     return ""
+
+
+def describe_findings(report: ScanReport) -> str:
+    """What the scanners say of a file that nobody can release, in a sentence."""
+    if report.outcome is not ScanOutcome.CLEAN:
+        return f"{report.describe()}."
+    return "The scanners found no dangerous code."
+
+
+def describe_no_engine(kind: Format, report: ScanReport, refusal: str = "") -> str:
+    """Why a release would have no effect, with the way out. `refusal` is that of the file's reader."""
+    reason = refusal or f"No engine serves {kind.name}. {kind.export_advice}"
+    return f"{describe_findings(report)} A release would have no effect. {reason}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deployments.models import ModelVersion
+from deployments.models import Import, ModelVersion
 from deployments.registry.domain import declarations
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats.catalogue import Detected
@@ -16,6 +16,8 @@ from deployments.registry.services.examination.checklist import Checklist
 from deployments.registry.services.examination.sandboxed_steps import refused
 
 _STEP = "Inputs and outputs"
+# The fact of an import from MLflow.
+MODEL_CLASS = "model_class"
 
 
 def examine(
@@ -31,7 +33,12 @@ def examine(
     Raises FileRefused, ReaderDied, LeaseLost, and NeedsDeclaration, which quarantines the version.
     """
     checklist.running(_STEP, "reading the model without running it")
-    argument = {"main": detected.main, "format": detected.format.key, "model": version.model.name}
+    argument = {
+        "main": detected.main,
+        "format": detected.format.key,
+        "model": version.model.name,
+        "logged_as": _find_logged_class(version),
+    }
     facts = sandboxed_steps.run(
         reading.task,
         path,
@@ -41,8 +48,23 @@ def examine(
         argument=argument,
         access=Access(artifact),
     )
+    context = _context_of(version, artifact, detected)
+    try:
+        inspection = reading.conclude(facts, context)
+    except NeedsDeclaration as need:
+        checklist.refused(_STEP, str(need))
+        raise
+    except NotServable as refusal:
+        raise refused(checklist, _STEP, str(refusal)) from refusal
+    for step, detail in inspection.details.items():
+        report = checklist.warned if step in inspection.warnings else checklist.passed
+        report(step, detail)
+    return inspection
+
+
+def _context_of(version: ModelVersion, artifact: Artifact, detected: Detected) -> Context:
     declared = declarations.from_json(version.declared)
-    context = Context(
+    return Context(
         model=version.model.name,
         main=detected.main,
         paths=tuple(artifact.sizes),
@@ -52,13 +74,9 @@ def examine(
         outputs=declared.outputs,
         compute_capability=declared.compute_capability,
     )
-    try:
-        inspection = reading.conclude(facts, context)
-    except NeedsDeclaration as need:
-        checklist.refused(_STEP, str(need))
-        raise
-    except NotServable as refusal:
-        raise refused(checklist, _STEP, str(refusal)) from refusal
-    for step, detail in inspection.details.items():
-        checklist.passed(step, detail)
-    return inspection
+
+
+def _find_logged_class(version: ModelVersion) -> str:
+    """The class that MLflow says it logged; empty for other versions."""
+    facts = Import.objects.filter(version=version).values_list("facts", flat=True).first() or {}
+    return str(facts.get(MODEL_CLASS, ""))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from deployments.models import ModelVersion
+from deployments.registry.domain.forests.comparison import Sample
 from deployments.registry.domain.formats.format import Format, Inspection
 from deployments.registry.domain.load_tests import requests, results
 from deployments.registry.domain.load_tests.results import LoadOutcome, LoadTest
@@ -29,6 +30,7 @@ _MIB: Final = 2**20
 _BASE_MEMORY_MIB: Final = 2048
 _MEMORY_PER_FILE_BYTE: Final = 3
 _MAX_CAUSE_LENGTH: Final = 600
+_MAX_DIFFERENCES: Final = 5
 _NO_MODULE: Final = "ModuleNotFoundError"
 _DECOUPLED: Final = "decoupled"
 
@@ -55,7 +57,10 @@ def run(
         sandboxed_steps.counted(version, STEP, checklist),
         _folder(store, columns["repository_prefix"], objects, checklist) as folder,
     ):
-        _write_requests(inspection.signature, folder / "requests")
+        _write(requests.requests_of(inspection.signature), folder / "requests")
+        if inspection.sample:
+            rows = requests.sample_requests(inspection.signature, inspection.sample)
+            _write(rows, folder / "sample")
         size = sum(item.size_bytes for item in objects)
         result = gateway.run(
             folder,
@@ -64,7 +69,7 @@ def run(
             seconds=settings.SLIPWAY_LOAD_TEST_SECONDS,
             while_running=checklist.keep_alive_unless_stopped,
         )
-    return conclude(result, inspection.signature, checklist)
+    return conclude(result, inspection.signature, checklist, inspection.sample)
 
 
 def is_on_cluster(version: ModelVersion, kind: Format, checklist: Checklist) -> bool:
@@ -91,49 +96,82 @@ def _reason_not_to_try(kind: Format, objects: Sequence[ServingObject]) -> str:
     return ""
 
 
-def conclude(result: LoadTest, signature: Signature, checklist: Checklist) -> LoadTest | None:
+def conclude(
+    result: LoadTest, signature: Signature, checklist: Checklist, sample: Sample | None = None
+) -> LoadTest | None:
     """None if the test has no result. Raises FileRefused and LeaseLost as `run`."""
     where = f"on cluster {result.cluster}" if result.cluster else "on the portal's CPU"
     cause = printable(result.detail)[:_MAX_CAUSE_LENGTH].rstrip(". ")
     match result.outcome:
         case LoadOutcome.ANSWERED:
-            _check_answer(result, signature, checklist)
-            return result
+            _check_answer(result, signature, sample, checklist)
+            return result.without_answers()
         case LoadOutcome.NO_RUNTIME:
             checklist.not_tried(STEP, cause)
             return None
+        case LoadOutcome.NO_REQUEST:
+            reason = requests.reason_for_none(signature) or cause
+            checklist.inconclusive(STEP, f"inconclusive: {reason}; {result.describe_load()}")
+            return result
         case LoadOutcome.LATE | LoadOutcome.TOO_LARGE:
             checklist.inconclusive(STEP, f"stopped, no verdict: {cause} {where}")
             return None
-        case LoadOutcome.NOT_LOADED if _NO_MODULE in cause:
-            fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."
-            checklist.warned(STEP, f"did not load here: {cause}. {fix}")
-            return result
-        case LoadOutcome.NOT_ANSWERED if _DECOUPLED in cause:
-            detail = f"{result.describe_load()}; it streams its answers, which is not tried"
-            checklist.warned(STEP, detail)
-            return result
-        case LoadOutcome.NOT_ANSWERED if not requests.is_any_request_valid(signature):
-            detail = f"{result.describe_load()}; no generated request fits the model"
-            checklist.warned(STEP, f"{detail}: {cause}")
-            return result
-        case LoadOutcome.NOT_ANSWERED | LoadOutcome.CRASHED:
+    if warning := _describe_warning(result, signature, cause):
+        checklist.warned(STEP, warning)
+        return result
+    problem = "Triton does not load the model"
+    if result.outcome != LoadOutcome.NOT_LOADED:
+        problem = "Triton loads the model, but it answers no request"
+    raise refused(checklist, STEP, f"{problem}: {cause}.")
+
+
+def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str:
+    """Why a model that was not loaded, or gave no answer, may serve all the same; empty if it cannot."""
+    if result.outcome == LoadOutcome.NOT_LOADED and _NO_MODULE in cause:
+        fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."
+        return f"did not load here: {cause}. {fix}"
+    if result.outcome != LoadOutcome.NOT_ANSWERED:
+        return ""
+    if _DECOUPLED in cause:
+        return f"{result.describe_load()}; it streams its answers, which is not tried"
+    if not requests.is_any_request_valid(signature):
+        return f"{result.describe_load()}; no generated request fits the model: {cause}"
+    return ""
+
+
+def _check_answer(
+    result: LoadTest, signature: Signature, sample: Sample | None, checklist: Checklist
+) -> None:
+    """Another score than that of the user's own library is refused; a runtime that answers another shape than
+    the declared one serves the model, so that is a warning.
+    """
+    has_scores = sample is not None and bool(result.sample_answers)
+    if sample is not None and has_scores:
+        difference = sample.describe_difference(result.sample_answers)
+        if difference:
             raise refused(
-                checklist, STEP, f"Triton loads the model, but it answers no request: {cause}."
+                checklist,
+                STEP,
+                f"Triton loads the model, but answers otherwise than {sample.library}: {difference}. Convert the model "
+                "to ONNX, or train it without the setting that differs.",
             )
-    raise refused(checklist, STEP, f"Triton does not load the model: {cause}.")
-
-
-def _check_answer(result: LoadTest, signature: Signature, checklist: Checklist) -> None:
-    problems = list(results.contradictions(result, signature))
-    if problems:
-        raise refused(
-            checklist,
-            STEP,
-            f"The model answers otherwise than its signature says: {'; '.join(problems)}. "
-            "Correct the configuration or the model.",
-        )
-    checklist.passed(STEP, result.describe())
+    scored = (
+        f"; {sample.count} generated rows get the scores of {sample.library}"
+        if sample is not None and has_scores
+        else ""
+    )
+    differences = list(results.compare_outputs(result, signature))
+    if not differences:
+        checklist.passed(STEP, f"{result.describe()}{scored}")
+        return
+    described = "; ".join(difference.describe() for difference in differences[:_MAX_DIFFERENCES])
+    more = len(differences) - _MAX_DIFFERENCES
+    rest = f" and {more:,} more" if more > 0 else ""
+    checklist.warned(
+        STEP,
+        f"{result.describe()}{scored}. It answers otherwise than it declares: {described}{rest}. Clients get what it "
+        "answers.",
+    )
 
 
 @contextmanager
@@ -155,7 +193,7 @@ def _folder(
         yield folder
 
 
-def _write_requests(signature: Signature, folder: Path) -> None:
+def _write(bodies: Iterator[tuple[int, bytes]], folder: Path) -> None:
     folder.mkdir()
-    for number, (header_bytes, body) in enumerate(requests.requests_of(signature)):
+    for number, (header_bytes, body) in enumerate(bodies):
         (folder / f"{number}-{header_bytes}").write_bytes(body)

@@ -94,6 +94,7 @@ def load(version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checkli
         version=version,
         step=step,
         checklist=checklist,
+        argument={"opset": facts.opset},
         file_bytes=facts.external_bytes,
     )
     if loaded["missing_kernel"]:

@@ -98,8 +98,8 @@ def _unwrap(
         case Refused(message):
             raise refused(checklist, step, message)
         case Broken(cause):
-            reason = f"The file cannot be read ({cause}). Export the model again."
-            raise refused(checklist, step, reason)
+            logger.warning("version %s cannot be read: %s", version.pk, cause)
+            raise refused(checklist, step, "The file cannot be read. Export the model again.")
         case Died(cause, detail):
             logger.warning("reading version %s died of %s: %s", version.pk, cause, detail)
             if deaths + 1 >= MAX_DEATHS:

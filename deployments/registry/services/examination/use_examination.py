@@ -97,7 +97,9 @@ def _run_trial(
             return Verdict(value["verdict"]), str(value["reason"])
         case Died(_, detail):
             return Verdict.UNKNOWN, f"The test was stopped: {detail}."
-        case Refused(message) | Broken(message):
+        case Broken(_):
+            return Verdict.UNKNOWN, "Running it failed."
+        case Refused(message):
             return Verdict.UNKNOWN, f"Running it failed: {message[:300].rstrip('.')}."
 
 

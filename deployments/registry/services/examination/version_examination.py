@@ -6,19 +6,22 @@ crash at any point: keys are deterministic, and a correct copy is kept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from deployments.models import ArtifactFile, ModelVersion
 from deployments.registry.domain import object_keys, signatures, triton_config
+from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.formats.catalogue import Detected
-from deployments.registry.domain.formats.format import Inspection
+from deployments.registry.domain.formats.format import Format, Inspection
 from deployments.registry.domain.load_tests import results
-from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
+from deployments.registry.domain.load_tests.examined_version import SAMPLE, ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.registry.domain.not_servable import NeedsDeclaration
+from deployments.registry.domain.scanning import releases
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.stored_artifact import StoredArtifact
 from deployments.registry.services.examination import (
@@ -30,7 +33,7 @@ from deployments.registry.services.examination import (
     stored_files,
 )
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import FileRefused, refused
 from deployments.registry.services.examination.serving_repository import RepositoryDraft
 from deployments.registry.services.scans import step as scan_step
 
@@ -61,30 +64,68 @@ def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> Examin
     )
     report = scan_step.scan(version, artifact, copies, detected, checklist)
     result.columns |= scan_step.columns_of(report)
-    result.quarantine_reason = scan_step.decide(version, kind, report, checklist)
-    if result.quarantine_reason:
+    need = scan_step.decide(version, kind, report, checklist)
+    result.quarantine_reason = need
+    if need and not kind.is_read_before_release:
         return result
-    if kind.reading is None:
-        inspection, result.quarantine_reason = onnx_examination.examine(
-            version, copies[detected.main], detected, artifact.sizes, checklist
+    try:
+        inspection = _inspect(version, artifact, copies, detected, result, checklist)
+    except NeedsDeclaration as declaration:
+        result.quarantine_reason = str(declaration)
+        return result
+    except FileRefused as refusal:
+        if not need:
+            raise
+        result.quarantine_reason = releases.describe_no_engine(kind, report, str(refusal))
+        return result
+    if not need:
+        result.columns |= _create_repository(version, artifact, detected, inspection, checklist)
+        _load(version, kind, artifact, inspection, result, checklist)
+    return result
+
+
+def _inspect(
+    version: ModelVersion,
+    artifact: StoredArtifact,
+    copies: Mapping[str, Path],
+    detected: Detected,
+    result: ExaminationResult,
+    checklist: Checklist,
+) -> Inspection:
+    """Raises FileRefused, ReaderDied, and NeedsDeclaration."""
+    if detected.format.reading is not None:
+        return format_examination.examine(
+            version,
+            artifact,
+            copies.get(detected.main),
+            detected,
+            detected.format.reading,
+            checklist,
         )
-    else:
-        try:
-            inspection = format_examination.examine(
-                version, artifact, copies.get(detected.main), detected, kind.reading, checklist
-            )
-        except NeedsDeclaration as need:
-            result.quarantine_reason = str(need)
-            return result
-    result.columns |= _create_repository(version, artifact, detected, inspection, checklist)
+    inspection, result.quarantine_reason = onnx_examination.examine(
+        version, copies[detected.main], detected, artifact.sizes, checklist
+    )
+    return inspection
+
+
+def _load(
+    version: ModelVersion,
+    kind: Format,
+    artifact: StoredArtifact,
+    inspection: Inspection,
+    result: ExaminationResult,
+    checklist: Checklist,
+) -> None:
+    """The load test, here or on the cluster that the team chose."""
     if result.quarantine_reason:
         load_test.skip("it is quarantined", checklist)
     elif load_test.is_on_cluster(version, kind, checklist):
         result.is_waiting = True
+        if inspection.sample:
+            result.columns["signature"] |= {SAMPLE: inspection.sample.to_json()}
     else:
         loaded = load_test.run(version, kind, result.columns, inspection, artifact.store, checklist)
         result.columns["signature"] |= {results.KEY: loaded.to_json()} if loaded else {}
-    return result
 
 
 def after_load_test(
@@ -92,8 +133,9 @@ def after_load_test(
 ) -> ExaminationResult:
     """`examined` waited for the result. Raises FileRefused."""
     signature = signatures.from_json(examined.signature)
-    loaded = load_test.conclude(result, signature, checklist)
-    return ExaminationResult(examined.with_load_test(loaded).to_json())
+    sample = comparison.from_json(examined.sample) if examined.sample else None
+    loaded = load_test.conclude(result, signature, checklist, sample)
+    return ExaminationResult(examined.with_load_test(loaded).columns())
 
 
 def _open(version: ModelVersion, checklist: Checklist) -> tuple[list[ArtifactFile], StoredArtifact]:

@@ -73,5 +73,9 @@ def decide(version: ModelVersion, kind: Format, report: ScanReport, checklist: C
     if release is not None and release.covers(report, clock.now()):
         checklist.warned(_STEP, f"{need} {release.describe()}")
         return ""
+    if not kind.can_be_released:
+        need = releases.describe_no_engine(kind, report)
+        checklist.refused(_STEP, need)
+        return need
     checklist.refused(_STEP, f"{need} {_FIX}")
     return f"{need} {_FIX}"

@@ -19,6 +19,7 @@ from fleet.localcluster.server import build_app
 from fleet.localcluster.store import Store
 from fleet.localcluster.watch import Hub
 from tests.fidelity import table
+from tests.fidelity.change import clean_up_of, requests_of
 from tests.fidelity.sending import request_of, verdict_of
 
 _NOT_SERVED = {"status": 404, "reason": "NotFound"}
@@ -43,14 +44,17 @@ def schemas(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     lookup.schema_of.cache_clear()
 
 
-async def _send_all(store: Store) -> dict[str, Any]:
+def _client(store: Store) -> httpx.AsyncClient:
     app = build_app(store, Hub(store), access=NoPods(), token="t")
-    client = httpx.AsyncClient(
+    return httpx.AsyncClient(
         transport=httpx.ASGITransport(app),
         base_url="https://local",
         headers={"Authorization": "Bearer t"},
     )
-    async with client:
+
+
+async def _send_all(store: Store) -> dict[str, Any]:
+    async with _client(store) as client:
         answers = {
             row.name: await client.request(**request_of(row, "default")) for row in table.ROWS
         }
@@ -79,6 +83,37 @@ def test_each_object_of_the_table_gets_the_verdict_of_a_real_server(tmp_path: Pa
     store.close()
 
 
+async def _change_all(store: Store) -> dict[str, Any]:
+    async with _client(store) as client:
+        verdicts = {}
+        for change in table.CHANGES:
+            before, judged = requests_of(change, "default")
+            for request in before:
+                answer = await client.request(**request)
+                assert answer.is_success, (change.name, answer.text)
+            verdicts[change.name] = verdict_of(await client.request(**judged))
+            for request in clean_up_of(change, "default"):
+                await client.request(**request)
+    return verdicts
+
+
+@pytest.mark.usefixtures("schemas")
+def test_each_change_gets_the_verdict_of_a_real_server(tmp_path: Path) -> None:
+    store = Store(tmp_path / "cluster.db", has_node_agent=False)
+    bootstrap.seed(store)
+    expected = table.recorded(table.RECORDED_CHANGES)
+
+    said = asyncio.run(_change_all(store))
+
+    wrong = {
+        name: (verdict, expected[name])
+        for name, verdict in said.items()
+        if verdict != expected[name]
+    }
+    assert wrong == {}
+    store.close()
+
+
 def test_the_table_is_complete_and_the_differences_are_documented() -> None:
     verdicts = table.recorded()
     broken = [name for name, verdict in verdicts.items() if verdict["status"] != "accepted"]
@@ -87,5 +122,6 @@ def test_the_table_is_complete_and_the_differences_are_documented() -> None:
 
     assert [row.name for row in table.ROWS] == list(verdicts)
     assert len(broken) > 150
+    assert [change.name for change in table.CHANGES] == list(table.recorded(table.RECORDED_CHANGES))
     assert 1 <= len(listed) <= 5
     assert all(kind in section for kind in table.NOT_SERVED)

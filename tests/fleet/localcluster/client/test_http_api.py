@@ -1,6 +1,5 @@
 """The client of the agents against a real API server: cache, writes, errors, a restarted server."""
 
-import os
 import ssl
 import threading
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 from fleet.localcluster.client import kubeconfig
 from fleet.localcluster.client.http_api import HttpClusterApi
 from fleet.localcluster.client.kubeconfig import Connection
-from fleet.localcluster.controllers import processes
+from fleet.localcluster.controllers import free_ports
 from fleet.localcluster.errors import AlreadyExists, ApiError, Conflict, JsonObject, NotFound
 from fleet.localcluster.kinds import CONFIG_MAP, POD, SERVICE
 from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
@@ -89,9 +88,8 @@ def test_refusals_are_the_errors_of_the_store(api: HttpClusterApi, namespace: st
 
 
 def test_the_cache_recovers_after_a_restart_of_the_server(tmp_path: Path) -> None:
-    # Below the ephemeral ports: no client takes it while the server is down.
-    first = 20_000 + os.getpid() % 10_000
-    port = next(number for number in range(first, 32_000) if processes.is_free(number))
+    # None that a client draws while the server is down.
+    port = free_ports.take_one()
     process, local_api = start_api(tmp_path, port=port)
     api = HttpClusterApi(kubeconfig.read(local_api.kubeconfig), (POD,))
     api.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from fleet.localcluster import envoy
-from fleet.localcluster.controllers import free_ports, http_routes, processes
+from fleet.localcluster.controllers import free_ports, http_routes
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.envoy_files import EnvoyFiles
 from tests.fleet.localcluster.controllers import manifests
@@ -76,11 +77,16 @@ def _serving(status: int) -> Iterator[Backend]:
         thread.join()
 
 
+def _is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def _envoy(folder: Path, port: int) -> Iterator[None]:
     process = subprocess.Popen(envoy.command(folder), stderr=subprocess.DEVNULL)
     try:
-        wait_for("Envoy listens", lambda: not processes.is_free(port))
+        wait_for("Envoy listens", lambda: _is_listening(port))
         yield
     finally:
         process.kill()

@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from deployments.manifests.domain.access import limit_rules
+from deployments.manifests.domain.access.limit_rules import ClientLimit
 from fleet.localcluster.controllers import free_ports, rate_limits
 from fleet.localcluster.controllers.envoy_config import Endpoint
 from fleet.localcluster.controllers.gateway import GatewayController
@@ -81,6 +83,45 @@ def test_a_caller_over_its_limit_gets_429_and_nobody_else_does(
     policy = store.get(BACKEND_TRAFFIC_POLICY, "vision", "digits")
     (ancestor,) = policy["status"]["ancestors"]
     assert ancestor["conditions"][0]["reason"] == "Accepted"
+
+
+def test_callers_that_share_a_rule_are_counted_each_by_itself(
+    tmp_path: Path, store: Store, model: Endpoint
+) -> None:
+    """The rules that the portal writes for more callers than a policy has rules."""
+    clients = [f"caller-{number}.{number}" for number in range(1, 401)]
+    limits = {name: ClientLimit(4) for name in clients} | {"free.999": ClientLimit(is_paused=True)}
+    planned = limit_rules.rules_of(limits, header="slipway-caller", are_numbered=True)
+    policy = _limits()
+    policy["spec"]["rateLimit"]["local"]["rules"] = list(planned.rules)
+    port = free_ports.take_one()
+    gateway = GatewayController(store, data_dir=tmp_path, port=port)
+    gateway.seed()
+    _serve(store, model, "one")
+    store.create(HTTP_ROUTE, manifests.route({"one": 100}))
+    keys = {"caller-1.1": "one", "caller-400.400": "last", "free.999": "paused", "other.4000": "no"}
+    store.create(SECRET, _secret(**keys))
+    store.create(SECURITY_POLICY, _POLICY)
+    store.create(BACKEND_TRAFFIC_POLICY, policy)
+    gateway.reconcile()
+    url = f"http://127.0.0.1:{port}/vision/digits/v2"
+
+    with _envoy(tmp_path, port), httpx.Client(timeout=10) as client:
+
+        def send(key: str) -> int:
+            return client.get(url, headers={"x-api-key": key}).status_code
+
+        def is_limited() -> bool:
+            sent = client.get(url, headers={"x-api-key": "paused"})
+            return sent.status_code == 429
+
+        wait_for("the pause holds", is_limited)
+        answers = {key: [send(key) for _ in range(6)] for key in ("one", "last")}
+        others = [send("no") for _ in range(6)]
+
+    assert len(planned.rules) <= 16
+    assert answers == {key: [200] * 4 + [429] * 2 for key in ("one", "last")}
+    assert others == [200] * 6
 
 
 def test_of_two_policies_for_a_route_the_older_holds_and_the_younger_says_so(

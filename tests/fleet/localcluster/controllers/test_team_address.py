@@ -7,7 +7,7 @@ import time
 
 import httpx
 
-from deployments.manifests.domain.access import caller_keys, team_address
+from deployments.manifests.domain.access import caller_keys, limit_rules, team_address
 from fleet.localcluster.controllers.gateway import GatewayController
 from fleet.localcluster.kinds import (
     BACKEND_TRAFFIC_POLICY,
@@ -113,7 +113,10 @@ def test_limits_and_the_caller_s_name_hold_there_too(
     gateway: tuple[GatewayController, httpx.Client], store: Store
 ) -> None:
     controller, client = gateway
-    limits = caller_keys.limits(context("chat"), {"billing.1": caller_keys.ClientLimit(3)})
+    planned = limit_rules.rules_of(
+        {"billing.1": limit_rules.ClientLimit(3)}, header="slipway-caller", are_numbered=True
+    )
+    limits = caller_keys.limits(context("chat"), planned.rules)
     store.create(BACKEND_TRAFFIC_POLICY, limits)
     controller.reconcile()
 

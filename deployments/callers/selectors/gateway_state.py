@@ -1,0 +1,52 @@
+"""How far the gateway has the keys and limits of a deployment's callers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from deployments.manifests.domain.access.limit_rules import MOST_RULES
+from deployments.manifests.selectors import caller_access, rendering
+from deployments.models import Deployment, KeysAtGateway
+from deployments.spec.domain.pod_settings import OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayState:
+    """`written_at` None: the cluster has not taken any since they were changed. `problem`: why it refused them."""
+
+    is_current: bool
+    changed_at: datetime | None
+    written_at: datetime | None
+    problem: str = ""
+    is_limit: bool = False
+    # Callers for whose limits the gateway has no room.
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> str:
+        """Why limits are left out; empty where none is."""
+        if not self.left_out:
+            return ""
+        names = ", ".join(self.left_out)
+        return (
+            f"It takes {MOST_RULES} rules for one address, so limits of {names} are not enforced."
+        )
+
+
+def of(deployment: Deployment) -> GatewayState | None:
+    """None where the address is open, or no key was changed since it takes some."""
+    spec = rendering.stable_spec_of(deployment)
+    if spec is None or spec.network.access == OPEN or deployment.is_retired:
+        return None
+    row = KeysAtGateway.objects.filter(deployment=deployment).first()
+    if row is None:
+        return None
+    return GatewayState(
+        is_current=row.written_generation >= deployment.caller_keys_generation,
+        changed_at=row.changed_at,
+        written_at=row.written_at,
+        problem=row.problem,
+        is_limit=row.is_limit,
+        left_out=tuple(caller_access.limits(deployment, spec.network.token_issuer).left_out),
+    )

@@ -1,0 +1,46 @@
+"""What people do in a browser on the way from a file to answers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+
+def upload(page: Page, file: Path, name: str) -> None:
+    page.goto("/upload")
+    page.set_input_files("#file", file)
+    page.locator("[name=model]").fill(name)
+    page.locator("[name=metrics]").fill("accuracy = 0.99")
+    page.locator("#send").click()
+    anyway = page.locator("#anyway")
+    expect(page.locator("#anyway:visible, #verification:visible").first).to_be_visible()
+    if anyway.is_visible():
+        # Another test of this run has uploaded the same bytes.
+        anyway.click()
+    expect(page.locator("#verification")).to_have_attribute("data-state", "ready")
+
+
+def request_deployment(page: Page, name: str) -> None:
+    page.get_by_role("link", name="Deploy", exact=True).click()
+    expect(page.locator("[name=name]")).to_have_value(name)
+    page.locator("[name=network_access]").select_option("open")
+    page.get_by_role("radio", name=re.compile("^1 . T4")).check()
+    page.get_by_role("button", name="Continue to scaling").last.click()
+    page.get_by_text("Resources and network", exact=True).click()
+    page.locator("[name=memory]").fill("2Gi")
+    page.get_by_role("button", name="Continue to review").last.click()
+    expect(page.locator("#side")).to_contain_text("$")
+    page.locator("[name=comment]").fill("Tells what kind of file an attachment is.")
+    page.get_by_role("button", name="Request deployment").click()
+    page.wait_for_url(re.compile(rf"/(approvals/\d+|deployments/vision/{name})"))
+
+
+def approve(page: Page, name: str) -> None:
+    page.goto("/approvals")
+    page.get_by_role("link", name=re.compile(name)).first.click()
+    expect(page.get_by_text("Tells what kind of file an attachment is.")).to_be_visible()
+    expect(page.get_by_text("Everyone who reaches the gateway gets answers")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Approve")).click()
+    expect(page.get_by_text(re.compile("approved", re.IGNORECASE)).first).to_be_visible()
