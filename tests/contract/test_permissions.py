@@ -163,7 +163,11 @@ def own_everything(monkeypatch: pytest.MonkeyPatch) -> None:
             quietly(self.client.get, kind, namespace, name)
         self.client.delete(kind, namespace, name)
 
+    def live(self: Writer, kind: ResourceType, namespace: str | None, name: str) -> None:
+        quietly(self.client.get, kind, namespace, name)
+
     monkeypatch.setattr(Writer, "_check_namespace", lambda *_: None)
+    monkeypatch.setattr(Writer, "_live", live)
     monkeypatch.setattr(Writer, "delete", delete)
 
 

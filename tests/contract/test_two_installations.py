@@ -33,7 +33,7 @@ def stored(delivered: Delivered) -> dict[tuple[str, str], Any]:
             key = (item["kind"], meta["name"])
             found[key] = (
                 meta["uid"],
-                meta["labels"],
+                meta.get("labels", {}),
                 item.get("spec"),
                 meta.get("deletionTimestamp"),
             )
