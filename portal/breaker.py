@@ -36,7 +36,7 @@ class Breaker:
         self._asks_again_at: float | None = None
 
     def ask(self, call: Callable[[], T]) -> T:
-        """What `call` returns. Raises NotAsked, or what `call` raises."""
+        """Run `call` and return its result. Raises NotAsked, or what `call` raises."""
         if self._asks_again_at is not None:
             self._let_one_try()
         try:

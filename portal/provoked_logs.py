@@ -1,4 +1,4 @@
-"""What anybody provokes from outside is logged as a short warning, a few times a minute: a wrong host, too large a form.
+"""Shortens log lines that anybody can provoke, such as a wrong host, to a few warnings a minute.
 
 Django logs each of these as an error with its traceback, so that a scanner fills the logs and sets off alerts on errors.
 """
@@ -29,7 +29,7 @@ _MINUTE: Final = 60.0
 
 
 class Provoked(logging.Filter):
-    """Of one logger. The first line of a minute says how many were left out of the last one that had any."""
+    """Limits one logger. The first line of a minute says how many were left out of the last one that had any."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -59,7 +59,7 @@ class Pipeline(Leased):
 
 
 class PipelineKey(models.Model):
-    """What the gateway puts on the requests of a pipeline, for its deployments that need a key. Each of these has a
+    """The key that the gateway adds to requests of a pipeline, for its deployments that need one. Each of these has a
     CallerKey with it. The newest that all of them accept is in use.
     """
 

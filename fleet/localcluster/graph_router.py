@@ -49,7 +49,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What every step gets."""
+    """The body and headers that every step gets."""
 
     body: bytes
     headers: Headers
@@ -128,7 +128,7 @@ class Graph:
 
 
 def _compiled(patterns: Sequence[str]) -> list[re.Pattern[str]]:
-    """As in KServe, a pattern that is none is left out."""
+    """Compile the patterns. Invalid ones are left out, as KServe does."""
     compiled = []
     for pattern in patterns:
         with suppress(re.error):

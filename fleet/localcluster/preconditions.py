@@ -1,4 +1,4 @@
-"""On which state of an object a write is made: its identity and its version."""
+"""Checks the uid and version on which a write depends."""
 
 from fleet.localcluster.decoding import invalid
 from fleet.localcluster.errors import JsonObject
@@ -13,7 +13,7 @@ _MODIFIED = (
 
 
 def require(kind: Kind, live: JsonObject, *, uid: str | None, version: str | None) -> None:
-    """Of a deletion. Raises Conflict."""
+    """Check the preconditions of a deletion. Raises Conflict."""
     for field, expected in (("uid", uid), ("resourceVersion", version)):
         actual = live["metadata"][field]
         if expected not in (None, actual):
@@ -26,7 +26,7 @@ def require(kind: Kind, live: JsonObject, *, uid: str | None, version: str | Non
 
 
 def require_replaceable(kind: Kind, live: JsonObject, obj: JsonObject) -> None:
-    """Of a PUT. Raises Conflict for another object, Invalid for a custom kind without a version."""
+    """Check the object of a PUT. Raises Conflict for another object, Invalid for a custom kind without a version."""
     metadata, name = obj["metadata"], live["metadata"]["name"]
     uid = metadata.get("uid", live["metadata"]["uid"])
     require(kind, live, uid=uid, version=metadata.get("resourceVersion") or None)

@@ -57,12 +57,12 @@ class ApproverRights:
 
     @cached_property
     def _people(self) -> Mapping[int, frozenset[int]]:
-        """By id, of the person and of the leads who delegated to them."""
+        """Map the person and the leads who delegated to them to the accounts that count as each."""
         leads = [lead_id for ids in self._delegating_leads.values() for lead_id in ids]
         return four_eyes.sets_of([self._actor.pk, *leads])
 
     def _requesters(self, requester_id: int) -> frozenset[int]:
-        """Those of `_people` who count as one person with the requester."""
+        """Return who of these accounts counts as one person with the requester."""
         return frozenset(pk for pk, people in self._people.items() if requester_id in people)
 
     def may_approve(self, team_id: int, requester: User) -> bool:

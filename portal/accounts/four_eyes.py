@@ -74,7 +74,7 @@ def explain(other: str = "requester") -> str:
 
 
 def sets_of(user_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
-    """As `one_person_with`, for several accounts in as many queries as for one."""
+    """Return `one_person_with` for several accounts, in as many queries as for one."""
     ids = frozenset(user_ids)
     holds = _neighbourhood(ids)
     return {user_id: _one_person(user_id, holds) for user_id in ids}

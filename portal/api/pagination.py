@@ -28,7 +28,7 @@ class CursorPage(CursorPagination):
     ordering = "-id"
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """With the bounds of a page."""
+        """Document the parameters of a page with their bounds."""
         parameters: list[dict[str, Any]] = super().get_schema_operation_parameters(view)
         for parameter in parameters:
             if parameter["schema"]["type"] == "integer":

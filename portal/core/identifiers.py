@@ -53,7 +53,7 @@ def problem_with(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """What the text looks like: two names with one skeleton cannot be told apart. As long as the normalized text."""
+    """Map each letter to its look-alike (UTS 39): two names with one skeleton cannot be told apart."""
     return "".join(_look_of(letter) for letter in unicodedata.normalize("NFKC", text))
 
 

@@ -61,7 +61,7 @@ def describe(error: BaseException) -> str:
 
 
 def _describe_aws(error: BaseException) -> str:
-    """What AWS answered; empty for another error."""
+    """Return the message and code that AWS answered. Empty for another error."""
     response = getattr(error, "response", None)
     answer = response.get("Error") if isinstance(response, dict) else None
     if not isinstance(answer, dict):

@@ -100,7 +100,7 @@ def view_of(row: CallerKey, at: datetime) -> KeyView:
 
 
 def view_with_gateway(row: CallerKey) -> KeyView:
-    """Of a key that was just changed."""
+    """Show a key that was just changed, with whether the gateway has it."""
     deployment = Deployment.objects.select_related("stable_revision").get(pk=row.deployment_id)
     return replace(view_of(row, clock.now()), gateway=gateway_state.of(deployment))
 

@@ -267,7 +267,7 @@ def before_close(require_callable: Callable[[Deployment, str], None]) -> None:
 
 
 def _require_callable(deployment: Deployment, stable: Revision, desired: ServingSpec) -> None:
-    """Of what calls the address inside the platform."""
+    """Refuse to close an address that a part of the platform calls and could not call afterwards."""
     access = desired.network.access
     if access not in (OPEN, rendering.spec_of(stable).network.access):
         for require_callable in _before_close:

@@ -1,4 +1,4 @@
-"""What a cluster answers instead of doing something, in one sentence."""
+"""Describes a refusal of the API server in one sentence."""
 
 from __future__ import annotations
 

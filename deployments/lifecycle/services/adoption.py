@@ -1,4 +1,4 @@
-"""What this database would do to clusters if it went on, before it is allowed to."""
+"""Plans what a restored database would change on its clusters, and lets it go on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What the next passes would do to one deployment; all empty: nothing."""
+    """The changes that the next passes would make for one deployment. All empty means none."""
 
     deployment: str
     created: Sequence[str] = ()

@@ -173,7 +173,7 @@ def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str,
 
 
 def pod_annotations_of(served: ServedRevision) -> dict[str, str]:
-    """Those that pods have, and nothing else that makes pods."""
+    """Return the annotations of pods alone, not of the objects that create them."""
     return dict(_DO_NOT_DISRUPT) if served.spec.placement.do_not_disrupt else {}
 
 

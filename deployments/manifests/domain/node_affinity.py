@@ -23,7 +23,7 @@ def selector_of(spec: ServingSpec) -> dict[str, str]:
 
 
 def affinity_of(spec: ServingSpec, labels: NodeLabels) -> dict[str, Any]:
-    """Empty where the selector says all. `labels` are those that the cluster's provisioner knows."""
+    """Return the node affinity, using labels that the cluster's provisioner knows. Empty if the selector suffices."""
     fields: dict[str, Any] = {}
     if terms := _terms(spec, labels):
         required = {"nodeSelectorTerms": terms}

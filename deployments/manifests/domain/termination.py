@@ -69,7 +69,7 @@ while works() and time.monotonic() < end:
 
 
 def grace_seconds(spec: ServingSpec) -> int:
-    """From the deletion of a pod until it is killed."""
+    """Return the seconds between the deletion of a pod and its kill."""
     seconds = spec.termination_grace_seconds or OTHER_GRACE_SECONDS
     is_knative = spec.scaling.kind == serving_spec.KNATIVE
     return min(seconds, _KNATIVE_MOST_SECONDS) if is_knative else seconds
@@ -101,7 +101,7 @@ def vllm_args(spec: ServingSpec, image: str) -> list[str]:
 
 
 def lifecycle(served: ServedRevision, image: str) -> dict[str, Any]:
-    """What runs in the container of `image` before SIGTERM."""
+    """Return the hook that the container of `image` runs before SIGTERM."""
     spec = served.spec
     is_vllm = spec.engine == serving_spec.KSERVE_VLLM
     has_drain = spec.nodes == 1 and _drains(image)

@@ -19,7 +19,7 @@ from portal.core import clock
 
 
 def limits(deployment: Deployment, issuer: str) -> LimitRules:
-    """Of those who may call now: callers with tokens of the issuer, or where it is empty those with keys."""
+    """Return the limits of who may call now: callers with tokens of the issuer. An empty issuer means callers with keys."""
     limited = _open_keys(deployment, issuer).filter(
         Q(requests_per_minute__isnull=False) | Q(paused_until__isnull=False)
     )

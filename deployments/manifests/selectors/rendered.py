@@ -159,7 +159,7 @@ class RenderedDeployment:
         return self.route_with(self.keys)
 
     def route_with(self, keys: str) -> Manifest:
-        """As it is written where its policies are in another state than desired."""
+        """Return the route with an annotation about its keys, written while its policies are not as desired."""
         return caller_keys.annotated(self._plain_route, keys)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""From rows to the input of manifests: contexts, specs, versions and served revisions. `rendered.py` builds these."""
+"""Reads rows into the input of manifests: contexts, specs, versions and served revisions. `rendered.py` builds these."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def members_of(
 
 
 def reasons(*, team: Team) -> Mapping[tuple[int, str], Mapping[str, str]]:
-    """By cluster and environment: the live deployments by name, and why a pipeline there cannot call one, if so."""
+    """Map cluster and environment to its live deployments, each with why a pipeline cannot call it. Empty if it can."""
     found: dict[tuple[int, str], dict[str, str]] = {}
     for row in _live(team).only(*_COLUMNS):
         place = found.setdefault((row.cluster_id, row.environment), {})
@@ -143,7 +143,7 @@ def why_closed(row: Deployment, access: str) -> str:
 
 
 def _closing(rows: Sequence[Deployment]) -> frozenset[int]:
-    """Of these those with an open request after which callers need a key: the pipeline's is there before."""
+    """Return the ids whose open request closes the address: the pipeline's key must be there before."""
     requested = ChangeRequest.objects.filter(
         deployment__in=rows, state__in=changes.OPEN_STATES, revision__isnull=False
     ).select_related("revision")

@@ -11,12 +11,12 @@ from deployments.states import PipelineChangeKind
 
 
 def called(pipeline: Pipeline, spec: PipelineSpec) -> list[str]:
-    """By their names, in the order of the steps."""
+    """List the protected deployments that the pipeline calls, in the order of its steps."""
     return pipelines.render(pipeline, spec).protected
 
 
 def added(pipeline: Pipeline, spec: PipelineSpec) -> list[str]:
-    """Of `called` those that the running pipeline does not call."""
+    """List the protected deployments that the running pipeline does not call yet."""
     before = None if pipeline.is_stopped else pipelines.spec_of(pipeline)
     known = before.deployments if before else ()
     return [name for name in called(pipeline, spec) if name not in known]

@@ -95,7 +95,7 @@ def _fields_of(checks: Iterable[Check]) -> dict[str, str]:
 
 
 def _of_keys(rendered: RenderedPipeline) -> list[Check]:
-    """Empty where it calls open deployments only."""
+    """Check that the pipeline can call its protected deployments. Empty if it calls none."""
     names = rendered.protected
     if not names:
         return []

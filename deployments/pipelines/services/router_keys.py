@@ -126,7 +126,7 @@ def _is_over(key: PipelineKey, at: datetime) -> bool:
 
 
 def _plain(key: PipelineKey) -> str:
-    """Empty where the portal's secret key changed."""
+    """Unseal the key. Empty if the portal's secret key changed."""
     try:
         return sealing.unseal(SEALED, key.sealed)
     except sealing.Unreadable:
@@ -203,7 +203,7 @@ def _take_over(kept: Sequence[PipelineKey], at: datetime) -> PipelineKey:
 
 
 def _give_up(pipeline: Pipeline, members: Collection[int]) -> None:
-    """Of what it no longer calls."""
+    """Revoke the keys of deployments that the pipeline no longer calls."""
     rows = CallerKey.objects.filter(pipeline_key__pipeline=pipeline, ended_at=None)
     for row in rows.exclude(deployment__in=members).select_related("consumer", "deployment__team"):
         _revoke(row, clock.now())

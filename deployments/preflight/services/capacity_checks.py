@@ -64,7 +64,7 @@ def check_instance_type(
 
 
 def check_labels(required: str, labels: NodeLabels) -> list[Check]:
-    """Empty unless a label keeps nodes from starting. Karpenter could start none for other pods either, so it blocks."""
+    """Refuse labels that keep nodes from starting. Karpenter could start none for other pods either."""
     problem = labels.problem_with(node_selection.read_labels(required))
     if not problem:
         return []

@@ -164,7 +164,7 @@ def check_budget(cost: Cost, *, is_binding: bool = False) -> Check:
 def check_consolidation(
     spec: ServingSpec, cluster: ClusterInfo, shares: Sequence[GpuShare | None]
 ) -> list[Check]:
-    """Empty unless the pods are declared not to be disrupted."""
+    """Show what it costs that pods stay on their nodes. Empty unless they are declared not to be disrupted."""
     if not spec.placement.do_not_disrupt:
         return []
     pods = spec.max_replicas * spec.nodes

@@ -184,7 +184,7 @@ def _move_back(rollout: Rollout) -> list[AliasMove]:
 
 
 def _move_forward(rollout: Rollout, name: str) -> list[AliasMove]:
-    """On behalf of the person who approved the plan, so that a protected alias needs a lead.
+    """Move the alias on behalf of the person who approved the plan, so that a protected alias needs a lead.
 
     A refusal does not stop the rollout: it is written to the timeline.
     """

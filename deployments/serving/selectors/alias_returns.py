@@ -32,7 +32,7 @@ class AliasReturn:
 
 
 def of_change(change: ChangeRequest) -> list[AliasReturn]:
-    """Empty for anything but a roll back."""
+    """List the aliases that a roll back moves back. Empty for other changes."""
     if change.kind != ChangeKind.ROLL_BACK or change.deployment is None:
         return []
     number = change.restored_number or 0

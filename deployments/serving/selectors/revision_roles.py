@@ -1,4 +1,4 @@
-"""What became of each revision of a deployment: only those that ran can be rolled back to."""
+"""Tells the role of each revision of a deployment: only those that ran can be rolled back to."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def from_metadata(metadata: Mapping[str, Any]) -> DeclaredSize:
 
 
 def from_facts(facts: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> DeclaredSize:
-    """Of a folder of weights (deployments/registry/domain/hugging_face/facts.py). A KV cache that the files state
+    """Read the size of a folder of weights from its facts (registry/domain/hugging_face). A KV cache that the files state
     replaces a declared one.
     """
     # Versions that were read before have no number of their own: all layers cache.

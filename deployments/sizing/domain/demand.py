@@ -12,7 +12,7 @@ BUSY_PERCENT: Final = 70
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is left to the team. None means no limit or unknown. Amounts are monthly.
+    """The team's remaining quota and budget. None means no limit or unknown. Amounts are monthly.
 
     A budget that is not binding refuses nothing: approvers decide.
     """

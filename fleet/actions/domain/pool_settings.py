@@ -191,7 +191,7 @@ def _requirements(
 
 
 def _chooses_types(key: str) -> bool:
-    """Also keys that choose types by other means: with a list of types they could only contradict it."""
+    """Whether a requirement chooses instance types, by name or by other labels that could contradict a list of names."""
     return key == INSTANCE_TYPE or key.startswith(LABEL_PREFIXES)
 
 

@@ -148,7 +148,7 @@ def _evict_one(action: FleetAction, pod: NodePod, made: _Pass) -> None:
 
 
 def _describe_kept(count: int) -> str:
-    """Without names: everyone may read it, and pods belong to teams."""
+    """Describe how many protected pods are evicted. It names none: everyone may read it, and pods belong to teams."""
     is_one = count == 1
     return (
         f"{counted(count, 'pod')} {'is' if is_one else 'are'} declared not to be disrupted "

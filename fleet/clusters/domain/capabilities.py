@@ -91,7 +91,7 @@ class Capabilities:
         return self.key_check == ISTIO_TOKENS
 
     def keeping_known(self, before: Capabilities) -> Capabilities:
-        """What was known of the gateway's check and of the API server's addresses, where this probe could not tell:
+        """Keep what was known of the gateway's check and the API server's addresses if this probe could not tell:
         without them the policies that close addresses would be removed, and metrics cut off.
         """
         is_known = self.feature("caller-keys").is_there is True
@@ -153,7 +153,7 @@ class Capabilities:
 
     @property
     def prometheus_namespaces(self) -> tuple[str, ...]:
-        """Of the operator's Prometheus servers, sorted."""
+        """The namespaces of the operator's Prometheus servers, sorted."""
         return tuple(sorted({selection.namespace for selection in self.prometheuses or ()}))
 
     @property

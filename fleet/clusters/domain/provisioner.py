@@ -1,4 +1,4 @@
-"""What starts the nodes of a cluster, and so which labels a pod may require of them.
+"""Tells which provisioner starts the nodes of a cluster, and which labels a pod may require of them.
 
 Karpenter writes what a pod requires into its NodeClaim. Its schema refuses labels of restricted domains that it does not
 set itself, and a refused claim keeps nodes from starting for everyone. EKS Auto Mode restricts eks.amazonaws.com, the

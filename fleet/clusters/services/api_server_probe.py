@@ -18,7 +18,7 @@ _OWN = ("default", "kubernetes")
 
 
 def read_addresses(client: KubeClient) -> tuple[str, ...] | None:
-    """None where the cluster does not state them, or does not say."""
+    """Read the API server's addresses. None if the cluster does not state them or refuses."""
     try:
         found = _addresses(client.get(ENDPOINT_SLICE, *_OWN))
     except (NotAllowed, ObjectNotFound):

@@ -15,7 +15,7 @@ _FIELD: Final = "prometheus_token_path"
 
 
 def problems(name: str, *, kubeconfig: str, token: str) -> dict[str, str]:
-    """What is wrong with the files of the cluster `name`, by field. Two registrations may share a kubeconfig: it names
+    """Map fields to why the credential files of the cluster are refused. Two registrations may share a kubeconfig: it names
     its own address.
     """
     found: dict[str, str] = {}

@@ -93,7 +93,7 @@ class CallerPage(CursorPage):
         return None
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """With the hours that were summed."""
+        """Add the hours that were summed."""
         page: dict[str, Any] = super().get_paginated_response_schema(schema)
         moment = {"type": "string", "format": "date-time"}
         page["properties"] |= {"start": moment, "end": moment}

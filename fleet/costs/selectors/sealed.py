@@ -78,7 +78,7 @@ def sums(
     step: Step | None = None,
     day_shift: timedelta = timedelta(0),
 ) -> Iterator[SealedSum]:
-    """Of the hours that start in [start, end). A group may come several times, or with nothing; None is all of them.
+    """Sum the hours that start in [start, end). A group may come several times, or with nothing; None is all of them.
     `day_shift`: whole hours from an hour to the day that it belongs to, for steps of days.
     """
     count = len(names_of(group_by))

@@ -1,4 +1,4 @@
-"""What the name of an EC2 instance type says: family, size, processor and GPUs, as labels of nodes state them."""
+"""Reads the name of an EC2 instance type: family, size, processor and GPUs, as labels of nodes state them."""
 
 from __future__ import annotations
 

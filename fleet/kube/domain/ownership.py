@@ -42,7 +42,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class OtherInstallation:
-    """What another installation has on a cluster. The model of `Cluster.other_installations`."""
+    """The objects of another installation on a cluster. The model of `Cluster.other_installations`."""
 
     identity: str
     namespaces: tuple[str, ...]

@@ -93,7 +93,7 @@ def renew() -> Identity:
 
 
 def fingerprint() -> str:
-    """What tells this database from a copy of it elsewhere."""
+    """Return a text that differs for a copy of this database elsewhere."""
     settings = connection.settings_dict
     return _fingerprint(
         connection.vendor, str(settings["NAME"]), str(settings["HOST"]), str(settings["PORT"])
@@ -111,7 +111,7 @@ def _fingerprint(vendor: str, name: str, _host: str, _port: str) -> str:
 
 
 def _system_identifier() -> str:
-    """Empty where the role may not read it: the fences of namespaces then tell a copy."""
+    """Return PostgreSQL's identifier. Empty if the role may not read it: fences of namespaces then reveal a copy."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT system_identifier FROM pg_control_system()")

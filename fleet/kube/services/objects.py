@@ -192,7 +192,7 @@ class _Push:
 def get(
     *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
 ) -> dict[str, Any] | None:
-    """None without the object, and for one of another installation that lies in a namespace."""
+    """Read an object. None if there is none, or if a namespaced one belongs to another installation."""
     client = clients.client_for(cluster_id)
     try:
         item = client.get(client.resource_type(api_version, kind), namespace, name)

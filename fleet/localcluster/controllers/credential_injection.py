@@ -19,7 +19,7 @@ _KEY = "credential"
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """With a `problem` nobody is served."""
+    """The header that a route adds to requests. A `problem` means that nobody is served."""
 
     header: str = ""
     value: str = ""
@@ -34,7 +34,7 @@ class Injection:
 
 
 def read(filters: Iterable[JsonObject], secrets: Mapping[Key, JsonObject]) -> dict[Key, Injection]:
-    """By namespace and name."""
+    """Read the injections, by namespace and name of their filter."""
     return {
         (item["metadata"]["namespace"], item["metadata"]["name"]): _of(item, secrets)
         for item in filters

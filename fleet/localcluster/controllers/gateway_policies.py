@@ -67,7 +67,7 @@ class GatewayPolicies:
         }
 
     def injections(self) -> dict[Key, Injection]:
-        """By namespace and name of their HTTPRouteFilter."""
+        """Read the injections, by namespace and name of their HTTPRouteFilter."""
         filters = self._list(HTTP_ROUTE_FILTER)
         return credential_injection.read(filters, self._secrets()) if filters else {}
 

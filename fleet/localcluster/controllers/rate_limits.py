@@ -129,7 +129,7 @@ def route_filter(limits: RateLimits) -> JsonObject:
 
 
 def _entry(key: str, match: Match) -> JsonObject:
-    """Without a value each value has a bucket of its own."""
+    """Return a descriptor's entry. An entry without a value gives each value a bucket of its own."""
     return {"key": key} if _is_any(match) else {"key": key, "value": "matched"}
 
 

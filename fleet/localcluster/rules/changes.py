@@ -1,4 +1,4 @@
-"""What may not change once an object exists."""
+"""Refuses changes of fields that are immutable once an object exists."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -56,7 +56,7 @@ def is_content_key(value: str) -> bool:
 
 
 def is_date_time(value: Any) -> bool:
-    """As RFC 3339 writes a time."""
+    """Whether the value is a time as RFC 3339 writes it."""
     return bool(_DATE_TIME.fullmatch(str(value)))
 
 

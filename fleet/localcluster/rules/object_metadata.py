@@ -16,7 +16,7 @@ _GENERATED_MOST = 253 - 5
 
 
 def find_metadata_faults(kind: Kind, metadata: JsonObject) -> Iterator[Cause]:
-    """Without the name."""
+    """Find faults of the metadata other than the name."""
     yield from _generated_name_faults(metadata.get("generateName") or "")
     yield from find_label_faults("metadata.labels", metadata.get("labels"))
     yield from _annotation_faults(metadata.get("annotations") or {})
@@ -38,7 +38,7 @@ def find_metadata_changes(live: JsonObject, metadata: JsonObject) -> Iterator[Ca
 
 
 def _generated_name_faults(prefix: str) -> Iterator[Cause]:
-    """As a prefix of a name: it may end with a dash."""
+    """Find faults of a prefix of names, which may end with a dash."""
     name = prefix.removesuffix("-") + ("a" if prefix.endswith("-") else "")
     if prefix and (not SUBDOMAIN.fullmatch(name) or len(prefix) > _GENERATED_MOST):
         detail = f"must consist of labels (regex used for validation is '{LABEL.pattern}')"

@@ -1,4 +1,4 @@
-"""What an API server enters where a pod says nothing, so that stating the same is no change."""
+"""Fills in the API server's defaults of a pod, so that stating a default is no change."""
 
 import copy
 

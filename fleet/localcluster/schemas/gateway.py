@@ -38,7 +38,7 @@ def _header(value_size: int) -> Schema:
 
 
 def _has_prefix_match(filters: str, field: str) -> str:
-    """In CEL: whether a filter replaces the prefix of the path."""
+    """Return the CEL expression for whether a filter replaces the prefix of the path."""
     return (
         f"(has({filters}) && {filters}.exists(f, has(f.{field}) && has(f.{field}.path)"
         f" && f.{field}.path.type == 'ReplacePrefixMatch'))"

@@ -119,7 +119,7 @@ class LanguagePage:
         return dict(sorted(self._first_tokens.items())) or None
 
     def _gauge(self, name: str) -> int | None:
-        """None also where that of one of the engines is not known."""
+        """Return the gauge summed over engines. None if that of any engine is not known."""
         value = self._sums.get(name, nan)
         return int(value) if exposition.is_known(value) else None
 

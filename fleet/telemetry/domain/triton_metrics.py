@@ -63,7 +63,7 @@ class TritonPage:
 
     @property
     def pending_requests(self) -> int | None:
-        """None also where that of one of the models is not known."""
+        """The pending requests of all models. None if those of any model are not known."""
         value = self._sums.get(_PENDING, nan)
         return int(value) if exposition.is_known(value) else None
 

@@ -113,7 +113,7 @@ def without_headers(route: Manifest, names: Sequence[str]) -> Manifest:
 
 
 def limits(context: ManifestContext, rules: Sequence[Mapping[str, Any]]) -> Manifest:
-    """Of callers, at least one rule.
+    """Render the policy of the callers' limits. There must be at least one rule.
 
     Each proxy counts for itself, and for each path and gRPC method of the address. What the platform's own
     policy for the whole Gateway says besides stays in force.

@@ -19,7 +19,7 @@ _UNSAFE: Final = re.compile(r"([^A-Za-z0-9_-])")
 
 @dataclass(frozen=True, slots=True)
 class ClientLimit:
-    """Of one caller at the gateway. `is_paused`: nothing at all, but for the first request that a proxy gets."""
+    """The limit of one caller at the gateway. A paused caller gets nothing after the first request at each proxy."""
 
     requests_per_minute: int | None = None
     is_paused: bool = False
@@ -86,7 +86,7 @@ def _shared(
 
 
 def _chunks(names: Sequence[str], *, are_numbered: bool) -> Iterator[Sequence[str]]:
-    """As few as possible, in order, so that fewer callers never need more."""
+    """Cut the names into as few chunks as possible, in order, so that fewer callers never need more rules."""
     chunk: list[str] = []
     for name in names:
         if chunk and len(_pattern([*chunk, name], are_numbered=are_numbered)) > _LONGEST_VALUE:

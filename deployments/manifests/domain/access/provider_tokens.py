@@ -88,7 +88,7 @@ def without_credentials(route: Manifest) -> Manifest:
 
 
 def _claims(issuer: Issuer, callers: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    """What one rule asks for: a batch of the callers and, of each required claim, a batch of its values. One rule
+    """Yield the claims of each rule: a batch of callers and a batch of the values of each required claim. One rule
     for each combination says the same as all values in one.
     """
     required = [[(one, values) for values in _batches(one.values)] for one in issuer.required]

@@ -1,4 +1,4 @@
-"""What a text file of LightGBM says of its splits that a server of 32-bit rows cannot follow.
+"""Reads the splits of a LightGBM text file, and finds those that a server of 32-bit rows cannot follow.
 
 A split is described by bits (LightGBM, include/LightGBM/tree.h): 1 for categories, 2 for missing values to the
 left, and two more bits for what counts as missing: nothing (0), zero (1) or NaN (2).

@@ -74,7 +74,7 @@ def describe_need(kind: Format, report: ScanReport) -> str:
 
 
 def describe_findings(report: ScanReport) -> str:
-    """What the scanners say of a file that nobody can release, in a sentence."""
+    """Describe in a sentence what the scanners found in a file that nobody can release."""
     if report.outcome is not ScanOutcome.CLEAN:
         return f"{report.describe()}."
     return "The scanners found no dangerous code."
