@@ -34,7 +34,7 @@ class GatewayState:
         )
 
 
-def of(deployment: Deployment) -> GatewayState | None:
+def read(deployment: Deployment) -> GatewayState | None:
     """Return whether the gateway has the latest keys. None if the address is open or no key was changed yet."""
     spec = rendering.stable_spec_of(deployment)
     if spec is None or spec.network.access == OPEN or deployment.is_retired:

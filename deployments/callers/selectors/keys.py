@@ -37,7 +37,7 @@ class KeyView:
     row: CallerKey
     state: str
     use: TokenUse
-    # Of all keys of the deployment together; None as `gateway_state.of` says, and where it was not asked for.
+    # Of all keys of the deployment together; None as `gateway_state.read` says, and where it was not asked for.
     gateway: GatewayState | None = None
 
     @property
@@ -78,7 +78,7 @@ class KeyView:
 def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[KeyView]]:
     """The newest first. Raises NotFound."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
-    gateway = gateway_state.of(deployment)
+    gateway = gateway_state.read(deployment)
     return deployment, [replace(view, gateway=gateway) for view in list_of(deployment)]
 
 
@@ -102,7 +102,7 @@ def view_of(row: CallerKey, at: datetime) -> KeyView:
 def view_with_gateway(row: CallerKey) -> KeyView:
     """Show a key that was just changed, with whether the gateway has it."""
     deployment = Deployment.objects.select_related("stable_revision").get(pk=row.deployment_id)
-    return replace(view_of(row, clock.now()), gateway=gateway_state.of(deployment))
+    return replace(view_of(row, clock.now()), gateway=gateway_state.read(deployment))
 
 
 def _use_of(row: CallerKey, at: datetime) -> TokenUse:

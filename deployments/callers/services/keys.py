@@ -72,7 +72,7 @@ def create(*, actor: User, deployment_id: int, draft: KeyDraft) -> NewKey:
                 f"{deployment} has {MOST_KEYS} keys. Revoke one first.", code="too_many_keys"
             )
         consumer = _consumer(actor, deployment, draft)
-        with limit_room.required(deployment, issuer.name if issuer else ""):
+        with limit_room.require_room(deployment, issuer.name if issuer else ""):
             made = _add(actor, deployment, consumer, issuer, draft, days=days)
         key_rows.record(actor, audit_actions.CALLER_KEY_CREATED, made.row, "created")
     return made
@@ -125,7 +125,7 @@ def rotate(
         )
         if not changed:
             raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
-        with limit_room.required(deployment, ""):
+        with limit_room.require_room(deployment, ""):
             made = issuing.issue(
                 actor, deployment, old.consumer, days=lifetime, limits=KeyLimits.of(old)
             )

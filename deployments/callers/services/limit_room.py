@@ -16,7 +16,7 @@ _SHOWN: Final = 20
 
 
 @contextmanager
-def required(deployment: Deployment, issuer: str) -> Iterator[None]:
+def require_room(deployment: Deployment, issuer: str) -> Iterator[None]:
     """Around the writes of a change, inside its transaction. Raises Invalid, so that it is rolled back. What
     needs no more room than before passes.
     """

@@ -80,7 +80,7 @@ def set_limits(
         check(deployment, _new_in(limits, before))
         changed: dict[str, Any] = asdict(limits)
         issuer = row.token_issuer.name if row.token_issuer else ""
-        with limit_room.required(deployment, issuer):
+        with limit_room.require_room(deployment, issuer):
             if not CallerKey.objects.filter(pk=row.pk, ended_at=None).update(**changed):
                 raise Conflict(f"The key {row} has already ended.", code="key_ended")
         for name, limit in changed.items():

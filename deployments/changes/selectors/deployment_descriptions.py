@@ -45,7 +45,7 @@ def describe(change: ChangeRequest) -> Description:
 
 def _alias_returns(change: ChangeRequest) -> list[AliasReturn]:
     """Once it ended, its timeline says what it moved."""
-    return alias_returns.of_change(change) if change.state in _OPEN else []
+    return alias_returns.list_for_change(change) if change.state in _OPEN else []
 
 
 def _detail_of(change: ChangeRequest) -> str:

@@ -100,7 +100,7 @@ def promotion_of(change: ChangeRequest) -> dict[str, Any]:
 def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[str, Any]:
     deployment = deployment_of(change)
     stable = deployment.stable_revision
-    returns = [item.description for item in alias_returns.of_change(change)]
+    returns = [item.description for item in alias_returns.list_for_change(change)]
     return {
         **({"aliases": returns} if returns else {}),
         "environment_rules": _environment_rules(deployment),

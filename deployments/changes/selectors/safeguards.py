@@ -45,10 +45,10 @@ def given(row: SafeguardRequest) -> list[Approver]:
 
 
 def progress(row: SafeguardRequest, approvers: Iterable[Approver]) -> tuple[rules.Progress, ...]:
-    return rules.progress_of(required(row), approvers, requester_id=row.requester_id)
+    return rules.progress_of(list_requirements(row), approvers, requester_id=row.requester_id)
 
 
-def required(row: SafeguardRequest) -> tuple[Requirement, ...]:
+def list_requirements(row: SafeguardRequest) -> tuple[Requirement, ...]:
     """List what the environment and the rules demand of a change of the deployment now."""
     facts = ChangeFacts(
         team_id=row.deployment.team_id,

@@ -95,7 +95,7 @@ def _approver(actor: User, row: SafeguardRequest) -> Approver:
     """The role in which the actor approves, as for a change of the deployment by the same requester."""
     team = row.deployment.team
     policy.require_entitled(actor, Action.APPROVE)
-    required = [item.to_json() for item in safeguards.required(row)]
+    required = [item.to_json() for item in safeguards.list_requirements(row)]
     change = ChangeRequest(
         team=team, deployment=row.deployment, requester=row.requester, required=required
     )

@@ -125,7 +125,7 @@ def _show(
     context = {
         "refusals": refusals,
         "unanswered": unanswered,
-        "gateway": gateway_state.of(deployment),
+        "gateway": gateway_state.read(deployment),
         "keys": key_views.list_of(deployment),
         "pipelines": key_views.pipelines_of(deployment),
         "needs_keys": try_it.needs_key(deployment),

@@ -10,16 +10,16 @@ from deployments.pipelines.selectors import pipelines
 from deployments.states import PipelineChangeKind
 
 
-def called(pipeline: Pipeline, spec: PipelineSpec) -> list[str]:
+def list_called(pipeline: Pipeline, spec: PipelineSpec) -> list[str]:
     """List the protected deployments that the pipeline calls, in the order of its steps."""
     return pipelines.render(pipeline, spec).protected
 
 
-def added(pipeline: Pipeline, spec: PipelineSpec) -> list[str]:
+def list_added(pipeline: Pipeline, spec: PipelineSpec) -> list[str]:
     """List the protected deployments that the running pipeline does not call yet."""
     before = None if pipeline.is_stopped else pipelines.spec_of(pipeline)
     known = before.deployments if before else ()
-    return [name for name in called(pipeline, spec) if name not in known]
+    return [name for name in list_called(pipeline, spec) if name not in known]
 
 
 def is_opening(change: ChangeRequest) -> bool:
@@ -29,11 +29,11 @@ def is_opening(change: ChangeRequest) -> bool:
     if change.kind != PipelineChangeKind.CHANGE:
         return False
     spec = pipelines.requested_spec(change)
-    return spec is not None and bool(added(pipeline_of(change), spec))
+    return spec is not None and bool(list_added(pipeline_of(change), spec))
 
 
 def consequence(change: ChangeRequest) -> str:
     """A sentence for approvers; empty where no deployment is opened."""
     spec = pipelines.requested_spec(change)
-    names = called(pipeline_of(change), spec) if spec is not None else []
+    names = list_called(pipeline_of(change), spec) if spec is not None else []
     return descriptions.reached_through(names)

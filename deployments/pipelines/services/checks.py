@@ -115,7 +115,7 @@ def _of_environment(pipeline: Pipeline, spec: PipelineSpec) -> list[Check]:
             namespace=pipeline.namespace,
             name=pipeline.name,
         )
-    if is_new or pipeline.is_stopped or protected.added(pipeline, spec):
+    if is_new or pipeline.is_stopped or protected.list_added(pipeline, spec):
         checks += environment_checks.check_open_address(
             environment=pipeline.environment, team_id=pipeline.team_id
         )

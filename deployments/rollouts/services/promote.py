@@ -170,7 +170,7 @@ def move_aliases(snapshot: RolloutSnapshot) -> None:
 
 def _move_back(rollout: Rollout) -> list[AliasMove]:
     moves: list[AliasMove] = []
-    for item in alias_returns.of_change(rollout.change):
+    for item in alias_returns.list_for_change(rollout.change):
         message = item.description
         if item.target is not None and not item.problem:
             source, target = item.source, item.target

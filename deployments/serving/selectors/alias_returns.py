@@ -31,7 +31,7 @@ class AliasReturn:
         return f"{self.label} moves back from {self.source.label} to {self.target.label}."
 
 
-def of_change(change: ChangeRequest) -> list[AliasReturn]:
+def list_for_change(change: ChangeRequest) -> list[AliasReturn]:
     """List the aliases that a roll back moves back. Empty for other changes."""
     if change.kind != ChangeKind.ROLL_BACK or change.deployment is None:
         return []

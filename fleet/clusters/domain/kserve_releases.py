@@ -63,7 +63,7 @@ def problem_with(feature: str, version: str) -> str:
     )
 
 
-def untested(version: str) -> str:
+def describe_untested(version: str) -> str:
     """Why nobody knows that the installed KServe does what the portal expects; empty when it was tested, or is not known."""
     release = parse(version)
     if release is None or release <= LATEST_TESTED:

@@ -149,7 +149,7 @@ class CostsCsvView(APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         table = _table(request)
         rows = [*table.rows, *([table.idle] if table.idle else [])]
-        name = file_names.of_period("costs", table.start, table.end)
+        name = file_names.name_for_period("costs", table.start, table.end)
         return csv_export.stream(_TABLE_COLUMNS, map(_table_line, rows), name)
 
 
@@ -172,7 +172,7 @@ class LedgerCsvView(APIView):
         entries = ledger_entries.entries(
             team_slugs=period.team_slugs, row_filter=LedgerFilter(period.start, period.end)
         )
-        name = file_names.of_period("ledger-focus", period.start, period.end)
+        name = file_names.name_for_period("ledger-focus", period.start, period.end)
         return csv_export.stream(focus_columns.COLUMNS, map(focus.row, entries), name)
 
 

@@ -47,7 +47,7 @@ def callers_page(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 def callers_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     query, team_slug = _query(request)
-    name = file_names.of_period("callers", query.start, query.end)
+    name = file_names.name_for_period("callers", query.start, query.end)
     return csv_export.stream(_COLUMNS, _lines(_rows(query, team_slug)), name)
 
 

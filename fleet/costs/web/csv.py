@@ -79,7 +79,7 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
         ]
         for row in rows
     )
-    name = file_names.of_period("costs", table.start, table.end)
+    name = file_names.name_for_period("costs", table.start, table.end)
     return csv_export.stream(_TABLE_HEADER, lines, name)
 
 

@@ -96,7 +96,7 @@ def ledger_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
     slugs = _slugs(request, user, _query(request))
     exports.record(actor=user, team_slugs=slugs, start=row_filter.start, end=row_filter.end)
     rows = ledger_entries.entries(team_slugs=slugs, row_filter=row_filter)
-    name = file_names.of_period("ledger", row_filter.start, row_filter.end)
+    name = file_names.name_for_period("ledger", row_filter.start, row_filter.end)
     return csv.ledger_csv(rows, name)
 
 

@@ -42,7 +42,9 @@ def read(filters: Iterable[JsonObject], secrets: Mapping[Key, JsonObject]) -> di
     }
 
 
-def of_rule(namespace: str, rule: JsonObject, known: Mapping[Key, Injection]) -> Injection | None:
+def find_for_rule(
+    namespace: str, rule: JsonObject, known: Mapping[Key, Injection]
+) -> Injection | None:
     """The first that the rule names; a filter that is missing, or of another kind, is a problem."""
     for item in rule.get("filters") or ():
         reference = item.get("extensionRef")

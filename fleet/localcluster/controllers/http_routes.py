@@ -113,7 +113,7 @@ def routes_of(
     """`policies`: who may call it, and how often. Raises UnsupportedRoute."""
     namespace = route["metadata"]["namespace"]
     return [
-        replace(item, injection=credential_injection.of_rule(namespace, rule, injections))
+        replace(item, injection=credential_injection.find_for_rule(namespace, rule, injections))
         for rule in route["spec"].get("rules") or ()
         for item in _rule_routes(route, rule, http2, policies)
     ]

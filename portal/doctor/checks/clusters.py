@@ -66,7 +66,7 @@ def _capabilities(name: str, capabilities: Capabilities) -> Iterator[Line]:
     kserve = capabilities.feature("kserve").version
     problem, untested = (
         kserve_releases.problem_with("kserve", kserve),
-        kserve_releases.untested(kserve),
+        kserve_releases.describe_untested(kserve),
     )
     if problem:
         yield failed(f"KServe of {name}", problem, "Upgrade KServe on that cluster.")

@@ -79,4 +79,4 @@ def test_names_are_one_for_each_score(values: Any, outputs: int, names: tuple[st
     ],
 )
 def test_names_that_old_wrappers_of_xgboost_wrote(written: str, names: tuple[str, ...]) -> None:
-    assert class_names.of_xgboost({"scikit_learn": written}) == names
+    assert class_names.read_from_xgboost({"scikit_learn": written}) == names

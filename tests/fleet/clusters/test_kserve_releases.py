@@ -92,7 +92,7 @@ def test_only_a_release_is_read_as_one(version: str, release: tuple[int, int] | 
 def test_a_release_newer_than_the_newest_tested_one_is_said_to_be(
     version: str, is_untested: bool
 ) -> None:
-    said = kserve_releases.untested(version)
+    said = kserve_releases.describe_untested(version)
 
     assert bool(said) is is_untested
     if said:

@@ -32,7 +32,7 @@ def read_names(values: Any, *, outputs: int) -> tuple[str, ...]:
     return tuple(printable(_show(name))[:_LONGEST] for name in listed)
 
 
-def of_xgboost(attributes: Mapping[str, str]) -> tuple[str, ...]:
+def read_from_xgboost(attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Read what the wrappers of XGBoost before 1.6 wrote: later ones take numbers alone."""
     try:
         written = json.loads(attributes.get(_WRAPPER, ""))

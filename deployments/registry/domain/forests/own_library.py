@@ -76,7 +76,7 @@ def open_xgboost(path: str, *, saved_by: str) -> OwnLibrary:
         return _softmax(scores) if is_softmax else scores
 
     cut = booster[: rounds.served] if rounds.is_cut else None
-    return OwnLibrary(name, predict, rounds, cut, class_names.of_xgboost(attributes))
+    return OwnLibrary(name, predict, rounds, cut, class_names.read_from_xgboost(attributes))
 
 
 def open_lightgbm(path: str) -> OwnLibrary:
