@@ -187,8 +187,7 @@ class _Recording:
         if report.is_checked:
             deployment.objects_checked_at = self._at
             deployment.objects_checked_generation = deployment.desired_generation
-        told = (verdict.reason, report.drift.reason, shot.policy_refusal)
-        reasons = [text for text in told if text]
+        reasons = list(filter(None, (verdict.reason, report.drift.reason, shot.policy_refusal)))
         problem = deployment.bytes_problem
         if problem and problem not in verdict.reason:
             reasons.append(problem)

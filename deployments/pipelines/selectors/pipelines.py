@@ -106,8 +106,8 @@ def reasons(*, team: Team) -> Mapping[tuple[int, str], Mapping[str, str]]:
 def callable_names(*, team: Team) -> Mapping[tuple[int, str], tuple[str, ...]]:
     """What a pipeline can call, in order, by cluster and environment; without what it can call nothing of."""
     names = {
-        place: tuple(name for name, why_not in told.items() if not why_not)
-        for place, told in reasons(team=team).items()
+        place: tuple(name for name, why_not in answers.items() if not why_not)
+        for place, answers in reasons(team=team).items()
     }
     return {place: found for place, found in names.items() if found}
 

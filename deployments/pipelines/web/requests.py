@@ -198,13 +198,13 @@ def _places(team: Team) -> list[Where]:
     for cluster in clusters.list_clusters():
         offer = selectors.offer_for(cluster.capabilities)
         for environment in Environment:
-            told = reasons.get((cluster.id, environment), {})
-            if not told:
+            answers = reasons.get((cluster.id, environment), {})
+            if not answers:
                 continue
-            names = tuple(name for name, why_not in told.items() if not why_not)
+            names = tuple(name for name, why_not in answers.items() if not why_not)
             why_not = offer.why if offer.ok is False else ""
             if not why_not and len(names) < 2:
-                why_not = _too_few(names, [why for why in told.values() if why])
+                why_not = _too_few(names, [why for why in answers.values() if why])
             text = f"{cluster.name} · {environment.value}"
             places.append(Where(cluster.id, environment, text, names, why_not))
     return places

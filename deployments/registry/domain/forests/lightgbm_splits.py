@@ -30,7 +30,7 @@ _SHOWN: Final = 5
 _PANDAS: Final = "pandas_categorical:"
 _ZERO_FIX: Final = (
     "Train it again without zero_as_missing, with missing values as NaN in the data; or convert zeros to NaN in the "
-    "training data and in requests. ONNX does not help: its converter does not follow zero_as_missing either."
+    "training data and in requests."
 )
 
 
