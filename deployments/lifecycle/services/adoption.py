@@ -104,14 +104,14 @@ def _effects_of(row: Deployment, desired: Desired, observed: Observed) -> Effect
         elif observed.digests[number] != digest or number in observed.drifted:
             changed.append(f"r{number}")
     deleted = [f"r{number}" for number in sorted(observed.digests.keys() - desired.digests.keys())]
-    wanted = (desired.weights, desired.mirrors, desired.paths, desired.keys)
+    target = (desired.weights, desired.mirrors, desired.paths, desired.keys)
     live = (observed.weights, observed.mirrors, observed.paths, observed.keys)
     is_served = not (desired.is_retiring or desired.is_stopped)
     if observed.weights is None:
         created += ["its route"] if is_served and desired.weights else []
     elif not is_served:
         deleted.append("its route")
-    elif wanted != live or observed.is_route_drifted:
+    elif target != live or observed.is_route_drifted:
         changed.append(f"its route ({_weights(observed.weights)} to {_weights(desired.weights)})")
     return Effects(f"{row.namespace}/{row.name}", created, changed, deleted)
 
