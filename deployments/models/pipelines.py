@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 
@@ -20,6 +23,9 @@ class Pipeline(Leased):
     environment = models.CharField(max_length=11, choices=[(e.value, e.value) for e in Environment])
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
+
+    # By name the rules.Member that it calls or None, as `pipelines.preload_members` read it for a list.
+    preloaded_members: Mapping[str, Any] | None = None
 
     # Desired: what was approved last, as deployments.pipelines.domain.pipeline_spec.PipelineSpec;
     # {} until the first approval.

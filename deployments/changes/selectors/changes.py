@@ -12,6 +12,7 @@ from django.db.models import BigIntegerField, Prefetch, QuerySet, prefetch_relat
 
 from deployments.approvals.domain.approver_roles import ApproverRole
 from deployments.approvals.selectors import approvals
+from deployments.changes.selectors import subjects
 from deployments.models import Approval, ChangeRequest, Deployment, Pipeline
 from deployments.serving.selectors import revisions
 from deployments.states import ChangeState
@@ -128,6 +129,7 @@ def _prefetched(query: CompiledQuery[ChangeRequest], ids: Collection[int]) -> li
         ]
     )
     prefetch_related_objects(rows, _WITH_APPROVALS)
+    subjects.preload(rows)
     return rows
 
 

@@ -126,6 +126,9 @@ class ChangeSubject(ABC, Generic[R]):
         """Stated metadata of what will run."""
         return {}
 
+    def preload(self, requests: Sequence[ChangeRequest]) -> None:
+        """Read at once what describing each of them needs."""
+
     def note(self, change: ChangeRequest, *, kind: str, message: str, actor: Actor) -> None:
         """Add a line to the subject's timeline, where it has one."""
 
@@ -140,3 +143,11 @@ def register(model: type[Deployment | Pipeline], subject: ChangeSubject[Any]) ->
 
 def subject_of(change: ChangeRequest) -> ChangeSubject[Any]:
     return _subjects[Deployment if change.deployment_id else Pipeline]
+
+
+def preload(requests: Sequence[ChangeRequest]) -> None:
+    """Read for a list what describing each of its requests needs."""
+    for subject in _subjects.values():
+        own = [change for change in requests if subject_of(change) is subject]
+        if own:
+            subject.preload(own)

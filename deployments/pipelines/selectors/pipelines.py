@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,12 +87,33 @@ def members_of(
     rows = _live(team).filter(cluster_id=cluster_id)
     if names is not None:
         rows = rows.filter(name__in=names)
-    rows = rows.select_related("stable_revision__version__model").only(
-        *_COLUMNS, "stable_revision__version__signature", "stable_revision__version__model__name"
-    )
-    found = list(rows)
+    found = list(_with_models(rows))
     closing = _closing(found)
     return {row.name: _member(row, environment, closing) for row in found}
+
+
+def preload_members(requested: Sequence[tuple[Pipeline, PipelineSpec]]) -> None:
+    """Read the deployments that the pipelines of a list would call, in as many queries as those of one. `render`
+    of the same objects then reads none.
+    """
+    rows = _with_models(
+        Deployment.objects.filter(
+            is_retired=False,
+            team__in={pipeline.team_id for pipeline, _ in requested},
+            cluster__in={pipeline.cluster_id for pipeline, _ in requested},
+            name__in={name for _, spec in requested for name in spec.deployments},
+        ).select_related("stable_revision", "candidate_revision", "cluster")
+    )
+    by_place: dict[tuple[int, int], dict[str, Deployment]] = defaultdict(dict)
+    for row in rows:
+        by_place[row.team_id, row.cluster_id][row.name] = row
+    closing = _closing(list(rows))
+    for pipeline, spec in requested:
+        live = by_place[pipeline.team_id, pipeline.cluster_id]
+        pipeline.preloaded_members = {
+            name: _member(live[name], pipeline.environment, closing) if name in live else None
+            for name in spec.deployments
+        }
 
 
 def reasons(*, team: Team) -> Mapping[tuple[int, str], Mapping[str, str]]:
@@ -110,6 +132,13 @@ def callable_names(*, team: Team) -> Mapping[tuple[int, str], tuple[str, ...]]:
         for place, answers in reasons(team=team).items()
     }
     return {place: found for place, found in names.items() if found}
+
+
+def _with_models(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
+    return rows.select_related("stable_revision__version__model").only(
+        *("team", *_COLUMNS),
+        *("stable_revision__version__signature", "stable_revision__version__model__name"),
+    )
 
 
 def _live(team: Team) -> QuerySet[Deployment]:
@@ -238,13 +267,20 @@ class RenderedPipeline:
         return to_yaml(list(self.manifests))
 
 
-def render(pipeline: Pipeline, spec: PipelineSpec) -> RenderedPipeline:
-    members = members_of(
+def _members(pipeline: Pipeline, spec: PipelineSpec) -> Mapping[str, Member]:
+    known = pipeline.preloaded_members
+    if known is not None and all(name in known for name in spec.deployments):
+        return {name: row for name in spec.deployments if (row := known[name]) is not None}
+    return members_of(
         team=pipeline.team,
         cluster_id=pipeline.cluster_id,
         environment=pipeline.environment,
         names=spec.deployments,
     )
+
+
+def render(pipeline: Pipeline, spec: PipelineSpec) -> RenderedPipeline:
+    members = _members(pipeline, spec)
     if not all(name in members for name in spec.deployments):
         return RenderedPipeline(spec, members, ())
     paths = {name: members[name].path for name in spec.deployments}

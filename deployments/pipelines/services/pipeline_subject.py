@@ -96,6 +96,10 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
     def require_all(self, checks: Sequence[Check]) -> None:
         pipeline_checks.require_all(checks)
 
+    def preload(self, requests: Sequence[ChangeRequest]) -> None:
+        requested = [(pipeline_of(row), pipelines.requested_spec(row)) for row in requests]
+        pipelines.preload_members([(row, spec) for row, spec in requested if spec is not None])
+
     def retire_unbegun(self, change: ChangeRequest, *, actor: Actor, reason: str) -> None:
         """Its name is free again."""
         pipeline = pipeline_of(change)
