@@ -22,7 +22,8 @@ from tests.fleet.localcluster.controllers import language_models
 from tests.fleet.localcluster.controllers.running import BUCKET, Running
 from tests.waiting import wait_for
 
-TOKENS = 30
+# Two seconds of a stream: a reader that gets no processor for a while still sees it arrive piece by piece.
+STREAMED = 100
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +52,17 @@ def test_it_answers_at_the_stable_address(served: Running) -> None:
 
 
 def test_tokens_arrive_one_by_one_through_the_gateway(served: Running) -> None:
-    whole = language_models.chat(served, max_tokens=TOKENS)
+    whole = language_models.chat(served, max_tokens=STREAMED)
 
-    events = language_models.stream(served, max_tokens=TOKENS)
+    events = language_models.stream(served, max_tokens=STREAMED)
 
     role, *tokens, reason, done = events
     assert (role.text, done.data) == ("", "[DONE]")
-    assert len(tokens) == TOKENS
+    assert len(tokens) == STREAMED
     assert "".join(token.text for token in tokens) == whole["choices"][0]["message"]["content"]
     assert '"finish_reason": "length"' in reason.data
     # A step takes at least 20 ms, so a gateway that collected the answer would deliver all at once.
-    assert tokens[-1].at - tokens[0].at > 0.02 * (TOKENS - 1) / 2
+    assert tokens[-1].at - tokens[0].at > 0.5
 
 
 def test_a_stream_is_not_cut_by_a_limit_on_the_whole_answer(served: Running) -> None:
