@@ -16,11 +16,13 @@ from portal.core import clock
 from tests.contract.delivered import Delivered, cluster_calls, delivered, moving_clock, world
 
 __all__ = ["cluster_calls", "delivered", "moving_clock", "world"]
+# Kubernetes itself puts them into each namespace.
+OF_EACH_NAMESPACE = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 KINDS = (*owned_kinds.WORKLOADS, owned_kinds.ROUTE, *owned_kinds.DEPENDENT_OBJECTS)
 
 
 def stored(delivered: Delivered) -> dict[tuple[str, str], Any]:
-    """Labels and specs of all that lies in the namespace, and of itself."""
+    """Return uid, labels, spec and time of deletion of all that somebody wrote into the namespace."""
     client = clients.client_for(delivered.world.cluster_id)
     found = {}
     for kind in KINDS:
@@ -31,6 +33,9 @@ def stored(delivered: Delivered) -> dict[tuple[str, str], Any]:
         for item in items.items:
             meta = item["metadata"]
             key = (item["kind"], meta["name"])
+            # Controllers write what has an owner.
+            if key in OF_EACH_NAMESPACE or meta.get("ownerReferences"):
+                continue
             found[key] = (
                 meta["uid"],
                 meta.get("labels", {}),
