@@ -28,6 +28,7 @@ DOCUMENTS = sorted(
         *READMES,
     ]
 )
+DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 _NOT_OURS = {"migrate", "createsuperuser", "collectstatic", "shell", "check", "makemigrations"}
 
@@ -86,8 +87,11 @@ def test_hooks_of_pre_commit_fetch_nothing_and_leave_migrations_alone() -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
 def test_every_relative_link_leads_to_a_file(path: Path) -> None:
+    """The change log names decisions of its time, which may have left the shelf."""
+    left = "docs/adr/" if path.name == "CHANGELOG.md" else "\0"
+
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text()):
-        if not re.match(r"[a-z]+:", target):
+        if not re.match(r"[a-z]+:", target) and not target.startswith(left):
             assert (path.parent / target).exists(), target
 
 
@@ -146,12 +150,30 @@ def test_every_setting_is_described_and_nothing_else() -> None:
     assert described == {name for name in variables_read() if name.startswith("SLIPWAY_")}
 
 
-def test_decisions_are_short_and_numbered_without_gaps() -> None:
-    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+def test_decisions_are_short_and_each_is_once_on_the_shelf() -> None:
+    shelf = (ROOT / "docs" / "adr" / "README.md").read_text()
+    listed = re.findall(r"^- \[(\d+)\]\((\S+)\): (.+)$", shelf, re.MULTILINE)
 
-    assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
-    for path in decisions:
-        assert len(path.read_text().splitlines()) <= 40, path.name
+    assert sorted(name for _, name, _ in listed) == [path.name for path in DECISIONS.values()]
+    for number, name, title in listed:
+        lines = (ROOT / "docs" / "adr" / name).read_text().splitlines()
+        assert lines[0] == f"# {number}. {title}"
+        assert int(name[:4]) == int(number)
+        assert len(lines) <= 40, name
+
+
+def test_every_decision_that_is_named_is_on_the_shelf() -> None:
+    """In documents, code and tests. What the change log says of its time stays as it was."""
+    folders = [folder for folder in ROOT.iterdir() if folder.is_dir() and folder.name[0] != "."]
+    code = [path for folder in folders if folder.name != "var" for path in folder.rglob("*.py")]
+    named = [
+        (ids(path), int(number))
+        for path in [*code, *(path for path in DOCUMENTS if path.name != "CHANGELOG.md")]
+        for number in re.findall(r"(?:\bADRs? |adr/)(\d+)\b", path.read_text())
+    ]
+
+    assert len(named) > 50
+    assert [(name, number) for name, number in named if number not in DECISIONS] == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=ids)
