@@ -97,7 +97,7 @@ def test_every_relative_link_leads_to_a_file(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted({*DOCUMENTS} - {*READMES}), ids=ids)
 def test_every_file_that_is_named_exists(path: Path) -> None:
-    """In full, or from inside an app: `registry/web/upload.py`. What READMEs of features name: test_readmes.py."""
+    """Names are full, or begin inside an app: `registry/web/upload.py`. READMEs of features: test_readmes.py."""
     roots = [ROOT, ROOT / "deployments", ROOT / "fleet", ROOT / "portal", ROOT / "templates"]
 
     for name in re.findall(r"`([\w-][\w./-]*/[\w.-]+\.(?:py|html|js|toml|yml))`", path.read_text()):
@@ -163,7 +163,7 @@ def test_decisions_are_short_and_each_is_once_on_the_shelf() -> None:
 
 
 def test_every_decision_that_is_named_is_on_the_shelf() -> None:
-    """In documents, code and tests. What the change log says of its time stays as it was."""
+    """Documents, code and tests are read; what the change log says of its time stays as it was."""
     folders = [folder for folder in ROOT.iterdir() if folder.is_dir() and folder.name[0] != "."]
     code = [path for folder in folders if folder.name != "var" for path in folder.rglob("*.py")]
     named = [

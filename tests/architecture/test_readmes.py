@@ -78,12 +78,12 @@ def test_readme_is_short_and_says_what_to_touch(path: Path) -> None:
 
 @pytest.mark.parametrize("path", READMES, ids=ids)
 def test_what_a_readme_names_exists(path: Path) -> None:
-    assert unknown_in(path.read_text(), path.parent) == []
+    assert list_unknown(path.read_text(), path.parent) == []
 
 
 @pytest.mark.parametrize("path", _OF_THE_WHOLE, ids=ids)
 def test_what_the_documents_of_the_whole_name_exists(path: Path) -> None:
-    assert unknown_in(path.read_text(), ROOT) == []
+    assert list_unknown(path.read_text(), ROOT) == []
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_wrong_path_or_name_in_a_readme_is_refused(wrong: str) -> None:
     right = "`domain/decide.py` has `Decision`, `reconcile.sweep` and `deployments.states.ROLLOUT`."
     folder = ROOT / "deployments" / "rollouts"
 
-    assert unknown_in(f"{right} Also `{wrong}`.", folder) == [wrong]
+    assert list_unknown(f"{right} Also `{wrong}`.", folder) == [wrong]
 
 
-def unknown_in(text: str, folder: Path) -> list[str]:
-    """What the text has in backticks that is a path or a name in Python, and is not there."""
+def list_unknown(text: str, folder: Path) -> list[str]:
+    """List paths and Python names in backticks that do not exist."""
     named = re.findall(
         r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     )
@@ -130,11 +130,11 @@ def _exists(name: str, folder: Path) -> bool:
         return name in _definitions(folder) or any(path.exists() for path in here)
     if name[0].isupper() and _definitions(folder).issuperset(parts):
         return True
-    return any(_has(module, parts) for module in _modules(parts, folder))
+    return any(_defines(module, parts) for module in _find_modules(parts, folder))
 
 
-def _modules(parts: list[str], folder: Path) -> Iterator[tuple[Path, int]]:
-    """Files that a dotted name may begin with, and how many of its parts they take."""
+def _find_modules(parts: list[str], folder: Path) -> Iterator[tuple[Path, int]]:
+    """Yield files that a dotted name may begin with, and how many of its parts each takes."""
     for taken in range(len(parts), 0, -1):
         base = ROOT.joinpath(*parts[:taken])
         yield from (
@@ -147,18 +147,18 @@ def _modules(parts: list[str], folder: Path) -> Iterator[tuple[Path, int]]:
         yield from ((file, 1) for file in folder.rglob(f"{parts[0]}/__init__.py"))
 
 
-def _has(module: tuple[Path, int], parts: list[str]) -> bool:
+def _defines(module: tuple[Path, int], parts: list[str]) -> bool:
     path, taken = module
     body: list[ast.stmt] = ast.parse(path.read_text()).body
     for part in parts[taken:]:
-        found = [statement for statement in body if part in _bound(statement)]
+        found = [statement for statement in body if part in _names_of(statement)]
         if not found:
             return False
         body = found[0].body if isinstance(found[0], ast.ClassDef) else []
     return True
 
 
-def _bound(statement: ast.stmt) -> set[str]:
+def _names_of(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     targets = (
@@ -171,7 +171,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 @cache
 def _settings() -> frozenset[str]:
-    """Those of the portal, and those of a run of the tests on a real cluster."""
+    """Name the settings of the portal, and those of a run of the tests on a real cluster."""
     files = [
         *(ROOT / "tests" / "cluster").glob("*.py"),
         *(ROOT / "tests" / "contract").glob("*.py"),
@@ -182,7 +182,7 @@ def _settings() -> frozenset[str]:
 
 @cache
 def _definitions(folder: Path) -> frozenset[str]:
-    """What a feature's files define, and the rows, columns and states of its app."""
+    """Name what a feature's files define, and the rows, columns and states of its app."""
     if folder == ROOT:
         return frozenset()
     app = ROOT / folder.relative_to(ROOT).parts[0]
