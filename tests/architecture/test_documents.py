@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,21 +17,19 @@ from tests.portal.management.test_compose import variables_read
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
+READMES = sorted(
+    path for app in ("portal", "deployments", "fleet") for path in (ROOT / app).rglob("README.md")
+)
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "client").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "client").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *READMES,
+    ]
 )
+DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-_TOPS = (
-    "portal",
-    "deployments",
-    "fleet",
-    "templates",
-    "static",
-    "tests",
-    "client",
-    "docs",
-    "deploy",
-)
 _NOT_OURS = {"migrate", "createsuperuser", "collectstatic", "shell", "check", "makemigrations"}
 
 
@@ -88,37 +87,21 @@ def test_hooks_of_pre_commit_fetch_nothing_and_leave_migrations_alone() -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
 def test_every_relative_link_leads_to_a_file(path: Path) -> None:
+    """The change log names decisions of its time, which may have left the shelf."""
+    left = "docs/adr/" if path.name == "CHANGELOG.md" else "\0"
+
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text()):
-        if not re.match(r"[a-z]+:", target):
+        if not re.match(r"[a-z]+:", target) and not target.startswith(left):
             assert (path.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
+@pytest.mark.parametrize("path", sorted({*DOCUMENTS} - {*READMES}), ids=ids)
 def test_every_file_that_is_named_exists(path: Path) -> None:
-    """In full, or from inside an app as the architecture names them: `registry/web/upload.py`."""
+    """Names are full, or begin inside an app: `registry/web/upload.py`. READMEs of features: test_readmes.py."""
     roots = [ROOT, ROOT / "deployments", ROOT / "fleet", ROOT / "portal", ROOT / "templates"]
 
     for name in re.findall(r"`([\w-][\w./-]*/[\w.-]+\.(?:py|html|js|toml|yml))`", path.read_text()):
         assert any((root / name).exists() for root in roots), name
-
-
-@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])
-def test_every_path_of_the_map_exists(document: str) -> None:
-    """Folders too, and names without their folder, where a row names several of one folder."""
-    named = re.findall(
-        r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|html|js|toml|yml|yaml|json|md)))`",
-        (ROOT / document).read_text(),
-    )
-    roots = [ROOT, *(ROOT / top for top in _TOPS)]
-    names = {path.name for root in roots[1:] for path in root.rglob("*")}
-    names |= {path.name for path in ROOT.iterdir()}
-
-    def exists(path: str) -> bool:
-        short = path.rstrip("/")
-        return short in names or any((root / short).exists() for root in roots)
-
-    assert len(named) > 100
-    assert [path for path in named if not exists(path)] == []
 
 
 def test_readme_is_short_and_begins_with_two_commands() -> None:
@@ -126,6 +109,35 @@ def test_readme_is_short_and_begins_with_two_commands() -> None:
 
     assert len(readme.splitlines()) < 120
     assert readme.index("make demo") < readme.index("make test")
+
+
+def test_architecture_is_a_page_and_contributing_is_short() -> None:
+    """Paths of files are in the READMEs of features."""
+    architecture = (ROOT / "docs" / "architecture.md").read_text()
+
+    assert len(architecture.splitlines()) <= 110
+    assert re.findall(r"`[\w.-]+/[\w./-]+\.py`", architecture) == []
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) <= 110
+
+
+@pytest.mark.parametrize("app", ["deployments", "fleet"])
+def test_order_of_packages_is_that_of_the_contracts(app: str) -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    order = re.sub(r"\[(\w+)\]\([^)]*\)", r"\1", text.partition(f"**{app}**, ")[2])
+    shown = [
+        {name.strip() for name in layer.split("|")}
+        for layer in order.partition(":")[2].partition("\n\n")[0].split("→")
+    ]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = [
+        contract["layers"]
+        for contract in contracts["contracts"]
+        if contract["name"] == f"{app}: features are layered"
+    ]
+    named = {"apps", "urls", "api_urls", "management", "tasks", "rejections", "audit_actions"}
+    enforced = [{name.strip() for name in layer.split("|")} - named for layer in layers]
+
+    assert shown == [layer for layer in enforced if layer]
 
 
 def test_every_setting_is_described_and_nothing_else() -> None:
@@ -138,12 +150,30 @@ def test_every_setting_is_described_and_nothing_else() -> None:
     assert described == {name for name in variables_read() if name.startswith("SLIPWAY_")}
 
 
-def test_decisions_are_short_and_numbered_without_gaps() -> None:
-    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+def test_decisions_are_short_and_each_is_once_on_the_shelf() -> None:
+    shelf = (ROOT / "docs" / "adr" / "README.md").read_text()
+    listed = re.findall(r"^- \[(\d+)\]\((\S+)\): (.+)$", shelf, re.MULTILINE)
 
-    assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
-    for path in decisions:
-        assert len(path.read_text().splitlines()) <= 40, path.name
+    assert sorted(name for _, name, _ in listed) == [path.name for path in DECISIONS.values()]
+    for number, name, title in listed:
+        lines = (ROOT / "docs" / "adr" / name).read_text().splitlines()
+        assert lines[0] == f"# {number}. {title}"
+        assert int(name[:4]) == int(number)
+        assert len(lines) <= 40, name
+
+
+def test_every_decision_that_is_named_is_on_the_shelf() -> None:
+    """Documents, code and tests are read; what the change log says of its time stays as it was."""
+    folders = [folder for folder in ROOT.iterdir() if folder.is_dir() and folder.name[0] != "."]
+    code = [path for folder in folders if folder.name != "var" for path in folder.rglob("*.py")]
+    named = [
+        (ids(path), int(number))
+        for path in [*code, *(path for path in DOCUMENTS if path.name != "CHANGELOG.md")]
+        for number in re.findall(r"(?:\bADRs? |adr/)(\d+)\b", path.read_text())
+    ]
+
+    assert len(named) > 50
+    assert [(name, number) for name, number in named if number not in DECISIONS] == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=ids)

@@ -61,7 +61,7 @@ _EXEMPT: Final = {(0.1, "own bursts of 1 min"), (0.1, "own bursts of 5 s")}
 _PROMISED: Final = {
     (100.0, 0.01, "own bursts of 5 s"): {3.0: 687, 5.0: 217, 9.0: 67},
     (1000.0, 0.01, "own bursts of 5 s"): {2.0: 307, 3.0: 75, 5.0: 67, 9.0: 67},
-    # x9 was 437 before a burst in the last hours made blocks longer (ADR 58): ten of a minute end with the step.
+    # x9 was 437 before a burst in the last hours made blocks longer (ADR 13): ten of a minute end with the step.
     (100.0, 0.01, "shared bursts of 1 min"): {3.0: 1320, 5.0: 1200, 9.0: 605},
     (1000.0, 0.01, "shared bursts of 1 min"): {2.0: 1320, 3.0: 1320, 5.0: 1200, 9.0: 600},
 }

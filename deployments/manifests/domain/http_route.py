@@ -2,7 +2,7 @@
 
 The path of a gRPC request names its method, so a header names the deployment. One route holds the
 weights of both: a GRPCRoute beside it would move at another moment, and the Gateway API refuses
-routes of both kinds for one host (ADR 33).
+routes of both kinds for one host (ADR 1).
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _triton_model(context: ManifestContext, served: ServedRevision) -> dict[str,
         "modelFormat": {"name": "triton", "version": "2"},
         "runtime": RUNTIME,
         "protocolVersion": "v2",
-        # Without it KServe adds its multi-model agent and starts Triton without models (ADR 31).
+        # Without it KServe adds its multi-model agent and starts Triton without models (ADR 30).
         "storageUri": served.storage_uri,
         "image": served.spec.image or context.triton_image,
         "env": [*env_of(served.spec), home],

@@ -1,7 +1,7 @@
 """The keys by which a pipeline calls deployments that need one: made, brought to them, rotated and ended.
 
 KServe's router has no Secret of its own. The gateway puts the key on each request of the pipeline's address, and
-the router passes that header on (ADR 107). Each deployment has the key as a CallerKey that nobody can list, change
+the router passes that header on (ADR 48). Each deployment has the key as a CallerKey that nobody can list, change
 or use by hand; so it is counted, billed and pushed as those of other callers are. Open deployments beside them have
 it too: their routes then take the header away, which their model would see otherwise.
 """

@@ -3,7 +3,7 @@
 A request is checked twice. The first route, which has no model and no backend, checks the keys of all members;
 its script reads the model, refuses keys of other models, and sets the header by which Envoy then chooses the
 route of a deployment. Where filters were put into another order the script runs first: it believes what the caller
-wrote, and the keys of the deployment's own route are checked after it (ADR 85).
+wrote, and the keys of the deployment's own route are checked after it (ADR 67).
 """
 
 from __future__ import annotations

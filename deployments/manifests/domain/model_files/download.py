@@ -1,7 +1,7 @@
 """The init containers that bring the models into a pod and compare them with their record.
 
 The portal writes them for KServe too: the download that KServe adds has no security context, so a
-namespace that enforces Pod Security *restricted* refuses its pods (ADR 31).
+namespace that enforces Pod Security *restricted* refuses its pods (ADR 30).
 """
 
 from __future__ import annotations

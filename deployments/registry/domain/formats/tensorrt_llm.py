@@ -2,7 +2,7 @@
 
 They are named as what they are and refused: an engine runs on the kind and number of GPUs and with the release of
 TensorRT-LLM that it was built for, a checkpoint has to be built first. The engine kserve-tensorrt-llm reads the folder
-that both come from (ADR 49; NVIDIA/TensorRT-LLM, docs: "TensorRT-LLM checkpoint").
+that both come from (ADR 34; NVIDIA/TensorRT-LLM, docs: "TensorRT-LLM checkpoint").
 """
 
 from __future__ import annotations
