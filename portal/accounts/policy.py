@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from portal.accounts import four_eyes, scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
@@ -23,7 +23,6 @@ from portal.accounts.permission_table import (
     Action,
 )
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Forbidden, NotFound
 
 # Of the table: callers of `require` name an action.
@@ -65,15 +64,15 @@ def role_in(
         return ADMIN
     if stored_role is not None:
         return stored_role()
-    return next((role for (role,) in _ROLE.rows(member=actor.pk, team=team.pk)), None)
+    return Membership.objects.filter(user=actor, team=team).values_list("role", flat=True).first()
 
 
-def role_column(team: Any) -> Subquery:
-    """Of the membership of the Parameter `actor_id` in a team, whose id the expression is: to be read along with a row
-    that the team owns.
+def role_column(member: Any, team: Any) -> Subquery:
+    """Select the role of a user (or an expression for the id) in a team that an expression names.
+
+    It is read along with a row that the team owns.
     """
-    roles = Membership.objects.filter(user=Parameter("actor_id", BigIntegerField()), team=team)
-    return Subquery(roles.order_by().values("role"))
+    return Subquery(Membership.objects.filter(user=member, team=team).order_by().values("role"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +245,6 @@ def only_team(actor: Actor) -> int | None:
 
 def teams_of(member: Any) -> QuerySet[Team]:
     return Team.objects.filter(memberships__user=member)
-
-
-_ROLE = CompiledQuery(
-    lambda: Membership.objects.filter(
-        user=Parameter("member", BigIntegerField()), team=Parameter("team", BigIntegerField())
-    ).values_list("role")
-)
 
 
 def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:

@@ -51,7 +51,9 @@ _MODEL: Final = VisibleQuery(
             name=Parameter("name", CharField()),
         )
         .annotate(
-            actor_role=policy.role_column(OuterRef("team")),
+            actor_role=policy.role_column(
+                Parameter("actor_id", BigIntegerField()), OuterRef("team")
+            ),
             last_number=Subquery(_versions().order_by("-number").values("number")[:1]),
             same_id=Subquery(_with_reference().values("pk")[:1]),
             next_id=NextId(ModelVersion),
