@@ -93,7 +93,6 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": env.database("SLIPWAY_DATABASE_URL")}
-DATABASES["default"]["KEEPS_PLANS"] = env.flag("SLIPWAY_DATABASE_KEEPS_PLANS", default=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "accounts.User"
 # Argon2id costs an attacker memory, and a sign-in a fraction of the processor time of PBKDF2.
