@@ -119,7 +119,7 @@ SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
 SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL", value_hint="redis://HOST:6379/0")
 CACHES = {
     "default": {
-        "BACKEND": "portal.core.cache.Cache",
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": SLIPWAY_REDIS_URL,
         # A cache that hangs must not delay a sign-in.
         "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
