@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import models
-from django.db.models import Case, Count, F, Min, Q, QuerySet, Value, When
-from django.db.models.expressions import Combinable
+from django.db.models import Case, Count, Expression, F, Min, Q, QuerySet, Value, When
 
 from portal.core import clock
 from portal.core.errors import Conflict
@@ -164,7 +163,7 @@ def back_off(
 
 
 def _end_lease(
-    model: type[Leased], lease: Lease, *, next_check_at: datetime | None, check_failures: Combinable
+    model: type[Leased], lease: Lease, *, next_check_at: datetime | None, check_failures: Expression
 ) -> bool:
     """Keep an earlier next_check_at that a nudge set during the lease."""
     rows = model._default_manager.filter(pk=lease.pk)
@@ -177,7 +176,7 @@ def _write_back(
     lease: Lease,
     *,
     next_check_at: datetime | None,
-    check_failures: Combinable,
+    check_failures: Expression,
 ) -> int:
     return rows.filter(lease_token=lease.token).update(
         lease_until=None,
