@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet
 
 from portal.accounts import four_eyes, scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
@@ -49,30 +49,15 @@ def actor_name(actor: Actor) -> str:
     return actor.name if isinstance(actor, System) else actor.username
 
 
-def role_in(
-    actor: Actor, team: Team, stored_role: Callable[[], str | None] | None = None
-) -> str | None:
-    """The actor's role in the team: a Role, "admin", or None for a stranger.
-
-    `stored_role` gives that of the actor's membership where it is read already (`role_column`).
-    """
+def role_in(actor: Actor, team: Team) -> str | None:
+    """The actor's role in the team: a Role, "admin", or None for a stranger."""
     if isinstance(actor, System):
         return ADMIN
     if not actor.is_authenticated or not actor.is_active or _is_beyond_token(actor, team):
         return None
     if actor.is_platform_admin:
         return ADMIN
-    if stored_role is not None:
-        return stored_role()
     return Membership.objects.filter(user=actor, team=team).values_list("role", flat=True).first()
-
-
-def role_column(member: Any, team: Any) -> Subquery:
-    """Select the role of a user (or an expression for the id) in a team that an expression names.
-
-    It is read along with a row that the team owns.
-    """
-    return Subquery(Membership.objects.filter(user=member, team=team).order_by().values("role"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +74,15 @@ class TeamRights:
 
 
 def require(
-    actor: Actor,
-    action: Action,
-    obj: Team | TeamOwned,
-    *,
-    requester_id: int | None = None,
-    stored_role: Callable[[], str | None] | None = None,
+    actor: Actor, action: Action, obj: Team | TeamOwned, *, requester_id: int | None = None
 ) -> None:
     """Raise NotFound for strangers and Forbidden, naming the rule, for those without the role.
 
-    Pass `requester_id` for decisions that need four eyes, `stored_role` as of `role_in`.
+    Pass `requester_id` for decisions that need four eyes.
     """
     team = obj if isinstance(obj, Team) else obj.team
     rights = TeamRights(
-        role_in(actor, team, stored_role),
+        role_in(actor, team),
         lambda: leads_delegating_to(actor, team),
         lambda: four_eyes.one_person_with(requester_id),
     )
