@@ -18,4 +18,3 @@ redaction.install()
 
 app = Celery("slipway", fixups=[])
 app.config_from_object("portal.celery_config")
-app.conf["beat_scheduler"] = "portal.beat_scheduler:FixedScheduler"

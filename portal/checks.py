@@ -43,12 +43,11 @@ def replaced_migrations_were_all_applied(
     app_configs: Sequence[Any] | None, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
     """`migrate` runs it before it begins."""
-    from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415  only `migrate` needs it
+    from portal.core.schema import history  # noqa: PLC0415  only `migrate` needs it
 
-    from portal.core.schema import history as migration_history  # noqa: PLC0415  beside it
-
+    files = history.read_files() if databases else {}
     return [
         Error(f"{half.problem[0].upper()}{half.problem[1:]}.", hint=half.fix, id="slipway.E003")
         for alias in databases or ()
-        for half in migration_history.half_replaced(MigrationLoader(connections[alias]))
+        for half in history.half_replaced(files, history.read_recorded(connections[alias]))
     ]

@@ -146,7 +146,7 @@ def database(name: str) -> dict[str, object]:
     if url.scheme in {"postgres", "postgresql"}:
         _refuse_given_twice(name, url, options)
         return {
-            "ENGINE": "portal.core.postgresql",
+            "ENGINE": "django.db.backends.postgresql",
             "NAME": unquote(url.path[1:]) or options.pop("dbname", ""),
             "USER": unquote(url.username or "") or options.pop("user", ""),
             "PASSWORD": unquote(url.password or "") or options.pop("password", ""),

@@ -93,7 +93,6 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": env.database("SLIPWAY_DATABASE_URL")}
-DATABASES["default"]["KEEPS_PLANS"] = env.flag("SLIPWAY_DATABASE_KEEPS_PLANS", default=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "accounts.User"
 # Argon2id costs an attacker memory, and a sign-in a fraction of the processor time of PBKDF2.
@@ -120,7 +119,7 @@ SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
 SLIPWAY_REDIS_URL = env.secret("SLIPWAY_REDIS_URL", value_hint="redis://HOST:6379/0")
 CACHES = {
     "default": {
-        "BACKEND": "portal.core.cache.Cache",
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": SLIPWAY_REDIS_URL,
         # A cache that hangs must not delay a sign-in.
         "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},

@@ -10,14 +10,13 @@ from fleet import api_urls as fleet_urls
 from portal.api import health, views
 from portal.api import urls as account_urls
 from portal.api.openapi.schema_view import SchemaView
-from portal.core.url_groups import by_first_segment
 from portal.ui import sign_in_code, sign_in_session, single_sign_on
 from portal.ui.sign_in import SignIn
 
 api_v1: list[URLPattern | URLResolver] = [
-    *by_first_segment(
-        [*account_urls.urlpatterns, *deployments_urls.urlpatterns, *fleet_urls.urlpatterns]
-    ),
+    *account_urls.urlpatterns,
+    *deployments_urls.urlpatterns,
+    *fleet_urls.urlpatterns,
     path("schema", SchemaView.as_view(), name="schema"),
     # Last: unknown addresses of the API get a problem instead of a page.
     re_path("", views.UnknownView.as_view(), name="unknown"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet
 
 from portal.accounts import four_eyes, scopes
 from portal.accounts.models import Delegation, Membership, Role, Team, User
@@ -23,7 +23,6 @@ from portal.accounts.permission_table import (
     Action,
 )
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Forbidden, NotFound
 
 # Of the table: callers of `require` name an action.
@@ -50,30 +49,15 @@ def actor_name(actor: Actor) -> str:
     return actor.name if isinstance(actor, System) else actor.username
 
 
-def role_in(
-    actor: Actor, team: Team, stored_role: Callable[[], str | None] | None = None
-) -> str | None:
-    """The actor's role in the team: a Role, "admin", or None for a stranger.
-
-    `stored_role` gives that of the actor's membership where it is read already (`role_column`).
-    """
+def role_in(actor: Actor, team: Team) -> str | None:
+    """The actor's role in the team: a Role, "admin", or None for a stranger."""
     if isinstance(actor, System):
         return ADMIN
     if not actor.is_authenticated or not actor.is_active or _is_beyond_token(actor, team):
         return None
     if actor.is_platform_admin:
         return ADMIN
-    if stored_role is not None:
-        return stored_role()
-    return next((role for (role,) in _ROLE.rows(member=actor.pk, team=team.pk)), None)
-
-
-def role_column(team: Any) -> Subquery:
-    """Of the membership of the Parameter `actor_id` in a team, whose id the expression is: to be read along with a row
-    that the team owns.
-    """
-    roles = Membership.objects.filter(user=Parameter("actor_id", BigIntegerField()), team=team)
-    return Subquery(roles.order_by().values("role"))
+    return Membership.objects.filter(user=actor, team=team).values_list("role", flat=True).first()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +74,15 @@ class TeamRights:
 
 
 def require(
-    actor: Actor,
-    action: Action,
-    obj: Team | TeamOwned,
-    *,
-    requester_id: int | None = None,
-    stored_role: Callable[[], str | None] | None = None,
+    actor: Actor, action: Action, obj: Team | TeamOwned, *, requester_id: int | None = None
 ) -> None:
     """Raise NotFound for strangers and Forbidden, naming the rule, for those without the role.
 
-    Pass `requester_id` for decisions that need four eyes, `stored_role` as of `role_in`.
+    Pass `requester_id` for decisions that need four eyes.
     """
     team = obj if isinstance(obj, Team) else obj.team
     rights = TeamRights(
-        role_in(actor, team, stored_role),
+        role_in(actor, team),
         lambda: leads_delegating_to(actor, team),
         lambda: four_eyes.one_person_with(requester_id),
     )
@@ -246,13 +225,6 @@ def only_team(actor: Actor) -> int | None:
 
 def teams_of(member: Any) -> QuerySet[Team]:
     return Team.objects.filter(memberships__user=member)
-
-
-_ROLE = CompiledQuery(
-    lambda: Membership.objects.filter(
-        user=Parameter("member", BigIntegerField()), team=Parameter("team", BigIntegerField())
-    ).values_list("role")
-)
 
 
 def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:

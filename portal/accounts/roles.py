@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import QuerySet
 
 from portal.accounts.models import Membership, Role, Team, User
-from portal.core.compiled_queries import CompiledQuery, Parameter
 
 # Role and id of each team, in the order in which they were joined.
 HeldRoles = Sequence[tuple[str, int]]
 
 _HIGHEST_FIRST = (Role.LEAD, Role.MEMBER, Role.VIEWER)
-# Every page reads them.
-_ROLES: Final = CompiledQuery(
-    lambda: (
-        Membership.objects.filter(user=Parameter("user", BigIntegerField()))
-        .order_by("pk")
-        .values_list("role", "team_id")
-    )
-)
 
 
 def led_teams(user: User) -> QuerySet[Team]:
@@ -32,7 +22,9 @@ def led_teams(user: User) -> QuerySet[Team]:
 
 
 def held_by(user: User) -> HeldRoles:
-    return [(role, team_id) for role, team_id in _ROLES.rows(user=user.pk)]
+    """Every page reads them."""
+    memberships = Membership.objects.filter(user=user).order_by("pk")
+    return list(memberships.values_list("role", "team_id"))
 
 
 def is_lead(user: User) -> bool:

@@ -6,17 +6,14 @@ import re
 from decimal import Decimal
 
 from django.db import transaction
-from django.db.models import CharField
 
 from portal.accounts import policy
 from portal.accounts.local import step_up
 from portal.accounts.models import SLUG, Membership, Role, Team, User
 from portal.accounts.policy import Action, Actor
-from portal.accounts.visible_queries import VisibleQuery
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
-from portal.core.compiled_queries import Parameter
 from portal.core.errors import Conflict, Invalid, NotFound
 
 CREATED = register("team.created", "created team")
@@ -30,7 +27,6 @@ _RESERVED = re.compile(
 
 
 MAX_GPUS = 100_000
-_BY_SLUG = VisibleQuery(lambda teams: teams.filter(slug=Parameter("slug", CharField())).order_by())
 
 
 def create(
@@ -176,7 +172,7 @@ def remove_member(*, actor: Actor, team: Team, username: str) -> None:
 
 
 def get_visible(*, actor: Actor, slug: str) -> Team:
-    team = None if "\0" in slug else _BY_SLUG.first(actor, slug=slug)
+    team = None if "\0" in slug else policy.visible_teams(actor).filter(slug=slug).first()
     if team is None:
         raise NotFound(f"Team {slug} does not exist, or you are not in it.")
     return team

@@ -46,7 +46,7 @@ class TokenScope(BasePermission):
     """Whether the token of a request has the scope of the operation. Raises Forbidden that names it."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        grant, match = request.auth, request._request.resolver_match
+        grant, match = request.auth, request.resolver_match
         if not isinstance(grant, TokenGrant) or match is None:
             return True
         needed = operations.scope_of(request.method or "", match.route)

@@ -10,7 +10,6 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import QueryDict
 from rest_framework import serializers
 
-from portal.api import representation
 from portal.api.pagination import MOST_ROWS, CursorPage
 from portal.core.definitions import unknown_names
 
@@ -65,9 +64,6 @@ class Serializer(serializers.Serializer[Any]):
             for name, field in self.fields.items()
             if field.read_only and name in data and data[name] != self.same_as_left_out.get(name)
         }
-
-    def to_representation(self, instance: Any) -> dict[str, Any]:
-        return representation.represent(self, instance)
 
 
 def unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, str]:

@@ -6,10 +6,10 @@ import hashlib
 import json
 from typing import Any, ClassVar
 
+from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.http import parse_etags
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.utils.encoders import JSONEncoder
 
 from portal.core import locks
 from portal.core.errors import Stale
@@ -45,7 +45,7 @@ class ConditionalMixin:
 
 
 def etag_of(data: Any) -> str:
-    text = json.dumps(data, cls=JSONEncoder, sort_keys=True)
+    text = json.dumps(data, cls=DjangoJSONEncoder, sort_keys=True)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 

@@ -10,7 +10,6 @@ from urllib import parse
 
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
-from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from portal.api.parsing import Malformed
 
@@ -72,10 +71,13 @@ class OffsetPage:
         }
 
     def _address_at(self, offset: int) -> str:
-        if not offset:
-            return str(remove_query_param(self.address, _CURSOR))
-        cursor = b64encode(f"o={offset}".encode()).decode()
-        return str(replace_query_param(self.address, _CURSOR, cursor))
+        parts = parse.urlsplit(self.address)
+        query = parse.parse_qs(parts.query, keep_blank_values=True)
+        query.pop(_CURSOR, None)
+        if offset:
+            query[_CURSOR] = [b64encode(f"o={offset}".encode()).decode()]
+        sorted_query = parse.urlencode(sorted(query.items()), doseq=True)
+        return parts._replace(query=sorted_query).geturl()
 
 
 def read_offset(request: Request, *, most: int) -> OffsetPage:

@@ -62,5 +62,5 @@ class AnonymousLimit(BaseAuthentication):
 def count_anonymous(request: Request) -> None:
     """Count an unauthenticated request, including one with an invalid token. Raises Throttled."""
     limit = anonymous_limit()
-    if not rate_limits.count(limit, client_network(request._request)):
+    if not rate_limits.count(limit, client_network(request)):
         raise Throttled(wait=limit.seconds_left())

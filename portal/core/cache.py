@@ -1,15 +1,18 @@
-"""The cache: Django's on Valkey or Redis, with one client for each thread instead of one for each command."""
+"""Django's cache on Valkey or Redis, and the commands for counters that Django's cache lacks.
+
+Each function asks through the breaker: it raises NotAsked, or a RedisError, where the server does not answer.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.core.cache import cache
-from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -28,56 +31,63 @@ def recent(key: tuple[object, ...], make: Callable[[], T], *, seconds: int) -> T
     """
     name = f"recent-{hashlib.sha256(repr((_epoch, key)).encode()).hexdigest()}"
     with contextlib.suppress(RedisError, OSError):
-        kept: T | None = cache.get(name)
+        kept: T | None = get(name)
         if kept is not None:
             return kept
     made = make()
     with contextlib.suppress(RedisError, OSError):
-        cache.set(name, made, seconds)
+        put(name, made, seconds=seconds)
     return made
 
 
-class _Guarded(Redis):
-    """Sends no command while the server is known not to answer."""
+def get(key: str) -> Any:
+    """Return the value, or None if it is not in the cache."""
+    return valkey.ask(partial(cache.get, key))
 
+
+def put(key: str, value: object, *, seconds: float) -> None:
+    valkey.ask(partial(cache.set, key, value, seconds))
+
+
+def count(key: str, *, seconds: int) -> int:
+    """Add 1 to the counter and return it. It is deleted `seconds` after its first count."""
+    client = _client()
+    number = int(client.incr(key))
+    if number == 1:
+        client.expire(key, seconds)
+    return number
+
+
+def undo_count(key: str) -> None:
+    client = _client()
+    if client.exists(key):
+        client.decr(key)
+
+
+def delete_counter(key: str) -> None:
+    _client().delete(key)
+
+
+def increase_field(key: str, field: str) -> None:
+    """Add 1 to one of the counters that are kept together under the key."""
+    _client().hincrby(key, field, 1)
+
+
+def read_fields(key: str) -> dict[str, int]:
+    return {field.decode(): int(number) for field, number in _client().hgetall(key).items()}
+
+
+class _Guarded(Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         return valkey.ask(partial(super().execute_command, *args, **options))
 
 
-class _Client(RedisCacheClient):
-    _kept: Any = None
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._client = _Guarded
-
-    def get_client(self, key: Any = None, *, write: bool = False) -> Any:
-        """Making a client costs ten times a command. There is one server to read and to write."""
-        if self._kept is None:
-            self._kept = super().get_client(key, write=True)
-        return self._kept
+def _client() -> Any:
+    chosen: Any = settings.CACHES["default"]
+    return _client_of(chosen["LOCATION"], tuple(chosen.get("OPTIONS", {}).items()))
 
 
-class Cache(RedisCache):
-    def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
-        super().__init__(server, params)
-        self._class = _Client
-
-    def count(self, key: str, *, seconds: int) -> int:
-        """How often it was called for the key since its first call, which is forgotten after `seconds`."""
-        name = self.make_and_validate_key(key)
-        client = self._cache.get_client(name, write=True)
-        number = int(client.incr(name))
-        if number == 1:
-            client.expire(name, seconds)
-        return number
-
-    def increase_field(self, key: str, field: str) -> None:
-        """Add 1 to one of the counters that are kept together under the key."""
-        name = self.make_and_validate_key(key)
-        self._cache.get_client(name, write=True).hincrby(name, field, 1)
-
-    def read_fields(self, key: str) -> dict[str, int]:
-        name = self.make_and_validate_key(key)
-        fields: Any = self._cache.get_client(name).hgetall(name)
-        return {field.decode(): int(count) for field, count in fields.items()}
+@lru_cache(maxsize=4)
+def _client_of(url: str, options: tuple[tuple[str, Any], ...]) -> Redis:
+    """All threads share it: it has a pool of connections."""
+    return _Guarded.from_url(url, **dict(options))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any, Final
+from typing import Final
 
-from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from portal.breaker import NotAsked
+from portal.core import cache
 
 logger = logging.getLogger(__name__)
 
@@ -22,9 +22,8 @@ _PREFIX: Final = "counters:"
 
 
 def increase(counter: str, *labels: str) -> None:
-    store: Any = cache
     try:
-        store.increase_field(_PREFIX + counter, json.dumps(labels))
+        cache.increase_field(_PREFIX + counter, json.dumps(labels))
     except NotAsked:
         return
     except RedisError as error:
@@ -33,6 +32,5 @@ def increase(counter: str, *labels: str) -> None:
 
 def read(counter: str) -> dict[tuple[str, ...], int]:
     """By labels. Raises RedisError."""
-    store: Any = cache
-    fields: dict[str, int] = store.read_fields(_PREFIX + counter)
+    fields = cache.read_fields(_PREFIX + counter)
     return {tuple(json.loads(labels)): count for labels, count in sorted(fields.items())}

@@ -5,16 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from django.core.cache import cache
-
-from portal.core import clock
+from portal.core import cache, clock
 
 EVERY_SECONDS: Final = 30
 _KEPT_SECONDS: Final = 7 * 24 * 3600
 
 
 def beat(queue: str) -> None:
-    cache.set(_key(queue), clock.now().timestamp(), _KEPT_SECONDS)
+    cache.put(_key(queue), clock.now().timestamp(), seconds=_KEPT_SECONDS)
 
 
 def last(queue: str) -> datetime | None:

@@ -10,15 +10,12 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 from django.db import models
-from django.db.models import Case, Count, DateTimeField, F, Min, Q, QuerySet, Value, When
-from django.db.models.expressions import Combinable
+from django.db.models import Case, Count, Expression, F, Min, Q, QuerySet, Value, When
 
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Conflict
 
 
@@ -39,7 +36,7 @@ class Lease:
     until: datetime
 
 
-def free(at: datetime | Parameter) -> Q:
+def free(at: datetime) -> Q:
     """Rows that no worker holds."""
     return Q(lease_until__isnull=True) | Q(lease_until__lte=at)
 
@@ -51,18 +48,13 @@ def lost(row: object) -> Conflict:
 
 def due(model: type[Leased], *, limit: int = 100) -> list[int]:
     """Primary keys of rows that are due and not leased, oldest first."""
-    return [pk for (pk,) in _due(model, limit).rows(at=clock.now())]
+    at = clock.now()
+    rows = model._default_manager.filter(free(at), next_check_at__lte=at).order_by("next_check_at")
+    return list(rows.values_list("pk", flat=True)[:limit])
 
 
 def has_due(model: type[Leased]) -> bool:
     return bool(due(model, limit=1))
-
-
-@cache
-def _due(model: type[Leased], limit: int) -> CompiledQuery[Leased]:
-    at = Parameter("at", DateTimeField())
-    rows = model._default_manager.filter(free(at), next_check_at__lte=at).order_by("next_check_at")
-    return CompiledQuery(lambda: rows.values_list("pk")[:limit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +163,7 @@ def back_off(
 
 
 def _end_lease(
-    model: type[Leased], lease: Lease, *, next_check_at: datetime | None, check_failures: Combinable
+    model: type[Leased], lease: Lease, *, next_check_at: datetime | None, check_failures: Expression
 ) -> bool:
     """Keep an earlier next_check_at that a nudge set during the lease."""
     rows = model._default_manager.filter(pk=lease.pk)
@@ -184,7 +176,7 @@ def _write_back(
     lease: Lease,
     *,
     next_check_at: datetime | None,
-    check_failures: Combinable,
+    check_failures: Expression,
 ) -> int:
     return rows.filter(lease_token=lease.token).update(
         lease_until=None,

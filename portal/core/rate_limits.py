@@ -9,13 +9,11 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import Any
 
-from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from portal.breaker import NotAsked
-from portal.core import clock
+from portal.core import cache, clock
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +34,8 @@ def count(limit: Limit, *subject: str) -> bool:
 
     Counting before comparing limits concurrent events too.
     """
-    counter: Any = cache
     try:
-        number: int = counter.count(_key(limit, subject), seconds=limit.window_seconds)
+        number = cache.count(_key(limit, subject), seconds=limit.window_seconds)
     except NotAsked:
         return True
     except (RedisError, OSError) as error:
@@ -48,11 +45,10 @@ def count(limit: Limit, *subject: str) -> bool:
 
 
 def undo(limit: Limit, *subject: str) -> None:
-    """Undo the last count."""
+    """Undo the last count, unless a new window has started."""
     try:
-        cache.decr(_key(limit, subject))
-    except (ValueError, NotAsked):
-        # A new window has started, or nothing was counted.
+        cache.undo_count(_key(limit, subject))
+    except NotAsked:
         return
     except (RedisError, OSError) as error:
         logger.warning("%s was not undone: %s", limit.name, error)
@@ -60,7 +56,7 @@ def undo(limit: Limit, *subject: str) -> None:
 
 def reset(limit: Limit, *subject: str) -> None:
     try:
-        cache.delete(_key(limit, subject))
+        cache.delete_counter(_key(limit, subject))
     except (RedisError, OSError) as error:
         logger.warning("%s was not reset: %s", limit.name, error)
 

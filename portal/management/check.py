@@ -72,6 +72,11 @@ def _checks() -> list[Check]:
     templates = ("--check", "--lint", "templates")
     return [
         Check("mypy", (_tool("mypy"),), "Fix the types reported above."),
+        Check(
+            "newest Django",
+            (sys.executable, "-m", "portal.management.next_django"),
+            "Write what Django 5.2 and the newest release both take.",
+        ),
         Check("ruff check", (_tool("ruff"), "check", "."), "ruff check --fix ."),
         Check("ruff format", (_tool("ruff"), "format", "--check", "."), "ruff format ."),
         Check(
@@ -134,8 +139,11 @@ def _run(check: Check) -> Result:
 
 
 def _show(result: Result) -> Result:
-    word = "ok    " if result.is_ok else "FAILED"
+    is_skipped = result.is_ok and result.output.startswith("Skipped:")
+    word = "FAILED" if not result.is_ok else "skip  " if is_skipped else "ok    "
     print(f"{word} {result.check.name:<18} {result.seconds:5.1f} s", flush=True)
+    if is_skipped:
+        print(f"  {result.output}", end="", flush=True)
     if not result.is_ok:
         print(f"{result.output}\n  How to fix it: {result.check.fix}\n", flush=True)
     return result

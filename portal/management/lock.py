@@ -1,8 +1,8 @@
 """`make lock`: pin every package with its hashes, from the dependencies in pyproject.toml.
 
 requirements.lock is what the demo and the tests install, requirements-image.lock what the production
-image installs (the same versions), installer.lock the uv that installs them. Versions that are pinned
-already stay, unless `--upgrade` is given.
+image installs (the same versions), installer.lock the uv that installs them, next-django.lock the Django
+that `make check` also tries. Versions that are pinned already stay, unless `--upgrade` is given.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from portal.management import install
+from portal.management import install, next_django
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _OPTIONS = (
-    *("--universal", "--python-version", "3.11", "--generate-hashes"),
+    *("--universal", "--generate-hashes"),
     *("--no-header", "--no-annotate", "--no-emit-index-url", "--quiet"),
 )
 _EVERYTHING = REPOSITORY / install.LOCK
@@ -28,11 +28,17 @@ def main() -> None:
     _compile(["pyproject.toml", "--extra", "demo", "--extra", "test", *upgrade], _EVERYTHING)
     _compile(["pyproject.toml", "--constraint", str(_EVERYTHING)], _IMAGE)
     _compile(["-", *upgrade], _INSTALLER, text="uv\n")
+    _compile(["-", *upgrade], next_django.LOCK, text="django>=6,<7\n", python_version="3.12")
 
 
-def _compile(sources: list[str], target: Path, *, text: str = "") -> None:
+def _compile(
+    sources: list[str], target: Path, *, text: str = "", python_version: str = "3.11"
+) -> None:
     python = Path(sys.executable)
-    command = [str(python), "-m", "uv", "pip", "compile", *sources, *_OPTIONS, "-o", str(target)]
+    command = [
+        *(str(python), "-m", "uv", "pip", "compile", *sources, *_OPTIONS),
+        *("--python-version", python_version, "-o", str(target)),
+    ]
     done = subprocess.run(
         command,
         cwd=REPOSITORY,

@@ -12,7 +12,6 @@ from contextvars import ContextVar
 
 from django.core import signing
 from django.http import HttpRequest, QueryDict
-from django.utils.datastructures import MultiValueDict
 
 from portal.ui import htmx
 
@@ -67,10 +66,10 @@ def take(request: HttpRequest) -> dict[str, str] | None:
 @contextmanager
 def showing_again(request: HttpRequest, kept: dict[str, str]) -> Iterator[None]:
     """Make the request look like the lost POST; forms refuse to submit inside."""
+    # Now, because the first read of the files replaces the data.
+    request.FILES.clear()
     request.method = "POST"
     request.POST = QueryDict(kept["data"])
-    # Otherwise reading the files would read the body and discard the data.
-    request._files = MultiValueDict()  # type: ignore[attr-defined]  # Django's own
     token = _why_shown_again.set(kept.get("why") or SIGNED_OUT)
     try:
         yield

@@ -6,12 +6,10 @@ from typing import cast
 
 from django.http import HttpRequest
 
-from portal.accounts import roles
+from portal.accounts import policy, roles
 from portal.accounts.models import Team, User
 from portal.accounts.roles import HeldRoles
-from portal.accounts.visible_queries import VisibleQuery
 
-_VISIBLE = VisibleQuery(lambda teams: teams)
 _SESSION_KEY = "team"
 
 
@@ -46,7 +44,7 @@ def held_roles(request: HttpRequest, user: User) -> HeldRoles:
 def choose(request: HttpRequest) -> None:
     """Set `request.visible_teams` and `request.team`. A team that is not visible is ignored."""
     user = request.user
-    teams = _VISIBLE.objects(user) if isinstance(user, User) else []
+    teams = list(policy.visible_teams(user)) if isinstance(user, User) else []
     requested = request.GET.get("team", "")
     by_slug = {team.slug: team for team in teams}
     if requested in by_slug and request.session.get(_SESSION_KEY) != requested:

@@ -51,7 +51,6 @@ _MODEL: Final = VisibleQuery(
             name=Parameter("name", CharField()),
         )
         .annotate(
-            actor_role=policy.role_column(OuterRef("team")),
             last_number=Subquery(_versions().order_by("-number").values("number")[:1]),
             same_id=Subquery(_with_reference().values("pk")[:1]),
             next_id=NextId(ModelVersion),
@@ -149,13 +148,11 @@ def _add_to_model(
     """One statement reads all that decides, one writes all of `_insert`. None without such a model, and on SQLite."""
     if not one_statement.is_supported():
         return None
-    model = _MODEL.first(
-        actor, slug=team_slug, name=model_name, uri=draft.reference.uri, actor_id=actor.pk
-    )
+    model = _MODEL.first(actor, slug=team_slug, name=model_name, uri=draft.reference.uri)
     if model is None:
         return None
     known = vars(model)
-    policy.require(actor, Action.UPLOAD, model, stored_role=lambda: known["actor_role"])
+    policy.require(actor, Action.UPLOAD, model)
     if known["same_id"] is not None:
         raise _duplicate(ModelVersion.objects.get(pk=known["same_id"]), model.name, draft)
     at = clock.now()

@@ -14,7 +14,6 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from django.core.cache import cache
 from django.db.models import BigIntegerField, Max, Model, Sum
 from django.db.models.functions import Cast
 from redis.exceptions import RedisError
@@ -23,7 +22,7 @@ from fleet.costs.domain import anomalies
 from fleet.costs.domain.anomalies import Anomaly
 from fleet.costs.selectors import sealed_hours
 from fleet.models import LedgerDay, LedgerTeamDay
-from portal.core import clock
+from portal.core import cache, clock
 
 JUDGED_DAYS: Final = 7
 _KEPT: Final = timedelta(hours=1)
@@ -62,7 +61,7 @@ def recent() -> UnusualDays:
     days = compute(now)
     with contextlib.suppress(RedisError, OSError):
         stated = {"at": now.isoformat(), "days": [_written(day) for day in days]}
-        cache.set(key, stated, _KEPT.total_seconds())
+        cache.put(key, stated, seconds=_KEPT.total_seconds())
     return UnusualDays(now, days)
 
 

@@ -6,12 +6,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
-from django.db.models import CharField, DateTimeField
 from django.utils import timezone
 
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 
 if TYPE_CHECKING:
     from portal.accounts.local.models import BrowserSession
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 # What a sign-in puts into the session.
 BEGAN: Final = "began"
-_PERSON: Final = "_auth_user_id"
 
 
 class SessionStore(DatabaseStore):
@@ -27,6 +25,10 @@ class SessionStore(DatabaseStore):
 
     seen_at: datetime | None = None
     person: User | None = None
+
+    def __init__(self, session_key: str | None = None) -> None:
+        """PostgreSQL refuses NUL, which a cookie may hold."""
+        super().__init__(None if session_key and "\0" in session_key else session_key)
 
     @classmethod
     def get_model_class(cls) -> type[BrowserSession]:
@@ -36,16 +38,13 @@ class SessionStore(DatabaseStore):
         return BrowserSession
 
     def load(self) -> dict[str, Any]:
-        key = str(self.session_key)
+        """Read the session and its person in one query. A session that is unknown, expired or idle is flushed."""
         at = timezone.now()  # noqa: TID251  by which Django writes `expire_date`
-        # PostgreSQL refuses NUL, which a cookie may hold.
-        row = _VALID.first(key=key, at=at) if "\0" not in key else None
-        if row is None:
-            self._session_key = None  # as Django's own does
-            return {}
-        if _is_idle(row.last_seen_at):
-            self.delete(row.session_key)
-            self._session_key = None
+        rows = self.get_model_class().objects.select_related("user")
+        rows = rows.only("session_key", "session_data", "last_seen_at", "user")
+        row = rows.filter(session_key=self.session_key, expire_date__gt=at).first()
+        if row is None or _is_idle(row.last_seen_at):
+            self.flush()
             return {}
         self.seen_at, self.person = row.last_seen_at, row.user
         data: dict[str, Any] = self.decode(row.session_data)
@@ -54,27 +53,13 @@ class SessionStore(DatabaseStore):
     def create_model_instance(self, data: dict[str, Any]) -> BrowserSession:
         row: Any = super().create_model_instance(data)
         at, began = clock.now(), data.get(BEGAN, {})
-        row.user_id = data.get(_PERSON)
+        row.user_id = data.get(SESSION_KEY)
         row.began_at = datetime.fromisoformat(began["at"]) if began else at
         row.last_seen_at = at
         row.address = began.get("address", "")
         row.user_agent = began.get("user_agent", "")
         row.method = began.get("method", "")
         return row  # type: ignore[no-any-return]  # the class of get_model_class
-
-
-# Each request of a browser reads it, and the person along with it.
-_VALID: Final = CompiledQuery["BrowserSession"](
-    lambda: (
-        SessionStore.get_model_class()
-        .objects.select_related("user")
-        .only("session_key", "session_data", "last_seen_at", "user")
-        .filter(
-            session_key=Parameter("key", CharField()),
-            expire_date__gt=Parameter("at", DateTimeField()),
-        )
-    )
-)
 
 
 def _is_idle(seen_at: datetime) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from functools import lru_cache
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
@@ -35,8 +35,7 @@ class SchemaView(SpectacularAPIView):
         etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
         response["ETag"] = etag
         patch_vary_headers(response, ["Accept"])
-        plain: HttpRequest = request._request
-        return get_conditional_response(plain, etag=etag, response=response) or response
+        return get_conditional_response(request, etag=etag, response=response) or response
 
     def handle_exception(self, exc: Exception) -> Response:
         """A problem is JSON also where the document would have been YAML."""

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
 
-from django.db.migrations.loader import MigrationLoader
+from django.apps import apps
+from django.db.migrations import Migration
+
+# Of the app and of the migration.
+Name = tuple[str, str]
+Files = Mapping[Name, type[Migration]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +39,46 @@ class HalfReplaced:
         return f"Run `manage.py migrate` with the version before this one, which has {name}.py, then with this one."
 
 
-def replaced(loader: MigrationLoader) -> set[tuple[str, str]]:
-    """As (app, name)."""
-    migrations = loader.disk_migrations or {}
-    return {old for one in migrations.values() for old in one.replaces if old not in migrations}
+def read_files() -> dict[Name, type[Migration]]:
+    """Import the migrations of all installed apps."""
+    found: dict[Name, type[Migration]] = {}
+    for app in apps.get_app_configs():
+        package = f"{app.name}.migrations"
+        if find_spec(package) is None:
+            continue
+        for file in iter_modules(import_module(package).__path__):
+            found[app.label, file.name] = import_module(f"{package}.{file.name}").Migration
+    return found
 
 
-def half_replaced(loader: MigrationLoader) -> list[HalfReplaced]:
-    """Needs the loader of a connection."""
-    migrations = loader.disk_migrations or {}
-    applied, gone = loader.applied_migrations or {}, replaced(loader)
+def read_recorded(connection: Any) -> set[Name]:
+    """Read the migrations that the database has on record; none before its first."""
+    with connection.cursor() as cursor:
+        if "django_migrations" not in connection.introspection.table_names(cursor):
+            return set()
+        cursor.execute("SELECT app, name FROM django_migrations")
+        return set(cursor.fetchall())
+
+
+def add_replacing(files: Files, recorded: Collection[Name]) -> set[Name]:
+    """Return the recorded migrations and those that replace only recorded ones, which Django takes as applied."""
+    replacing = {
+        name for name, one in files.items() if one.replaces and set(one.replaces) <= set(recorded)
+    }
+    return {*recorded, *replacing}
+
+
+def replaced(files: Files) -> set[Name]:
+    """Return the replaced migrations whose files are gone."""
+    return {old for one in files.values() for old in one.replaces if old not in files}
+
+
+def half_replaced(files: Files, recorded: Collection[Name]) -> list[HalfReplaced]:
+    gone = replaced(files)
     unfinished = []
-    for (app, name), migration in sorted(migrations.items()):
+    for (app, name), migration in sorted(files.items()):
         old = [one for one in migration.replaces if one in gone]
-        missing = [one for one in old if one not in applied]
+        missing = [one for one in old if one not in recorded]
         if missing and len(missing) < len(old):
             unfinished.append(
                 HalfReplaced(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any, Final
 
+from django.core.management import call_command
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from portal.core import clock
 from portal.core.schema import history as migration_history
@@ -74,22 +75,21 @@ def encryption() -> Iterator[Line]:
 
 @check(_AREA, "Migrations", fix=_REACH)
 def migrations() -> Iterator[Line]:
-    executor = MigrationExecutor(connection)
-    half = migration_history.half_replaced(executor.loader)
+    files = migration_history.read_files()
+    recorded = migration_history.read_recorded(connection)
+    half = migration_history.half_replaced(files, recorded)
     if half:
         yield from (failed("Migrations", one.problem, one.fix) for one in half)
         return
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if plan:
-        first = plan[0][0]
+    pending = _pending()
+    if pending:
         yield failed(
             "Migrations",
-            f"{len(plan)} not applied, the first is {first.app_label}.{first.name}",
+            f"{len(pending)} not applied, the first is {pending[0]}",
             "Run `manage.py migrate` as the owner of the tables, with the image that runs.",
         )
         return
-    known = set(executor.loader.graph.nodes) | migration_history.replaced(executor.loader)
-    unknown = sorted(set(executor.loader.applied_migrations) - known)
+    unknown = sorted(recorded - set(files) - migration_history.replaced(files))
     if unknown:
         app, name = unknown[-1]
         yield note(
@@ -99,6 +99,14 @@ def migrations() -> Iterator[Line]:
         )
     else:
         yield ok("Migrations", "all applied")
+
+
+def _pending() -> list[str]:
+    """List the migrations to apply, in their order."""
+    listed = io.StringIO()
+    call_command("showmigrations", format="plan", stdout=listed, no_color=True)
+    lines = listed.getvalue().splitlines()
+    return [line.split()[2] for line in lines if line.startswith("[ ]")]
 
 
 @check(_AREA, "Clock", fix=_REACH)

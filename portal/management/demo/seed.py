@@ -17,7 +17,6 @@ from pathlib import Path
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations import Migration
-from django.db.migrations.loader import MigrationLoader
 
 from fleet.clusters.selectors import clusters as registered
 from fleet.clusters.services import clusters
@@ -41,17 +40,12 @@ def migrate(record: Path) -> None:
     """Exit with a message when the database was made by migrations that no longer exist, or that have
     changed since. `record` is the file with the digests of those that made it.
     """
-    loader = MigrationLoader(connection)
-    digests = {
-        f"{app}.{name}": _digest_of(migration)
-        for (app, name), migration in loader.disk_migrations.items()
-    }
+    files = migration_history.read_files()
+    digests = {f"{app}.{name}": _digest_of(migration) for (app, name), migration in files.items()}
     recorded = json.loads(record.read_text()) if record.is_file() else {}
-    applied = [
-        f"{app}.{name}"
-        for app, name in set(loader.applied_migrations) - migration_history.replaced(loader)
-    ]
-    if any(name not in digests or digests[name] != recorded.get(name) for name in applied):
+    applied = migration_history.add_replacing(files, migration_history.read_recorded(connection))
+    names = [f"{app}.{name}" for app, name in applied - migration_history.replaced(files)]
+    if any(name not in digests or digests[name] != recorded.get(name) for name in names):
         sys.exit(
             "The data in var/ was created by an older Slipway. Run make demo-reset, then make demo."
         )
@@ -59,11 +53,9 @@ def migrate(record: Path) -> None:
     call_command("migrate", interactive=False, verbosity=0)
 
 
-def _digest_of(migration: Migration) -> str:
+def _digest_of(migration: type[Migration]) -> str:
     """Of its whole file: the SQL of triggers is beside the class."""
-    return hashlib.sha256(
-        inspect.getsource(sys.modules[type(migration).__module__]).encode()
-    ).hexdigest()
+    return hashlib.sha256(inspect.getsource(sys.modules[migration.__module__]).encode()).hexdigest()
 
 
 def seed(*, passwords: Mapping[str, str], kubeconfig: Path, gateway_url: str) -> None:

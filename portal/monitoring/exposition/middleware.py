@@ -17,7 +17,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 
 from portal.monitoring.exposition import access, requests
 from portal.monitoring.exposition.collectors import StateCollector
-from portal.stack_room import with_stack_room
 
 PATH: Final = "/metrics"
 _READS: Final = ("GET", "HEAD")
@@ -27,8 +26,6 @@ class MetricsMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
-    # It is the outermost function of the portal's own.
-    @with_stack_room
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path == PATH and access.is_offered():
             return _answer(request)

@@ -97,7 +97,7 @@ def test_both_ways_store_the_same(
     assert ModelVersion.objects.filter(model__name="chat").count() == 2
 
 
-def test_a_request_of_a_token_is_three_statements(people: People) -> None:
+def test_a_request_of_a_token_is_four_statements(people: People) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite writes row by row")
     register(people, "first")
@@ -114,9 +114,9 @@ def test_a_request_of_a_token_is_three_statements(people: People) -> None:
 
     assert made.status_code == 201
     assert (made.json()["number"], made.json()["aliases"]) == (3, [])
-    # The token, what decides, and the rows; a test is a transaction, in which the last has a savepoint.
+    # The token, what decides, the role, and the rows; a test is a transaction, in which the last has a savepoint.
     statements = [row["sql"] or "" for row in captured]
-    assert len([sql for sql in statements if "SAVEPOINT" not in sql]) == 3
+    assert len([sql for sql in statements if "SAVEPOINT" not in sql]) == 4
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.accounts import make_user
 pytestmark = pytest.mark.django_db
 DOWN = {
     "default": {
-        "BACKEND": "portal.core.cache.Cache",
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": "redis://127.0.0.1:1/0",
     }
 }

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.core.cache import caches
 from django.test import Client
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
@@ -108,9 +107,9 @@ def hanging(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[list[flo
         threading.Thread(target=take, daemon=True).start()
         url = f"redis://127.0.0.1:{port}/0"
         short = {"socket_timeout": 0.2, "socket_connect_timeout": 0.2}
-        monkeypatch.setattr(caches["default"], "_servers", [url])
-        monkeypatch.setattr(caches["default"], "_options", short)
-        monkeypatch.delitem(caches["default"].__dict__, "_cache", raising=False)
+        settings.CACHES = {
+            "default": {**settings.CACHES["default"], "LOCATION": url, "OPTIONS": short}
+        }
         settings.SLIPWAY_REDIS_URL = url
         monkeypatch.setattr(app.conf, "broker_url", url)
         monkeypatch.setattr(app, "_pool", None)
@@ -119,7 +118,6 @@ def hanging(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[list[flo
         server.shutdown(socket.SHUT_RDWR)
     for connection in kept:
         connection.close()
-    caches["default"].__dict__.pop("_cache", None)
 
 
 # Everything that a request asks of Valkey. None of it may fail the request, or wait again.

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-EVERYTHING, IMAGE, INSTALLER = (
+EVERYTHING, IMAGE, INSTALLER, NEXT_DJANGO = (
     ROOT / "requirements.lock",
     ROOT / "requirements-image.lock",
     ROOT / "portal" / "management" / "installer.lock",
+    ROOT / "portal" / "management" / "next-django.lock",
 )
 
 
@@ -23,7 +24,9 @@ def entries(lock: Path) -> dict[str, str]:
     return {f"{name}=={version}": rest for name, version, rest in matches}
 
 
-@pytest.mark.parametrize("lock", [EVERYTHING, IMAGE, INSTALLER], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "lock", [EVERYTHING, IMAGE, INSTALLER, NEXT_DJANGO], ids=lambda path: path.name
+)
 def test_every_package_has_its_hashes_and_no_address(lock: Path) -> None:
     assert all("--hash=sha256:" in rest for rest in entries(lock).values())
     assert "://" not in lock.read_text()

@@ -210,7 +210,7 @@ def test_a_successful_sign_in_begins_at_zero_again(at: list[datetime], client: C
 @override_settings(
     CACHES={
         "default": {
-            "BACKEND": "portal.core.cache.Cache",
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
             "LOCATION": "redis://127.0.0.1:1/0",
         }
     }

@@ -1,1 +1,0 @@
-"""Django's backend for PostgreSQL, with a check of kept connections that needs no round trip."""
