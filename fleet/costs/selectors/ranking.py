@@ -24,7 +24,6 @@ from fleet.costs.selectors import open_hours, ranking_sql, sealed, unpriced, usa
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.selectors.sealed import Scope
 from fleet.models import LedgerKind, UnpricedHour
-from portal.core.group_memory import group_memory
 
 _Part = tuple[str, Sequence[Any]]
 
@@ -99,7 +98,7 @@ def rank(
         is_limited=limit is not None,
     )
     params = [param for _, of_part in parts for param in of_part]
-    with group_memory(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(statement, [*params, *(() if limit is None else (limit, offset, offset))])
         rows = cursor.fetchall()
     return _ranking(rows, group_by, count)
