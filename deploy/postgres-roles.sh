@@ -12,6 +12,8 @@ REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT CONNECT ON DATABASE :"database" TO slipway, slipway_owner;
 GRANT USAGE, CREATE ON SCHEMA public TO slipway_owner;
 GRANT USAGE ON SCHEMA public TO slipway;
+-- Costs are grouped by thousands of deployments: with the default of 4 MB that is sorted on disk, in twice the time.
+ALTER ROLE slipway SET work_mem = '16MB';
 -- Parts of words are searched by an index where the server has the extension.
 SELECT 'CREATE EXTENSION pg_trgm' FROM pg_available_extensions WHERE name = 'pg_trgm' \gexec
 ALTER DEFAULT PRIVILEGES FOR ROLE slipway_owner IN SCHEMA public

@@ -57,13 +57,19 @@ class LedgerTeamDay(LedgerSum):
         return f"{self.day} {self.team_slug} {self.cost_micros}"
 
 
-class LedgerDay(LedgerSum):
+class LedgerDeploymentSum(LedgerSum):
     """`model`, `deployment` and `revision` are labels of the workload; empty: it has none."""
 
-    day = models.DateField()
     model = models.TextField(blank=True)
     deployment = models.TextField(blank=True)
     revision = models.TextField(blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class LedgerDay(LedgerDeploymentSum):
+    day = models.DateField()
 
     class Meta:
         constraints = [
@@ -85,13 +91,10 @@ class LedgerDay(LedgerSum):
         return f"{self.day} {self.team_slug}/{self.deployment} {self.cost_micros}"
 
 
-class LedgerFourHours(LedgerSum):
-    """As LedgerDay, of four hours that begin at 0, 4, 8, … (UTC): what a period has beside whole days."""
+class LedgerFourHours(LedgerDeploymentSum):
+    """Four hours that begin at 0, 4, 8, … (UTC): what a period has beside whole days."""
 
     start = models.DateTimeField()
-    model = models.TextField(blank=True)
-    deployment = models.TextField(blank=True)
-    revision = models.TextField(blank=True)
 
     class Meta:
         constraints = [
@@ -109,13 +112,10 @@ class LedgerFourHours(LedgerSum):
         return f"{self.start:%Y-%m-%d %H}h {self.team_slug}/{self.deployment} {self.cost_micros}"
 
 
-class LedgerMonth(LedgerSum):
-    """As LedgerDay, of a month (UTC), which is named by its first day."""
+class LedgerMonth(LedgerDeploymentSum):
+    """A month (UTC), which is named by its first day."""
 
     month = models.DateField()
-    model = models.TextField(blank=True)
-    deployment = models.TextField(blank=True)
-    revision = models.TextField(blank=True)
 
     class Meta:
         constraints = [

@@ -19,7 +19,7 @@ from deployments.guards.domain.betting import e_process, rates
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.betting.slots import SLOT_SECONDS
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import Side, StepTests
@@ -216,7 +216,7 @@ def aborts_in_product(streams: Streams, row: int, *, payoff: Payoff = Payoff.CAP
             cold = uncut.candidate
             interval = replace(uncut, candidate=replace(cold, duration_us=0, untimed=cold.success))
         tests = sequential_tests.advance(tests, interval, procedure=procedure, uncut=uncut)
-        by = Judging(tests=tests, alpha=alpha, is_strict=False, min_requests=0)
+        by = CounterInputs(tests=tests, alpha=alpha, is_strict=False, min_requests=0)
         if any(counter_verdicts.is_worse(limit, by) for limit in limits):
             return t
     return -1

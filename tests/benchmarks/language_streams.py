@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deployments.guards.domain import counter_verdicts, limits, sequential_tests
 from deployments.guards.domain.betting import blocks
 from deployments.guards.domain.betting.slots import SLOT_SECONDS, Slot
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.counters import Facts, Sums
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.sequential_tests import Procedure
@@ -107,7 +107,7 @@ def found_at(world: LanguageWorld, *, seed: int, first_step: int = 0) -> int:
             _sums(random, _PER_SECOND * weight, own[_HOUR + t], world),
         )
         tests = sequential_tests.advance(tests, interval, procedure=_PROCEDURE)
-        by = Judging(
+        by = CounterInputs(
             tests=tests,
             alpha=_ALPHA,
             is_strict=False,

@@ -10,7 +10,7 @@ import numpy as np
 
 from deployments.guards.domain import counter_verdicts, sequential_tests
 from deployments.guards.domain.betting.blocks import CALM, BlockLengths
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.evidence import Verdict
 from deployments.guards.domain.limits import GuardLimit
@@ -56,7 +56,7 @@ def _verdicts(seed: int, slower: float) -> list[str]:
         tests = sequential_tests.advance(
             tests, interval, procedure=procedure, load=_LOAD.difference
         )
-    by = Judging(tests=tests, alpha=0.005, is_strict=False, min_requests=100, load=_LOAD)
+    by = CounterInputs(tests=tests, alpha=0.005, is_strict=False, min_requests=100, load=_LOAD)
     return [result.verdict for result in counter_verdicts.judge(_LIMITS, by)]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import QuerySet
 
 from deployments.batch.domain.states import BatchState
 from deployments.batch.selectors import jobs
@@ -13,20 +11,7 @@ from portal.accounts import policy
 from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.accounts.visible_queries import VisibleQuery
-from portal.core.compiled_queries import Parameter
 from portal.core.errors import Forbidden, NotFound
-
-# Every page counts them.
-_SUBMITTED_BY_OTHERS: Final = VisibleQuery(
-    lambda teams: (
-        BatchJob.objects.filter(state=BatchState.SUBMITTED, team__in=teams)
-        .exclude(requester=Parameter("person", BigIntegerField()))
-        .select_related("requester")
-        .only("team", "requester__service_team")
-        .order_by()
-    )
-)
 
 
 def list_waiting_for(user: User) -> QuerySet[BatchJob]:
@@ -71,6 +56,14 @@ def why_not_decide(user: User, job: BatchJob) -> str:
 
 def waiting_for(user: User, rights: ApproverRights | None = None) -> list[int]:
     """Ids of those that this person may decide on."""
-    waiting = _SUBMITTED_BY_OTHERS.objects(user, person=user.pk)
+    submitted = BatchJob.objects.filter(
+        state=BatchState.SUBMITTED, team__in=policy.visible_teams(user)
+    )
+    waiting = (
+        submitted.exclude(requester=user)
+        .select_related("requester")
+        .only("team", "requester__service_team")
+        .order_by()
+    )
     rights = rights or ApproverRights(user)
     return [job.pk for job in waiting if rights.may_approve(job.team_id, job.requester)]

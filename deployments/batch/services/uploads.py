@@ -15,7 +15,6 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import DateTimeField
 
 from deployments.batch.domain import chunks, places
 from deployments.batch.services import audit_actions
@@ -31,7 +30,6 @@ from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Conflict, Invalid, NotFound
 
 logger = logging.getLogger(__name__)
@@ -115,17 +113,8 @@ def uri_of(upload: BatchUpload) -> str:
     return f"s3://{settings.SLIPWAY_S3_BUCKET}/{upload.key}"
 
 
-_EXPIRED: Final = CompiledQuery(
-    lambda: (
-        BatchUpload.objects.filter(expires_at__lte=Parameter("at", DateTimeField()))
-        .order_by()
-        .values_list("pk")[:1]
-    )
-)
-
-
 def has_expired() -> bool:
-    return bool(_EXPIRED.rows(at=clock.now()))
+    return BatchUpload.objects.filter(expires_at__lte=clock.now()).exists()
 
 
 def expire(*, limit: int = 20) -> int:

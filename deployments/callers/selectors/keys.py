@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from django.db.models import BigIntegerField
-
 from deployments.callers.domain import token_windows
 from deployments.callers.domain.token_windows import TokenLimits, TokenUse
 from deployments.callers.selectors import gateway_state
@@ -18,16 +16,10 @@ from deployments.models import CallerKey, Deployment, KeyTokens
 from deployments.serving.selectors import deployments
 from portal.accounts.policy import Actor
 from portal.core import clock, sealing
-from portal.core.compiled_queries import CompiledQuery, Parameter
 
 logger = logging.getLogger(__name__)
 
 SEALED: Final = "keys of callers"
-_OF_DEPLOYMENT: Final = CompiledQuery(
-    lambda: CallerKey.objects.filter(
-        deployment=Parameter("deployment", BigIntegerField()), pipeline_key=None
-    ).select_related("consumer", "created_by", "tokens", "signing_key", "token_issuer")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +76,10 @@ def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[
 
 def list_of(deployment: Deployment) -> list[KeyView]:
     at = clock.now()
-    return [view_of(row, at) for row in _OF_DEPLOYMENT.objects(deployment=deployment.pk)]
+    rows = CallerKey.objects.filter(deployment=deployment, pipeline_key=None).select_related(
+        "consumer", "created_by", "tokens", "signing_key", "token_issuer"
+    )
+    return [view_of(row, at) for row in rows]
 
 
 def pipelines_of(deployment: Deployment) -> list[str]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models import DateTimeField, Q
+from django.db.models import Q
 
 from deployments import audit_actions
 from deployments.callers.services import claims, issuing, key_rows, limit_room, limits
@@ -20,7 +20,6 @@ from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Conflict, Invalid
 
 DEFAULT_DAYS: Final = 90
@@ -31,14 +30,6 @@ MAX_OVERLAP_HOURS: Final = 30 * 24
 MOST_KEYS: Final = 500
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _BATCH: Final = 200
-_AT: Final = Parameter("at", DateTimeField())
-_OVER: Final = CompiledQuery(
-    lambda: (
-        CallerKey.objects.filter(Q(ends_at__lte=_AT) | Q(paused_until__lte=_AT), ended_at=None)
-        .order_by()
-        .values_list("pk")[:1]
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +143,9 @@ def revoke(*, actor: User, deployment_id: int, key_id: int) -> CallerKey:
 
 def has_work() -> bool:
     """Whether a key is over, or paused no longer."""
-    return bool(_OVER.rows(at=clock.now()))
+    at = clock.now()
+    is_over = Q(ends_at__lte=at) | Q(paused_until__lte=at)
+    return CallerKey.objects.filter(is_over, ended_at=None).exists()
 
 
 def end_expired() -> int:

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from django.db.models import CharField, DateTimeField
-
 from deployments.delivery.domain import refusals
 from deployments.delivery.domain.reconcile import NextStep, Step
 from deployments.delivery.services import (
@@ -30,7 +28,6 @@ from deployments.manifests.services.serving_bytes import NotAsApproved
 from deployments.models import Deployment
 from fleet.kube.domain.errors import ClusterError
 from portal.core import clock, tracing
-from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
@@ -46,21 +43,6 @@ _RELATED = (
     "stable_revision__version__model__team",
     "candidate_revision__version__model__team",
     "baseline_revision",
-)
-# Each pass reads them, most of a single deployment: translating the first costs twice what running it does.
-_BY_IDS: Final = CompiledQuery(
-    lambda: Deployment.objects.select_related(*_RELATED).filter(IsAmong("pk", "ids")).order_by()
-)
-_LEASED_GENERATIONS: Final = CompiledQuery(
-    lambda: (
-        Deployment.objects.filter(
-            IsAmong("pk", "ids"),
-            lease_token=Parameter("token", CharField()),
-            lease_until__gt=Parameter("at", DateTimeField()),
-        )
-        .order_by()
-        .values_list("pk", "desired_generation")
-    )
 )
 
 
@@ -102,7 +84,7 @@ class Batch:
     def _load(self, pks: Sequence[int]) -> None:
         if not pks:
             return
-        rows = _BY_IDS.objects(ids=pks)
+        rows = list(Deployment.objects.select_related(*_RELATED).filter(pk__in=pks).order_by())
         through_git = git_backend.backends_for(rows)
         for row in rows:
             if row.is_retired:
@@ -118,8 +100,10 @@ class Batch:
     def _refresh(self) -> None:
         """Drop deployments that another worker leased meanwhile, and reload those that people changed."""
         token = next(iter(self._leases.values())).token
-        rows = _LEASED_GENERATIONS.rows(ids=list(self._states), token=token, at=clock.now())
-        generations: dict[int, int] = dict(rows)
+        leased = Deployment.objects.filter(
+            pk__in=list(self._states), lease_token=token, lease_until__gt=clock.now()
+        )
+        generations = dict(leased.order_by().values_list("pk", "desired_generation"))
         for pk in self._states.keys() - generations.keys():
             del self._states[pk]
         changed = [

@@ -24,17 +24,12 @@ from deployments.models import Deployment, GitDelivery, GitExport, Pipeline, Rev
 from deployments.serving.services import timeline
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, IsAmong
 
 # Read the repository again when the cluster has not followed for this long.
 _VERIFY_AFTER = timedelta(minutes=5)
 # Pause after a failure of the repository, or each deployment would wait for its timeout.
 _PAUSE = timedelta(seconds=15)
 _IN_SYNC: Final = "in sync"
-# Each pass over a deployment asks for it several times.
-_ENABLED: Final = CompiledQuery(
-    lambda: GitDelivery.objects.filter(IsAmong("team", "teams"), is_enabled=True)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +169,8 @@ def backend_for(deployment: Deployment) -> GitBackend | None:
 def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
     """Backends by deployment, for teams that deliver through Git."""
     teams = {deployment.team_id for deployment in deployments}
-    by_team = {row.team_id: row for row in _ENABLED.objects(teams=teams)} if teams else {}
+    enabled = GitDelivery.objects.filter(team__in=teams, is_enabled=True)
+    by_team = {row.team_id: row for row in enabled}
     return {
         deployment.pk: GitBackend(by_team[deployment.team_id], deployment)
         for deployment in deployments

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from django.db import transaction
 
@@ -28,7 +27,6 @@ from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.audit.models import AuditEvent
 from portal.core import clock, columns
-from portal.core.compiled_queries import CompiledQuery, IsAmong
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
@@ -49,17 +47,6 @@ _COLUMNS = (
     "drift",
     "objects_checked_at",
     "objects_checked_generation",
-)
-# Each pass reads them, and few deployments have one of either.
-_APPLYING: Final = CompiledQuery(
-    lambda: ChangeRequest.objects.select_related("deployment__team").filter(
-        IsAmong("deployment", "ids"), state=ChangeState.APPLYING
-    )
-)
-_OPEN_ROLLOUTS: Final = CompiledQuery(
-    lambda: Rollout.objects.filter(IsAmong("deployment", "ids"), phase__in=OPEN_PHASES).values_list(
-        "deployment", "pk"
-    )
 )
 
 
@@ -93,9 +80,12 @@ class _Recording:
         # Ordered, so that two transactions never wait for each other.
         leased = Deployment.objects.filter(pk__in=pks, lease_token__in=tokens).order_by("pk")
         self._leased = set(leased.select_for_update(no_key=True).values_list("pk", flat=True))
-        open_changes = _APPLYING.objects(ids=pks)
-        self._changes = {change.deployment_id: change for change in open_changes}
-        self._rollouts: dict[int, int] = dict(_OPEN_ROLLOUTS.rows(ids=pks))
+        applying = ChangeRequest.objects.filter(deployment__in=pks, state=ChangeState.APPLYING)
+        self._changes = {
+            change.deployment_id: change for change in applying.select_related("deployment__team")
+        }
+        open_rollouts = Rollout.objects.filter(deployment__in=pks, phase__in=OPEN_PHASES)
+        self._rollouts = dict(open_rollouts.values_list("deployment", "pk"))
         self._written: list[Deployment] = []
         self._reverted: list[int] = []
         self._queued: list[int] = []

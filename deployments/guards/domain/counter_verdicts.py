@@ -11,28 +11,20 @@ from deployments.guards.domain.counters import NO_FACTS, Facts
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.families.counters import Measured, Rate
 from deployments.guards.domain.formatting import format_limit
+from deployments.guards.domain.judging import VerdictInputs
 from deployments.guards.domain.limits import GuardLimit
-from deployments.guards.domain.load import PodLoad
 from deployments.guards.domain.step_tests import StepTests
 
 _NO_STABLE: Final = "no data from the stable revision to compare with"
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """`alpha` is what one test may spend. `unknown` says why there are no current numbers."""
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterInputs(VerdictInputs):
     tests: StepTests
-    alpha: float
-    is_strict: bool
-    min_requests: int
     stable: Facts = NO_FACTS
     candidate: Facts = NO_FACTS
-    unknown: str = ""
     # A shadow's candidate counts copies.
     is_mirrored: bool = False
-    # None: there is no stable side.
-    load: PodLoad | None = None
 
     @property
     def what(self) -> str:
@@ -44,15 +36,15 @@ class Judging:
 
     @property
     def timed(self) -> int:
-        """Without those whose time was left out, such as those of a pod that warmed up."""
+        """Count the requests whose time counts: not those of a pod that warmed up, for example."""
         return self.n - self.tests.total.candidate.untimed
 
 
-def judge(limits: tuple[GuardLimit, ...], by: Judging) -> tuple[GuardResult, ...]:
+def judge(limits: tuple[GuardLimit, ...], by: CounterInputs) -> tuple[GuardResult, ...]:
     return tuple(_Findings.of(limit, by).result() for limit in limits)
 
 
-def is_worse(limit: GuardLimit, by: Judging) -> bool:
+def is_worse(limit: GuardLimit, by: CounterInputs) -> bool:
     """Whether any of its tests has ever said worse than allowed in this rollout."""
     return _Findings.of(limit, by).is_worse
 
@@ -69,12 +61,12 @@ class _Findings:
     """`mine` and `base` are the figures of the candidate and of stable at this step."""
 
     limit: GuardLimit
-    by: Judging
+    by: CounterInputs
     mine: float | None
     base: float | None
 
     @classmethod
-    def of(cls, limit: GuardLimit, by: Judging) -> Self:
+    def of(cls, limit: GuardLimit, by: CounterInputs) -> Self:
         total, value = by.tests.total, limit.kind.value
         return cls(
             limit,
@@ -120,14 +112,6 @@ class _Findings:
         if missing := missing or self.describe_no_stable():
             return Verdict.NOT_ENOUGH, missing
         return (Verdict.PASSED, test.within) if self.is_within else (Verdict.FAILED, test.above)
-
-    @property
-    def unknown(self) -> str:
-        return self.by.unknown
-
-    @property
-    def is_strict(self) -> bool:
-        return self.by.is_strict
 
     @property
     def is_worse(self) -> bool:

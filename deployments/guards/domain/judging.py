@@ -9,9 +9,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from deployments.guards.domain.evidence import Verdict
+from deployments.guards.domain.load import PodLoad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictInputs:
+    """`alpha` is what one test may spend. `unknown` says why there are no current numbers."""
+
+    alpha: float
+    is_strict: bool
+    min_requests: int
+    unknown: str = ""
+    # None: there is no stable side.
+    load: PodLoad | None = None
 
 
 class Findings(Protocol):
@@ -20,11 +34,7 @@ class Findings(Protocol):
     """
 
     @property
-    def unknown(self) -> str:
-        """Why there are no current numbers."""
-
-    @property
-    def is_strict(self) -> bool: ...
+    def by(self) -> VerdictInputs: ...
 
     @property
     def is_worse(self) -> bool:
@@ -63,8 +73,8 @@ class Findings(Protocol):
 
 def verdict_of(findings: Findings) -> tuple[Verdict, str]:
     """The verdict and its message."""
-    if findings.unknown:
-        return Verdict.NOT_ENOUGH, findings.unknown
+    if findings.by.unknown:
+        return Verdict.NOT_ENOUGH, findings.by.unknown
     if findings.is_worse:
         return Verdict.FAILED, findings.describe_regression()
     if undecidable := findings.describe_no_data() or findings.describe_unresolved():
@@ -86,6 +96,6 @@ def _without_proof(findings: Findings) -> tuple[Verdict, str]:
             Verdict.NOT_ENOUGH,
             f"above the limit, but not statistically significant; {observed}",
         )
-    if findings.is_strict:
+    if findings.by.is_strict:
         return Verdict.NOT_ENOUGH, f"not yet shown to be within the limit; {observed}"
     return Verdict.PASSED, f"nothing detected{findings.describe_power()}; {observed}"

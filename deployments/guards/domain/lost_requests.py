@@ -20,7 +20,7 @@ from deployments.guards.domain import (
     step_tests,
 )
 from deployments.guards.domain.betting.blocks import LENGTHS, BlockLengths
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.counters import NO_FACTS, NO_SUMS, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.families.protocol import Reads
@@ -153,7 +153,7 @@ def take(
 
 
 def judge(
-    limit: GuardLimit, state: GatewayState, by: Judging, *, is_alone: bool = False
+    limit: GuardLimit, state: GatewayState, by: CounterInputs, *, is_alone: bool = False
 ) -> GuardResult:
     judged = limits_at((limit,), state, is_alone=is_alone)
     [result] = counter_verdicts.judge(judged or (limit,), by)

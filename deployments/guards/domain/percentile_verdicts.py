@@ -9,7 +9,7 @@ from typing import Final, Self
 from deployments.guards.domain import histograms, judging, percentile_tests
 from deployments.guards.domain.betting import lanes, slow_share
 from deployments.guards.domain.evidence import GuardResult
-from deployments.guards.domain.load import PodLoad
+from deployments.guards.domain.judging import VerdictInputs
 from deployments.guards.domain.percentile_tests import PercentileTests
 from deployments.guards.domain.percentiles import PercentileGuard
 
@@ -18,27 +18,19 @@ Bucket = tuple[float, float] | None
 COARSE: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """`alpha` is what one test may spend. `unknown` says why there are no current numbers."""
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PercentileInputs(VerdictInputs):
     tests: PercentileTests
-    alpha: float
-    is_strict: bool
-    min_requests: int
     source: str = ""
     query: str = ""
     at: datetime | None = None
-    unknown: str = ""
-    # None: there is no stable side.
-    load: PodLoad | None = None
 
     @property
     def n(self) -> int:
         return histograms.total(self.tests.candidate)
 
 
-def judge(guard: PercentileGuard, by: Judging) -> GuardResult:
+def judge(guard: PercentileGuard, by: PercentileInputs) -> GuardResult:
     return _Findings.of(guard, by).result()
 
 
@@ -61,12 +53,12 @@ class _Findings:
     """`mine` and `base` are the buckets of the percentile, of the candidate and of stable."""
 
     guard: PercentileGuard
-    by: Judging
+    by: PercentileInputs
     mine: Bucket
     base: Bucket
 
     @classmethod
-    def of(cls, guard: PercentileGuard, by: Judging) -> Self:
+    def of(cls, guard: PercentileGuard, by: PercentileInputs) -> Self:
         tests, quantile = by.tests, guard.kind.quantile
         return cls(
             guard,
@@ -97,14 +89,6 @@ class _Findings:
     @property
     def _noun(self) -> str:
         return self.guard.kind.measure.noun
-
-    @property
-    def unknown(self) -> str:
-        return self.by.unknown
-
-    @property
-    def is_strict(self) -> bool:
-        return self.by.is_strict
 
     @property
     def is_worse(self) -> bool:

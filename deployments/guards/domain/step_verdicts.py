@@ -95,14 +95,16 @@ def _judge(guard: AnyLimits, readings: StepReadings, terms: Terms) -> GuardResul
 
 
 def _judge_server(limit: GuardLimit, readings: StepReadings, terms: Terms) -> GuardResult:
-    by = _judging(readings.counters, readings.why_unknown(Reads.SERVER), terms)
+    by = _inputs(readings.counters, readings.why_unknown(Reads.SERVER), terms)
     by = replace(by, stable=readings.stable, candidate=readings.candidate, load=terms.load)
     result = _judge_counters(limit, by, terms)
     is_waiting = result.verdict == Verdict.NOT_ENOUGH and limit.kind.is_timed
     return replace(result, message=readings.warming) if readings.warming and is_waiting else result
 
 
-def _judge_counters(limit: GuardLimit, by: counter_verdicts.Judging, terms: Terms) -> GuardResult:
+def _judge_counters(
+    limit: GuardLimit, by: counter_verdicts.CounterInputs, terms: Terms
+) -> GuardResult:
     if terms.recorded is None:
         return counter_verdicts.judge((limit,), by)[0]
     # Beside what stable showed before: it gets no requests any more.
@@ -115,12 +117,12 @@ def _judge_counters(limit: GuardLimit, by: counter_verdicts.Judging, terms: Term
 
 def _judge_gateway(limit: GuardLimit, readings: StepReadings, terms: Terms) -> GuardResult:
     gateway = readings.state.gateway
-    by = _judging(gateway.tests, readings.why_unknown(Reads.GATEWAY), terms)
+    by = _inputs(gateway.tests, readings.why_unknown(Reads.GATEWAY), terms)
     return lost_requests.judge(limit, gateway, by, is_alone=terms.recorded is not None)
 
 
-def _judging(tests: StepTests, unknown: str, terms: Terms) -> counter_verdicts.Judging:
-    return counter_verdicts.Judging(
+def _inputs(tests: StepTests, unknown: str, terms: Terms) -> counter_verdicts.CounterInputs:
+    return counter_verdicts.CounterInputs(
         tests=tests,
         alpha=terms.alpha,
         is_strict=terms.is_strict,
@@ -140,7 +142,7 @@ def _judge_percentile(guard: PercentileGuard, readings: StepReadings, terms: Ter
     measure = guard.kind.measure
     state = readings.state.histogram(measure)
     source = histogram_sources.named(measure, state.source)
-    by = percentile_verdicts.Judging(
+    by = percentile_verdicts.PercentileInputs(
         tests=state.tests,
         alpha=terms.alpha,
         is_strict=terms.is_strict,

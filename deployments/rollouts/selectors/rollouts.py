@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import QuerySet
 
 from deployments.guards.domain import evidence
 from deployments.guards.domain.evidence import GuardResult
@@ -17,13 +16,12 @@ from deployments.rollouts.domain.observation import RolloutProgress
 from deployments.rollouts.domain.step_observation import StepObservation
 from deployments.rollouts.selectors import snapshots
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
+from deployments.serving.selectors import revisions
 from deployments.serving.selectors.deployments import OPEN_PHASES, is_current
 from deployments.states import ROLLOUT, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
-from portal.accounts.visible_queries import VisibleQuery
-from portal.core import clock, single_rows
-from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
+from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
 
 _RELATED = (
@@ -33,26 +31,6 @@ _RELATED = (
     "candidate_revision__version__model__team",
     "baseline_revision",
     "requested_by",
-)
-# Pages ask for these every few seconds, and mostly there is none.
-_OPEN_OF: Final = CompiledQuery(
-    lambda: (
-        Rollout.objects.filter(
-            deployment=Parameter("deployment", BigIntegerField()), phase__in=OPEN_PHASES
-        )
-        .order_by("-id")
-        .values_list("pk")[:1]
-    )
-)
-_BY_IDS: Final = CompiledQuery(
-    lambda: Rollout.objects.filter(IsAmong("pk", "ids")).select_related(*_RELATED)
-)
-_RUNNING: Final = VisibleQuery(
-    lambda teams: (
-        Rollout.objects.filter(deployment__team__in=teams, phase=RolloutPhase.RUNNING)
-        .order_by()
-        .values_list("pk", "observed")
-    )
 )
 
 
@@ -151,8 +129,11 @@ class RolloutView:
 
 def current(deployment: Deployment) -> Rollout | None:
     """The deployment's open rollout, if any."""
-    ids = [pk for (pk,) in _OPEN_OF.rows(deployment=deployment.pk)]
-    return _BY_IDS.first(ids=ids) if ids else None
+    rows = Rollout.objects.filter(deployment=deployment, phase__in=OPEN_PHASES)
+    rollout = rows.select_related("deployment__team", "deployment__cluster", "requested_by").first()
+    if rollout is not None:
+        revisions.load_onto(rollout)
+    return rollout
 
 
 def latest(deployment: Deployment) -> Rollout | None:
@@ -168,15 +149,18 @@ def list_visible_to(actor: Actor, *, team_slug: str | None = None) -> QuerySet[R
 
 def list_promotable_for(actor: Actor) -> list[Rollout]:
     """Rollouts whose next step waits for a decision that this person may take."""
+    running = list_visible_to(actor).filter(phase=RolloutPhase.RUNNING)
     waiting = [
-        pk for pk, seen in _RUNNING.rows(actor) if StepObservation.from_json(seen).is_promotable
+        pk
+        for pk, observed in running.order_by().values_list("pk", "observed")
+        if StepObservation.from_json(observed).is_promotable
     ]
-    rows = _BY_IDS.objects(ids=waiting) if waiting else []
+    rows = Rollout.objects.filter(pk__in=waiting).select_related(*_RELATED)
     return [rollout for rollout in rows if can_promote(actor, rollout)[0]]
 
 
 def get_visible(*, actor: Actor, rollout_id: int) -> Rollout:
-    rollout = single_rows.find(list_visible_to(actor).filter(pk=rollout_id))
+    rollout = list_visible_to(actor).filter(pk=rollout_id).first()
     if rollout is None:
         raise NotFound(f"There is no rollout {rollout_id}, or you are not in its team.")
     return rollout

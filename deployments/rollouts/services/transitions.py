@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import BigIntegerField
 
 from deployments import audit_actions
 from deployments.changes.services import transitions
@@ -29,7 +28,6 @@ from portal.accounts.policy import SYSTEM, Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Conflict
 from portal.core.wakeups import wake
 
@@ -38,14 +36,6 @@ _RELATED: Final = (
     "deployment__team",
     "deployment__cluster",
     "requested_by",
-)
-# Each pass over a rollout begins with it.
-_BY_ID: Final = CompiledQuery(
-    lambda: (
-        Rollout.objects.select_related(*_RELATED)
-        .filter(pk=Parameter("id", BigIntegerField()))
-        .order_by()
-    )
 )
 MOVED: Final = "Someone else moved the rollout at the same time. Reload the page."
 _SECONDS: Final[Mapping[RolloutPhase, int]] = {
@@ -243,9 +233,7 @@ def begin_abort(
 
 def load(rollout_id: int) -> Rollout:
     """Load a rollout with all rows that a reconcile pass needs."""
-    rollout = _BY_ID.first(id=rollout_id)
-    if rollout is None:
-        raise Rollout.DoesNotExist
+    rollout = Rollout.objects.select_related(*_RELATED).get(pk=rollout_id)
     revisions.load_onto(rollout, rollout.deployment)
     rollout.change.deployment = rollout.deployment
     return rollout

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from fleet.actions.services import node_groups as group_actions
 from fleet.actions.services import requests
 from fleet.actions.web.forms import GroupForm
-from fleet.actions.web.node_actions import show_request
+from fleet.actions.web.request_pages import send_or_show
 from fleet.clusters.selectors import clusters
 from fleet.clusters.services import node_groups
 from fleet.kube.domain.errors import ClusterError
@@ -43,23 +43,21 @@ def groups_of_cluster(request: HttpRequest, user: User, cluster_id: int) -> Http
 def scale_group(request: HttpRequest, user: User, cluster_id: int, name: str) -> HttpResponse:
     group = group_actions.read(actor=user, cluster_id=cluster_id, name=name)
     form = GroupForm(request.POST or None, initial=group.size.to_json())
-    if request.method == "POST":
-        action = form.run(
-            lambda: requests.request_group_scale(
-                actor=user,
-                cluster_id=cluster_id,
-                name=name,
-                size=form.size,
-                comment=form.cleaned_data["comment"],
-            )
-        )
-        if action is not None:
-            return show_request(request, action)
-    context = {
-        "cluster": clusters.get_cluster(cluster_id),
-        "group": group,
-        "form": form,
-        "effects": _EFFECTS,
-    }
-    status = form.status if form.is_bound else 200
-    return render(request, "actions/group.html", context, status=status)
+    return send_or_show(
+        request,
+        form,
+        lambda: requests.request_group_scale(
+            actor=user,
+            cluster_id=cluster_id,
+            name=name,
+            size=form.size,
+            comment=form.cleaned_data["comment"],
+        ),
+        "actions/group.html",
+        {
+            "cluster": clusters.get_cluster(cluster_id),
+            "group": group,
+            "title": f"Scale {name}",
+            "effects": _EFFECTS,
+        },
+    )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from fleet.actions.domain.kinds import ActionKind
 from fleet.actions.selectors import actions
 from fleet.actions.services import requests
 from fleet.actions.web.forms import DrainForm
+from fleet.actions.web.request_pages import send_or_show
 from fleet.actions.web.rows import PodRow
 from fleet.capacity.selectors import node_details
 from fleet.capacity.services import drain_preview
@@ -58,26 +57,21 @@ def request_uncordon(request: HttpRequest, user: User, node_id: int) -> HttpResp
 def request_drain(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
     drain = drain_preview.preview(actor=user, node_id=node_id)
     form = DrainForm(request.POST or None)
-    if request.method == "POST":
-        action = form.run(
-            lambda: requests.request_drain(
-                actor=user,
-                node_id=node_id,
-                **_known(form, "comment", "deadline_minutes", "evict_unmanaged"),
-            )
-        )
-        if action is not None:
-            return show_request(request, action)
     context = {
         "node": drain.node,
         "preview": drain.preview,
         "rows": [PodRow.of(moved) for moved in drain.preview.pods],
         "usd_per_hour_amount": drain.usd_per_hour_amount,
         "problem": drain.problem,
-        "form": form,
         "effects": _EFFECTS[ActionKind.DRAIN],
     }
-    return render(request, "actions/drain.html", context, status=_status(form))
+    return send_or_show(
+        request,
+        form,
+        lambda: requests.request_drain(actor=user, node_id=node_id, **form.cleaned_data),
+        "actions/drain.html",
+        context,
+    )
 
 
 @require_GET
@@ -86,11 +80,6 @@ def node_actions(request: HttpRequest, user: User, node_id: int) -> HttpResponse
     """A part of the node's page."""
     rows = actions.list_of_node(node_details.get_node(node_id).pk)[:_SHOWN_ON_NODE]
     return render(request, "actions/_of_node.html", {"actions": rows})
-
-
-def show_request(request: HttpRequest, action: FleetAction) -> HttpResponse:
-    messages.success(request, "Request sent. A platform admin, not you, decides on it.")
-    return redirect("fleet-action", action_id=action.pk)
 
 
 def _simple(
@@ -103,17 +92,15 @@ def _simple(
     fleet_policy.require_requester(user)
     node: Node = node_details.get_node(node_id)
     form = CommentForm(request.POST or None)
-    if request.method == "POST":
-        action = form.run(lambda: run(actor=user, node_id=node_id, **_known(form, "comment")))
-        if action is not None:
-            return show_request(request, action)
-    context = {"node": node, "kind": kind, "form": form, "effects": _EFFECTS[kind]}
-    return render(request, "actions/cordon.html", context, status=_status(form))
-
-
-def _known(form: CommentForm, *names: str) -> dict[str, Any]:
-    return {name: form.cleaned_data[name] for name in names}
-
-
-def _status(form: CommentForm) -> int:
-    return form.status if form.is_bound else 200
+    return send_or_show(
+        request,
+        form,
+        lambda: run(actor=user, node_id=node_id, comment=form.cleaned_data["comment"]),
+        "actions/cordon.html",
+        {
+            "node": node,
+            "kind": kind,
+            "title": f"{kind.verb} {node.name}",
+            "effects": _EFFECTS[kind],
+        },
+    )

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from fleet.actions.domain import node_class_settings
 from fleet.actions.domain.node_class_settings import LARGEST_GIB, SMALLEST_GIB, NodeClassSettings
 from fleet.actions.services import class_requests, node_classes
-from fleet.actions.web.node_actions import show_request
+from fleet.actions.web.request_pages import send_or_show
 from fleet.clusters.selectors import clusters
 from portal.accounts import fleet_policy, roles
 from portal.accounts.models import User
@@ -110,19 +110,19 @@ def classes_of_cluster(request: HttpRequest, user: User, cluster_id: int) -> Htt
 def change_class(request: HttpRequest, user: User, cluster_id: int, name: str) -> HttpResponse:
     current = node_classes.read_settings(actor=user, cluster_id=cluster_id, name=name)
     form = NodeClassForm(request.POST or None, initial=_initial_of(current))
-    if request.method == "POST":
-        action = form.run(
-            lambda: class_requests.request_class_change(
-                actor=user,
-                cluster_id=cluster_id,
-                name=name,
-                settings=form.settings,
-                comment=form.cleaned_data["comment"],
-            )
-        )
-        if action is not None:
-            return show_request(request, action)
-    return _show(request, cluster_id, form, {"name": name, "title": f"Change {name}"})
+    return send_or_show(
+        request,
+        form,
+        lambda: class_requests.request_class_change(
+            actor=user,
+            cluster_id=cluster_id,
+            name=name,
+            settings=form.settings,
+            comment=form.cleaned_data["comment"],
+        ),
+        "actions/node_class.html",
+        {**_context(cluster_id), "name": name, "title": f"Change {name}"},
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -131,19 +131,19 @@ def change_class(request: HttpRequest, user: User, cluster_id: int, name: str) -
 def create_class(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
     fleet_policy.require_requester(user)
     form = NewNodeClassForm(request.POST or None, initial={"ami_alias": "al2023@latest"})
-    if request.method == "POST":
-        action = form.run(
-            lambda: class_requests.request_class_creation(
-                actor=user,
-                cluster_id=cluster_id,
-                name=form.cleaned_data["name"],
-                settings=form.settings,
-                comment=form.cleaned_data["comment"],
-            )
-        )
-        if action is not None:
-            return show_request(request, action)
-    return _show(request, cluster_id, form, {"title": "New EC2NodeClass"})
+    return send_or_show(
+        request,
+        form,
+        lambda: class_requests.request_class_creation(
+            actor=user,
+            cluster_id=cluster_id,
+            name=form.cleaned_data["name"],
+            settings=form.settings,
+            comment=form.cleaned_data["comment"],
+        ),
+        "actions/node_class.html",
+        {**_context(cluster_id), "title": "New EC2NodeClass"},
+    )
 
 
 def _initial_of(settings: NodeClassSettings) -> dict[str, Any]:
@@ -154,10 +154,5 @@ def _initial_of(settings: NodeClassSettings) -> dict[str, Any]:
     }
 
 
-def _show(
-    request: HttpRequest, cluster_id: int, form: NodeClassForm, more: dict[str, Any]
-) -> HttpResponse:
-    cluster = clusters.get_cluster(cluster_id)
-    context = {"cluster": cluster, "form": form, "effects": _EFFECTS, **more}
-    status = form.status if form.is_bound else 200
-    return render(request, "actions/node_class.html", context, status=status)
+def _context(cluster_id: int) -> dict[str, Any]:
+    return {"cluster": clusters.get_cluster(cluster_id), "effects": _EFFECTS}

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from fleet.actions.services import hours_requests
 from fleet.actions.web.hours_form import OfficeHoursForm, initial_of
-from fleet.actions.web.node_actions import show_request
+from fleet.actions.web.request_pages import show_request
 from fleet.clusters.selectors import clusters
 from fleet.models import FleetAction
 from fleet.office_hours.domain.sizes import PoolKind, kind_of_slug

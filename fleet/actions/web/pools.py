@@ -12,7 +12,7 @@ from fleet.actions.domain.pool_settings import PoolSettings
 from fleet.actions.selectors import pools
 from fleet.actions.services import node_pools, requests
 from fleet.actions.web.forms import NewPoolForm, PoolForm, initial_of
-from fleet.actions.web.node_actions import show_request
+from fleet.actions.web.request_pages import send_or_show
 from fleet.clusters.selectors import clusters
 from portal.accounts import fleet_policy, roles
 from portal.accounts.models import User
@@ -37,19 +37,19 @@ def pools_page(request: HttpRequest, user: User) -> HttpResponse:
 def change_pool(request: HttpRequest, user: User, cluster_id: int, name: str) -> HttpResponse:
     current = node_pools.read_settings(actor=user, cluster_id=cluster_id, name=name)
     form = PoolForm(request.POST or None, initial=initial_of(current))
-    if request.method == "POST":
-        action = form.run(
-            lambda: requests.request_pool_change(
-                actor=user,
-                cluster_id=cluster_id,
-                name=name,
-                settings=form.settings,
-                comment=form.cleaned_data["comment"],
-            )
-        )
-        if action is not None:
-            return show_request(request, action)
-    return _show(request, cluster_id, form, {"name": name, "title": f"Change {name}"})
+    return send_or_show(
+        request,
+        form,
+        lambda: requests.request_pool_change(
+            actor=user,
+            cluster_id=cluster_id,
+            name=name,
+            settings=form.settings,
+            comment=form.cleaned_data["comment"],
+        ),
+        "actions/pool.html",
+        {**_context(cluster_id), "name": name, "title": f"Change {name}"},
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -58,29 +58,20 @@ def change_pool(request: HttpRequest, user: User, cluster_id: int, name: str) ->
 def create_pool(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
     fleet_policy.require_requester(user)
     form = NewPoolForm(request.POST or None, initial=initial_of(PoolSettings(())))
-    if request.method == "POST":
-        action = form.run(
-            lambda: requests.request_pool_creation(
-                actor=user,
-                cluster_id=cluster_id,
-                name=form.cleaned_data["name"],
-                settings=form.settings,
-                comment=form.cleaned_data["comment"],
-            )
-        )
-        if action is not None:
-            return show_request(request, action)
-    return _show(request, cluster_id, form, {"title": "New node pool"})
+    return send_or_show(
+        request,
+        form,
+        lambda: requests.request_pool_creation(
+            actor=user,
+            cluster_id=cluster_id,
+            name=form.cleaned_data["name"],
+            settings=form.settings,
+            comment=form.cleaned_data["comment"],
+        ),
+        "actions/pool.html",
+        {**_context(cluster_id), "title": "New node pool"},
+    )
 
 
-def _show(
-    request: HttpRequest, cluster_id: int, form: PoolForm, more: dict[str, Any]
-) -> HttpResponse:
-    context = {
-        "cluster": clusters.get_cluster(cluster_id),
-        "form": form,
-        "effects": _EFFECTS,
-        **more,
-    }
-    status = form.status if form.is_bound else 200
-    return render(request, "actions/pool.html", context, status=status)
+def _context(cluster_id: int) -> dict[str, Any]:
+    return {"cluster": clusters.get_cluster(cluster_id), "effects": _EFFECTS}

@@ -17,7 +17,6 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.kube.domain.ownership import OtherInstallation
 from fleet.models import Cluster, Node, ScrapeReading
 from portal.core import leases
-from portal.core.compiled_queries import CompiledQuery
 from portal.core.errors import NotFound
 from portal.core.leases import Backlog
 
@@ -52,14 +51,9 @@ class ClusterInfo:
     other_installations: tuple[OtherInstallation, ...] = ()
 
 
-_REACHABILITY = CompiledQuery(
-    lambda: Cluster.objects.order_by("name").values_list("name", "is_reachable")
-)
-
-
 def list_reachability() -> list[tuple[str, bool | None]]:
     """Name and whether it could be reached (None: never contacted), for the frame of every page."""
-    return [(name, is_reachable) for name, is_reachable in _REACHABILITY.rows()]
+    return list(Cluster.objects.order_by("name").values_list("name", "is_reachable"))
 
 
 def list_clusters() -> list[ClusterInfo]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-
-from django.db.models import Q, Sum
 
 from fleet.costs.domain import callers as domain
 from fleet.costs.domain.callers import Hour, Rest
@@ -17,7 +14,6 @@ from fleet.costs.selectors import hours
 from fleet.costs.selectors.hours import ChargedHour
 from fleet.models import CallerHour
 from portal.core.money import MICRO, split_exactly
-from portal.core.statements.json_aggregates import object_text
 
 _ZERO = Decimal(0)
 _REST_LABELS = {
@@ -120,15 +116,16 @@ def counted_hours(
     rows = CallerHour.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
     if deployment:
         rows = rows.filter(deployment=deployment)
-    of_hours = rows.order_by().values_list("deployment", "hour")
-    columns = of_hours.annotate(
-        observed=Sum("observed_ms"),
-        sent=object_text("caller", "requests", where=~Q(caller="") & ~Q(requests=0)),
-    )
-    return {
-        (name, hour): CountedHour(json.loads(sent or "{}"), is_counted=observed > 0)
-        for name, hour, observed, sent in columns
-    }
+    sent: dict[tuple[str, datetime], dict[str, int]] = {}
+    observed = set()
+    names = ("deployment", "hour", "caller", "requests", "observed_ms")
+    for name, hour, caller, requests, observed_ms in rows.order_by().values_list(*names):
+        of_hour = sent.setdefault((name, hour), {})
+        if caller and requests:
+            of_hour[caller] = requests
+        if observed_ms:
+            observed.add((name, hour))
+    return {key: CountedHour(of_hour, is_counted=key in observed) for key, of_hour in sent.items()}
 
 
 def hour_of(charged: ChargedHour, counted: CountedHour) -> Hour:

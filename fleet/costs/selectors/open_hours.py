@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
-from django.db.models import BigIntegerField, DateTimeField, QuerySet, Sum
+from django.db.models import BigIntegerField, QuerySet, Sum
 from django.db.models.functions import Cast
 
 from fleet.costs.domain.results import GroupBy, GroupKey, LedgerEntry
@@ -20,21 +20,15 @@ from fleet.costs.selectors import metering, usage
 from fleet.costs.selectors.sealed import Scope
 from fleet.models import LedgerKind, OpenHour, OpenHourSum
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 
 _FRESH = timedelta(minutes=5)
-_KEPT: Final = CompiledQuery(
-    lambda: (
-        OpenHour.objects.filter(computed_at__gt=Parameter("since", DateTimeField()))
-        .select_related("cluster")
-        .defer(*(f"cluster__{name}" for name in metering.LARGE_OF_CLUSTERS))
-    )
-)
 
 
 def list_kept() -> list[OpenHour]:
     """The hours of large clusters whose estimate is fresh."""
-    return _KEPT.objects(since=clock.now() - _FRESH)
+    fresh = OpenHour.objects.filter(computed_at__gt=clock.now() - _FRESH)
+    deferred = [f"cluster__{name}" for name in metering.LARGE_OF_CLUSTERS]
+    return list(fresh.select_related("cluster").defer(*deferred))
 
 
 @dataclass(slots=True)

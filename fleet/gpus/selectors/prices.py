@@ -6,14 +6,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from itertools import zip_longest
-from typing import Final
 
-from django.db.models import CharField, DateField, Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from fleet.gpus.domain import capacity_types
 from fleet.models import InstancePrice, Node
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.money import MICRO
 
 
@@ -104,14 +101,8 @@ def facts_of(instance_type: str) -> Price | None:
 
 def book(instance_types: Collection[str], *, on: date | None = None) -> PriceBook:
     """The whole history of the types, or, with a day, what is valid on that day."""
-    kinds = sorted(instance_types)
-    rows: Iterable[InstancePrice] = InstancePrice.objects.filter(instance_type__in=kinds)
-    if on is not None and 0 < len(kinds) <= len(_TYPES):
-        named = dict(zip_longest((type_.name for type_ in _TYPES), kinds, fillvalue=kinds[0]))
-        rows = _VALID_OF_FEW.objects(**named, on=on)
-    elif on is not None:
-        rows = _valid(InstancePrice.objects.filter(instance_type__in=kinds), on)
-    return PriceBook(map(_price, rows))
+    rows = InstancePrice.objects.filter(instance_type__in=sorted(instance_types)).order_by()
+    return PriceBook(map(_price, rows if on is None else _valid(rows, on)))
 
 
 def list_prices(*, on: date) -> list[Price]:
@@ -146,7 +137,7 @@ def nodes_without_price() -> list[Node]:
     return list(nodes.filter(unknown).select_related("cluster").defer("cluster__capabilities"))
 
 
-def _valid(rows: QuerySet[InstancePrice], on: date | Parameter) -> QuerySet[InstancePrice]:
+def _valid(rows: QuerySet[InstancePrice], on: date) -> QuerySet[InstancePrice]:
     """Of each key the newest row until that day, else its first one: as PriceBook.on chooses."""
     alike = InstancePrice.objects.filter(
         instance_type=OuterRef("instance_type"),
@@ -158,16 +149,6 @@ def _valid(rows: QuerySet[InstancePrice], on: date | Parameter) -> QuerySet[Inst
     return rows.filter(
         Q(valid_from__lte=on) & ~Exists(newer) | Q(valid_from__gt=on) & ~Exists(earlier)
     )
-
-
-# A team's GPUs are of few types, and each page asks for their prices.
-_TYPES: Final = tuple(Parameter(f"type_{place}", CharField()) for place in range(4))
-_VALID_OF_FEW: Final = CompiledQuery(
-    lambda: _valid(
-        InstancePrice.objects.filter(instance_type__in=_TYPES).order_by(),
-        Parameter("on", DateField()),
-    )
-)
 
 
 def _rows_of(instance_type: str) -> QuerySet[InstancePrice]:

@@ -8,13 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from django.db.models import BigIntegerField
-
 from fleet.kube.domain.connection import Connection
 from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.gateways.kube_client import KubeClient
 from fleet.models import Cluster
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import NotFound
 
 _lock = threading.Lock()
@@ -33,16 +30,6 @@ def connection_of(cluster: Cluster) -> Connection:
         region=cluster.region,
         role_arn=cluster.role_arn,
     )
-
-
-# Read for each object that is pushed.
-_CLUSTER = CompiledQuery(
-    lambda: (
-        Cluster.objects.filter(pk=Parameter("cluster_id", BigIntegerField()))
-        .only(*_CONNECTION)
-        .order_by()
-    )
-)
 
 
 def connect(connection: Connection) -> KubeClient:
@@ -67,7 +54,7 @@ def _written_at(path: str) -> float:
 
 
 def client_for(cluster_id: int) -> KubeClient:
-    cluster = _CLUSTER.first(cluster_id=cluster_id)
+    cluster = Cluster.objects.only(*_CONNECTION).filter(pk=cluster_id).first()
     if cluster is None:
         raise NotFound(f"Cluster {cluster_id} does not exist.")
     return connect(connection_of(cluster))

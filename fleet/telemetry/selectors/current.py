@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
-from django.db.models import CharField, Count, DateTimeField, Min, QuerySet, Sum
+from django.db.models import Count, Min, QuerySet, Sum
 
 from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.intervals import minute_of
@@ -18,27 +18,8 @@ from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceKey
 from fleet.models import GpuLease, Node, WorkloadMinute
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 
 _WINDOW = timedelta(minutes=5)
-# Home asks for it every few seconds.
-_MINUTES_OF_TEAM: Final = CompiledQuery(
-    lambda: (
-        WorkloadMinute.objects.filter(
-            workload__team__slug=Parameter("team", CharField()),
-            start__gte=Parameter("since", DateTimeField()),
-            observed_ms__gt=0,
-        )
-        .values_list("start")
-        .annotate(
-            success=Sum("request_success"),
-            failure=Sum("request_failure"),
-            duration=Sum("request_duration_us"),
-        )
-        .order_by("start")
-    ),
-    keeps_plan=False,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +134,21 @@ def all_gpus() -> AllocatedGpus:
 
 def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
     """Oldest first, without the minutes in which nothing was observed."""
-    since = minute_of(clock.now() - timedelta(minutes=minutes))
-    return [TeamMinute(*row) for row in _MINUTES_OF_TEAM.rows(team=team_slug, since=since)]
+    rows = (
+        WorkloadMinute.objects.filter(
+            workload__team__slug=team_slug,
+            start__gte=minute_of(clock.now() - timedelta(minutes=minutes)),
+            observed_ms__gt=0,
+        )
+        .values_list("start")
+        .annotate(
+            success=Sum("request_success"),
+            failure=Sum("request_failure"),
+            duration=Sum("request_duration_us"),
+        )
+        .order_by("start")
+    )
+    return [TeamMinute(*row) for row in rows]
 
 
 def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ...], AllocatedGpus]:

@@ -4,10 +4,13 @@ portal.accounts.models can import them.
 
 from __future__ import annotations
 
+from importlib import import_module
+
+from django.conf import settings
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
-from portal.accounts.local import session_store
 from portal.core import clock
 from portal.core.leases import Leased
 
@@ -86,8 +89,10 @@ class BrowserSession(AbstractBaseSession):
     method = models.CharField(max_length=80, blank=True, default="")
 
     @classmethod
-    def get_session_store_class(cls) -> type[session_store.SessionStore]:
-        return session_store.SessionStore
+    def get_session_store_class(cls) -> type[SessionBase]:
+        """Return the store of SESSION_ENGINE, which imports this model."""
+        store: type[SessionBase] = import_module(settings.SESSION_ENGINE).SessionStore
+        return store
 
     def __str__(self) -> str:
         """Not the key, with which anyone is signed in."""

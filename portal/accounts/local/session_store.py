@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.utils import timezone
 
+from portal.accounts.local.models import BrowserSession
+from portal.accounts.models import User
 from portal.core import clock
-
-if TYPE_CHECKING:
-    from portal.accounts.local.models import BrowserSession
-    from portal.accounts.models import User
 
 # What a sign-in puts into the session.
 BEGAN: Final = "began"
@@ -32,9 +30,6 @@ class SessionStore(DatabaseStore):
 
     @classmethod
     def get_model_class(cls) -> type[BrowserSession]:
-        # Named here, because Django loads models before this module's users.
-        from portal.accounts.local.models import BrowserSession  # noqa: PLC0415  circular
-
         return BrowserSession
 
     def load(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from deployments.guards.domain import counter_verdicts, limits, sequential_tests, synthetic_requests
 from deployments.guards.domain.betting.blocks import CALM, BlockLengths
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.limits import GuardLimit
@@ -42,8 +42,13 @@ def judged(
     tests = StepTests(lengths=BlockLengths(CALM, CALM, is_from_history=True))
     for _ in range(readings):
         tests = sequential_tests.advance(tests, Side(stable, candidate), procedure=procedure)
-    by = Judging(
-        tests, 0.002, is_strict=False, min_requests=100, stable=facts[0], candidate=facts[1]
+    by = CounterInputs(
+        tests=tests,
+        alpha=0.002,
+        is_strict=False,
+        min_requests=100,
+        stable=facts[0],
+        candidate=facts[1],
     )
     return counter_verdicts.judge((limit,), by)[0]
 

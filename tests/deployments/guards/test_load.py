@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deployments.guards.domain import counter_verdicts, percentile_tests, percentile_verdicts
 from deployments.guards.domain import sequential_tests as tests_of_counters
 from deployments.guards.domain.betting.blocks import BlockLengths
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import MOST_DIFFERENCE, LoadDifference, PodLoad
@@ -106,7 +106,7 @@ def judged(
         tests = tests_of_counters.advance(
             tests, slow, procedure=Procedure(limits=limits), load=load.difference
         )
-    by = Judging(
+    by = CounterInputs(
         tests=tests,
         alpha=AnalysisSettings().alpha / 3,
         is_strict=False,
@@ -166,7 +166,7 @@ def test_readings_of_another_load_do_not_count_against_it_later() -> None:
         tests = tests_of_counters.advance(
             tests, Side(sums(900, ms=20), sums(100, ms=20)), procedure=Procedure(limits=LIMITS)
         )
-    by = Judging(tests=tests, alpha=0.01, is_strict=False, min_requests=100, load=EQUAL)
+    by = CounterInputs(tests=tests, alpha=0.01, is_strict=False, min_requests=100, load=EQUAL)
 
     latency = counter_verdicts.judge(LIMITS, by)[1]
 
@@ -196,7 +196,9 @@ def test_percentiles_beside_stable_are_not_comparable_either() -> None:
         return tests
 
     def verdict(load: PodLoad) -> str:
-        by = percentile_verdicts.Judging(read(load, 30), 0.001, False, 100, load=load)
+        by = percentile_verdicts.PercentileInputs(
+            tests=read(load, 30), alpha=0.001, is_strict=False, min_requests=100, load=load
+        )
         return percentile_verdicts.judge(P95_BESIDE, by).verdict
 
     assert verdict(EQUAL) == "fail"

@@ -8,7 +8,7 @@ import pytest
 
 from deployments.guards.domain import counter_verdicts, evidence, lost_requests
 from deployments.guards.domain.betting.blocks import BlockLengths
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.lost_requests import GatewayState
@@ -27,7 +27,9 @@ CALM_STABLE = BlockLengths(errors=0.0, means=0.0, is_from_history=True)
 
 def judged(state: GatewayState, *, unknown: str = "") -> GuardResult:
     [limit] = LIMITS
-    by = Judging(tests=state.tests, alpha=ALPHA, is_strict=False, min_requests=100, unknown=unknown)
+    by = CounterInputs(
+        tests=state.tests, alpha=ALPHA, is_strict=False, min_requests=100, unknown=unknown
+    )
     return lost_requests.judge(limit, state, by)
 
 
@@ -117,7 +119,7 @@ def test_without_a_stable_side_the_step_before_is_the_reference() -> None:
         passed = {"candidate": {"envoy-1": Passed(1000 * number, 150 * number)}}
         state = lost_requests.take(state, Procedure(judged_here), passed, AT)
     [limit] = LIMITS
-    by = Judging(tests=state.tests, alpha=ALPHA, is_strict=False, min_requests=100)
+    by = CounterInputs(tests=state.tests, alpha=ALPHA, is_strict=False, min_requests=100)
 
     result = lost_requests.judge(limit, state, by, is_alone=True)
 
@@ -130,7 +132,7 @@ def test_without_a_stable_side_and_without_a_step_before_nothing_is_decided() ->
     counts = {"candidate": {"envoy-1": Passed(1000)}}
     state = lost_requests.take(GatewayState(), Procedure(()), counts, AT)
     [limit] = LIMITS
-    by = Judging(tests=state.tests, alpha=ALPHA, is_strict=False, min_requests=100)
+    by = CounterInputs(tests=state.tests, alpha=ALPHA, is_strict=False, min_requests=100)
 
     assert lost_requests.judge(limit, state, by, is_alone=True).verdict == Verdict.NOT_KNOWN
 

@@ -19,7 +19,7 @@ from deployments.guards.domain.betting import slow_share
 from deployments.guards.domain.betting.blocks import CALM
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.percentile_tests import PercentileTests
-from deployments.guards.domain.percentile_verdicts import Judging
+from deployments.guards.domain.percentile_verdicts import PercentileInputs
 from deployments.guards.domain.percentiles import PercentileGuard
 from deployments.plans.domain import rollout_plan
 from portal.core.definitions import Rejected
@@ -69,7 +69,7 @@ def judged(
     guard: PercentileGuard, stable: dict[float, int], candidate: dict[float, int], **changed: Any
 ) -> tuple[str, str]:
     tests = advanced(guard, stable, candidate)
-    by = Judging(
+    by = PercentileInputs(
         **{"tests": tests, "alpha": 0.001, "is_strict": False, "min_requests": 100, **changed}
     )
     result = percentile_verdicts.judge(guard, by)
@@ -88,7 +88,8 @@ def test_a_percentile_is_shown_as_its_bucket() -> None:
 def verdict(
     guard: PercentileGuard, tests: PercentileTests, *, is_strict: bool = False
 ) -> tuple[str, str]:
-    result = percentile_verdicts.judge(guard, Judging(tests, 0.001, is_strict, 100))
+    by = PercentileInputs(tests=tests, alpha=0.001, is_strict=is_strict, min_requests=100)
+    result = percentile_verdicts.judge(guard, by)
     return result.verdict, result.message
 
 
@@ -250,7 +251,15 @@ def test_the_mean_over_the_bounds_is_expected_to_gain_nothing_from_equal_sides()
 
 def test_the_line_says_where_it_was_tested_and_what_measured_it() -> None:
     tests = advanced(AT_40, many(900, 0), many(400, 0))
-    by = Judging(tests, 0.001, False, 0, source="Envoy histogram at the gateway", query="q", at=AT)
+    by = PercentileInputs(
+        tests=tests,
+        alpha=0.001,
+        is_strict=False,
+        min_requests=0,
+        source="Envoy histogram at the gateway",
+        query="q",
+        at=AT,
+    )
 
     line = percentile_verdicts.judge(
         PercentileGuard(metric="latency_p95", max=40.0, max_ratio=1.5), by

@@ -9,7 +9,7 @@ import pytest
 from deployments.guards.domain import catalogue, counter_verdicts, evidence, sequential_tests
 from deployments.guards.domain import step_tests as stored_tests
 from deployments.guards.domain.betting.blocks import BlockLengths
-from deployments.guards.domain.counter_verdicts import Judging
+from deployments.guards.domain.counter_verdicts import CounterInputs
 from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.guard_set import PlanGuards
@@ -66,7 +66,7 @@ def judge(
     unknown: str = "",
     facts: Facts = NO_FACTS,
 ) -> list[GuardResult]:
-    by = Judging(
+    by = CounterInputs(
         tests=tests,
         alpha=0.01 / 8,
         is_strict=is_strict,
@@ -176,7 +176,7 @@ def test_measured_memory_is_judged_by_its_ratio_as_well(
     kind = replace(gpu_memory.KIND, not_compared="")
     monkeypatch.setattr(catalogue, "KINDS", (kind,))
     limit = GuardLimit(metric="gpu_memory", max=12.0, max_ratio=1.2)
-    by = Judging(
+    by = CounterInputs(
         tests=StepTests(),
         alpha=0.01,
         is_strict=False,

@@ -1,4 +1,4 @@
-"""Hours of callers as the ledger's selectors read them: one text of JSON for each hour, whatever callers are named."""
+"""Hours of callers as the ledger's selectors read them, whatever callers are named."""
 
 from __future__ import annotations
 
