@@ -47,7 +47,7 @@ class TokenIssuer(models.Model):
     audiences = models.JSONField()
     # The claim that names the caller.
     claim = models.CharField(max_length=100, default="sub")
-    # deployments.manifests.domain.access.provider_tokens.RequiredClaim
+    # deployments.access.domain.callers.RequiredClaim
     required_claims = models.JSONField(default=list)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()

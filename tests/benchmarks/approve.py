@@ -93,7 +93,6 @@ def _request_all(where: Scene) -> list[ChangeRequest]:
     """One request for each of COUNT deployments, by a member."""
     from deployments.changes.services import requests
     from deployments.preflight.services.preflight import DeployDraft
-    from deployments.spec.domain.pod_settings import OPEN
     from deployments.spec.domain.serving_spec import Network, ServingSpec
     from portal.accounts.models import Role
     from tests.accounts import make_membership, make_team, make_user
@@ -104,7 +103,7 @@ def _request_all(where: Scene) -> list[ChangeRequest]:
     make_membership(user=where.lead, team=team, role=Role.LEAD)
     version = _lay_out(team, member)
     spec = ServingSpec(
-        engine="kserve-triton", instance_type="g5.xlarge", network=Network(access=OPEN)
+        engine="kserve-triton", instance_type="g5.xlarge", network=Network(access="open")
     )
     return [
         requests.request_deploy(

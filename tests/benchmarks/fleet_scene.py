@@ -187,7 +187,6 @@ def _deployments(
     size: Size, cluster: Cluster, teams: list[Team], lead: User, now: datetime
 ) -> None:
     from deployments.models import Deployment, ModelVersion, Revision
-    from deployments.spec.domain.pod_settings import OPEN
     from deployments.spec.domain.serving_spec import Network, ServingSpec
     from fleet.models import Workload
 
@@ -209,7 +208,7 @@ def _deployments(
         batch_size=1000,
     )
     spec = ServingSpec(
-        engine="kserve-triton", instance_type="g5.48xlarge", network=Network(access=OPEN)
+        engine="kserve-triton", instance_type="g5.48xlarge", network=Network(access="open")
     ).to_json()
     any_version = next(iter(versions.values()))
     served = [

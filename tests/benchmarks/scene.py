@@ -103,7 +103,6 @@ def desired_deployments(scene: Scene, prefix: str, count: int) -> list[Deploymen
 def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment, Revision]]:
     from deployments.models import Deployment, Model, ModelVersion, Revision
     from deployments.registry.gateways import object_store
-    from deployments.spec.domain.pod_settings import OPEN
     from deployments.spec.domain.serving_spec import Network, ServingSpec
     from deployments.states import VersionState
     from fleet.models import Cluster
@@ -148,7 +147,7 @@ def _deployments(scene: Scene, prefix: str, count: int) -> list[tuple[Deployment
         for n in range(count)
     )
     spec = ServingSpec(
-        engine="kserve-triton", instance_type="g5.xlarge", network=Network(access=OPEN)
+        engine="kserve-triton", instance_type="g5.xlarge", network=Network(access="open")
     ).to_json()
     revisions = Revision.objects.bulk_create(
         Revision(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from deployments.access.domain.headers import CALLER_HEADER
 from deployments.callers.services import keys, limit_room
 from deployments.callers.services.issuing import KeyLimits
 from deployments.manifests.domain import network
@@ -72,7 +73,7 @@ def test_one_rule_too_many_is_refused_by_the_kind_itself(
         for number in range(17)
         for rule in limit_rules.rules_of(
             {f"caller.{number}": ClientLimit(60)},
-            header=caller_keys.CALLER_HEADER,
+            header=CALLER_HEADER,
             are_numbered=True,
         ).rules
     ]

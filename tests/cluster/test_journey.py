@@ -12,7 +12,6 @@ from django.test import Client
 
 from deployments.delivery.services import live_objects
 from deployments.spec.domain.engines import KSERVE_TRITON, ONNX_ENGINES, Engine
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.models import Cluster
 from tests.cluster.agents import Agents, agents, served_cluster
@@ -40,7 +39,7 @@ def test_a_model_is_deployed_replaced_by_a_canary_and_retired(
         instance_type="g5.xlarge",
         cpu="1",
         memory="2Gi",
-        network=Network(access=OPEN),
+        network=Network(access="open"),
     )
 
     url = scene.deploy(one, "adder", spec)

@@ -20,7 +20,7 @@ from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import Manifest, ManifestContext, ServedRevision
 from deployments.spec.domain import cluster_support, serving_spec
 from deployments.spec.domain.engines import TRITON_ENGINES
-from deployments.spec.domain.pod_settings import OPEN, Network
+from deployments.spec.domain.pod_settings import Network
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain import kserve_releases
 from fleet.clusters.domain.capabilities import Capabilities
@@ -49,7 +49,7 @@ _OF_KSERVE = (*serving_spec.KSERVE_ENGINES, serving_spec.LLM_SERVICE)
 _NAMESPACE = "slipway-releases"
 _WEIGHTS = {"llm_hugging_face_id": "org/model"}
 # These clusters have no gateway that asks for keys.
-_OPEN = {"network_access": OPEN}
+_OPEN = {"network_access": "open"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _request_drawn(outcome: Outcome, engine: str) -> None:
     def check(pair: tuple[ManifestContext, ServedRevision]) -> None:
         context, drawn = pair
         here = replace(context, namespace=_NAMESPACE, is_local_cluster=False)
-        spec = drawn.spec.model_copy(update={"network": Network(access=OPEN)})
+        spec = drawn.spec.model_copy(update={"network": Network(access="open")})
         served = replace(drawn, spec=spec)
         outcome.request(f"drawn {spec}", spec, _of_kserve(here, served))
 

@@ -16,7 +16,6 @@ from deployments.changes.services import requests
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.spec.domain.engines import KSERVE_TRITON, TRITON, Engine
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, Placement, ServingSpec
 from deployments.states import Environment
 from fleet.models import Cluster
@@ -40,7 +39,7 @@ class Queued(Scene):
             instance_type="g5.xlarge",
             cpu="1",
             memory="2Gi",
-            network=Network(access=OPEN),
+            network=Network(access="open"),
             placement=Placement(queue=QUEUE),
         )
         draft = DeployDraft(

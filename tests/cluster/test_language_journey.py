@@ -9,7 +9,6 @@ from collections.abc import Callable
 from django.test import Client
 
 from deployments.spec.domain.engines import Engine
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import (
     KSERVE_SGLANG,
     KSERVE_VLLM,
@@ -36,7 +35,7 @@ def _spec(engine: Engine, context: int) -> ServingSpec:
         cpu="1",
         memory="2Gi",
         llm=llm,
-        network=Network(access=OPEN),
+        network=Network(access="open"),
     )
 
 

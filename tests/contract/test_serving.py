@@ -27,7 +27,6 @@ from deployments.rollouts.services import actions
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import try_it
 from deployments.serving.services.try_it import Target
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import AdditionalModel, Network, ServingSpec
 from deployments.states import Environment, RolloutPhase
 from fleet.kube.services import clients
@@ -112,7 +111,7 @@ def test_a_model_answers_a_canary_splits_and_abort_returns_everything(
         cpu="1",
         memory="2Gi",
         warm_up=True,
-        network=Network(access=OPEN),
+        network=Network(access="open"),
         additional_models=(AdditionalModel(model="large-adder", version=9, instances_per_gpu=2),),
     )
 

@@ -18,7 +18,6 @@ from deployments.models import ChangeRequest, Deployment, Model, ModelVersion, R
 from deployments.preflight.services.preflight import DeployDraft
 from deployments.registry.gateways import object_store
 from deployments.rollouts.services import reconcile as rollout_reconcile
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec
 from deployments.states import Environment, VersionState
 from fleet.kube.services import clients
@@ -97,7 +96,7 @@ class World:
             "cpu": "2",
             "memory": "8Gi",
             # The cluster has no known gateway for keys.
-            "network": Network(access=OPEN),
+            "network": Network(access="open"),
             **changed,
         }
         spec = ServingSpec(**values)

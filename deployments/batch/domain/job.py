@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from deployments.access.domain import catalogue
 from deployments.batch.domain import claims, program, worker_store
 from deployments.batch.domain.settings import BatchSettings
 from deployments.manifests.domain import namespace, network, pod_template, triton_args
@@ -22,7 +23,6 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.manifests.domain.model_files import download
 from deployments.spec.domain.engines import TRITON
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, Placement, ServingSpec
 
 API_VERSION: Final = "batch/v1"
@@ -62,7 +62,7 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
             claim_memory_gib=settings.claim_memory_gib,
             claim_tolerations=settings.claim_tolerations,
         ),
-        network=Network(access=OPEN),
+        network=Network(access=catalogue.UNCHECKED.name),
     )
 
 

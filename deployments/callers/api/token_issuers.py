@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from deployments.access.domain.callers import RequiredClaim
 from deployments.callers.selectors import token_issuers as selectors
 from deployments.callers.services import token_issuers
 from deployments.callers.services.token_issuers import IssuerDraft
-from deployments.manifests.domain.access.provider_tokens import RequiredClaim
 from portal.accounts import policy
 from portal.api.base_serializer import Serializer
 from portal.api.idempotency import IdempotentMixin

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from deployments.access.domain import catalogue
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import KeyLimits, NewKey
@@ -176,9 +177,7 @@ class CallerKeysView(APIView):
         tags=TAGS,
         request=CallerKeyDraftSerializer,
         responses={201: NewCallerKeySerializer, **REFUSALS},
-        description="Callers send it as `x-api-key`, or as `Authorization: Bearer`. The gateway asks for "
-        "keys where the spec has network.access keys. With token_issuer and claim_value there is no key: the caller "
-        "sends tokens of that issuer where the spec has network.access jwt.",
+        description=" ".join(kind.creation_help for kind in catalogue.KINDS if kind.creation_help),
     )
     def post(self, request: Request, deployment_id: int) -> Response:
         body: dict[str, Any] = read_body(CallerKeyDraftSerializer, request)

@@ -14,7 +14,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from deployments.manifests.domain.access.caller_keys import KEY_PREFIX
+from deployments.access.domain.headers import KEY_PREFIX
 
 _ALGORITHM: Final = "ES256"
 _SHOWN: Final = 7

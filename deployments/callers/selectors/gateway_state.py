@@ -8,7 +8,6 @@ from datetime import datetime
 from deployments.manifests.domain.access.limit_rules import MOST_RULES
 from deployments.manifests.selectors import caller_access, rendering
 from deployments.models import Deployment, KeysAtGateway
-from deployments.spec.domain.pod_settings import OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class GatewayState:
 def read(deployment: Deployment) -> GatewayState | None:
     """Return whether the gateway has the latest keys. None if the address is open or no key was changed yet."""
     spec = rendering.stable_spec_of(deployment)
-    if spec is None or spec.network.access == OPEN or deployment.is_retired:
+    if spec is None or spec.network.access_kind.opens_to_everyone or deployment.is_retired:
         return None
     row = KeysAtGateway.objects.filter(deployment=deployment).first()
     if row is None:

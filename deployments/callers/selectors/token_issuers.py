@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from django.db.models import F, Q, QuerySet
 
+from deployments.access.domain import catalogue
 from deployments.models import ChangeRequest, Revision, TokenIssuer
-from deployments.spec.domain.pod_settings import JWT
 from deployments.states import ChangeState
 
 _COMING = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
@@ -30,7 +30,7 @@ def users() -> Mapping[str, list[str]]:
     rows = Revision.objects.filter(
         serves | Q(pk__in=coming),
         deployment__is_retired=False,
-        spec__network__access=JWT,
+        spec__network__access__in=catalogue.names_with_issuer(),
     ).select_related("deployment__team")
     named: dict[str, set[str]] = defaultdict(set)
     for row in rows:

@@ -10,9 +10,9 @@ from typing import Final
 
 from django.conf import settings
 
+from deployments.access.domain.headers import KEY_PREFIX
 from deployments.callers.domain import signed_keys
 from deployments.callers.selectors.keys import SEALED
-from deployments.manifests.domain.access.caller_keys import KEY_PREFIX
 from deployments.models import CallerKey, Consumer, Deployment, SigningKey
 from fleet.clusters.domain.capabilities import Capabilities
 from portal.accounts.models import User

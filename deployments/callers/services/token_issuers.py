@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from django.db import IntegrityError, transaction
 
 from deployments import audit_actions
+from deployments.access.domain import callers
+from deployments.access.domain.callers import RequiredClaim
 from deployments.callers.selectors import token_issuers
-from deployments.manifests.domain.access import provider_tokens
-from deployments.manifests.domain.access.provider_tokens import RequiredClaim
 from deployments.models import TokenIssuer
 from deployments.spec.domain.pod_settings import ISSUER_NAME
 from fleet.clusters.selectors import clusters
@@ -28,7 +28,7 @@ from portal.core.errors import Conflict, Invalid, NotFound
 LONGEST_URL: Final = 253
 MOST_AUDIENCES: Final = 8
 MOST_REQUIRED: Final = 15
-MOST_VALUES: Final = provider_tokens.MOST_VALUES
+MOST_VALUES: Final = callers.MOST_VALUES
 LONGEST_VALUE: Final = 200
 LONGEST_CLAIM: Final = 100
 _CLAIM: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, cast
 
 from django import forms
 
+from deployments.access.domain.callers import RequiredClaim
 from deployments.callers.services import token_issuers
 from deployments.callers.services.token_issuers import IssuerDraft
-from deployments.manifests.domain.access.provider_tokens import RequiredClaim
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal.ui.service_form import ServiceForm
 

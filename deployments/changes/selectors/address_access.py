@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from deployments.access.domain.kind import AccessKind
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.models import ChangeRequest, Revision
-from deployments.spec.domain import access, serving_spec
-from deployments.spec.domain.pod_settings import OPEN
+from deployments.spec.domain import serving_spec
 from deployments.states import ChangeKind
 
 # Before them nothing answers at the address.
@@ -15,24 +15,26 @@ _FROM_NOTHING: Final = (ChangeKind.DEPLOY, ChangeKind.START)
 
 
 def of_change(change: ChangeRequest) -> str:
-    """`open` or `keys`; empty for a change that brings no revision."""
-    return _access_of(change.revision) if change.revision else ""
+    """Return the name of a kind; empty for a change that brings no revision."""
+    return _access_of(change.revision).name if change.revision else ""
 
 
 def is_opening(change: ChangeRequest) -> bool:
     """Whether callers without a key get answers that they did not get before."""
-    if of_change(change) != OPEN:
+    if not change.revision or not _access_of(change.revision).opens_to_everyone:
         return False
     if change.kind in _FROM_NOTHING:
         return True
     stable = deployment_of(change).stable_revision
-    return stable is None or _access_of(stable) != OPEN
+    return stable is None or not _access_of(stable).opens_to_everyone
 
 
 def consequence(change: ChangeRequest) -> str:
     """A sentence for approvers. Empty where no address is opened."""
-    return access.DESCRIPTIONS[OPEN] if is_opening(change) else ""
+    if change.revision is None or not is_opening(change):
+        return ""
+    return _access_of(change.revision).description
 
 
-def _access_of(revision: Revision) -> str:
-    return serving_spec.stored(revision.spec).network.access
+def _access_of(revision: Revision) -> AccessKind:
+    return serving_spec.stored(revision.spec).network.access_kind

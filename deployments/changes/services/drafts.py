@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments import rejections
+from deployments.access.domain.kind import AccessKind
 from deployments.changes.selectors import available_rollouts
 from deployments.changes.services import approvals, guard_checks, submit
 from deployments.changes.services.submit import ChangeSpec
@@ -26,7 +27,6 @@ from deployments.serving.selectors import revision_roles
 from deployments.spec.domain import access as spec_access
 from deployments.spec.domain import default_scaling, replicas, serving_spec
 from deployments.spec.domain.engines import LLM_ENGINES
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 from fleet.clusters.domain.capabilities import Capabilities
@@ -35,7 +35,7 @@ from portal.accounts.models import User
 from portal.core.errors import Conflict, Invalid
 
 _before_retire: list[Callable[[Deployment], None]] = []
-_before_close: list[Callable[[Deployment, str], None]] = []
+_before_close: list[Callable[[Deployment, AccessKind], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft
     return ChangeDraft(deployment, ChangeSpec(ChangeKind.RETIRE, approvals.clean(comment)))
 
 
-def before_close(require_callable: Callable[[Deployment, str], None]) -> None:
+def before_close(require_callable: Callable[[Deployment, AccessKind], None]) -> None:
     """Register a check that raises Conflict where what calls the deployment could not with that access."""
     if require_callable not in _before_close:
         _before_close.append(require_callable)
@@ -268,8 +268,8 @@ def before_close(require_callable: Callable[[Deployment, str], None]) -> None:
 
 def _require_callable(deployment: Deployment, stable: Revision, desired: ServingSpec) -> None:
     """Refuse to close an address that a part of the platform calls and could not call afterwards."""
-    access = desired.network.access
-    if access not in (OPEN, rendering.spec_of(stable).network.access):
+    access = desired.network.access_kind
+    if not access.opens_to_everyone and access != rendering.spec_of(stable).network.access_kind:
         for require_callable in _before_close:
             require_callable(deployment, access)
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, cast
 
 from django import forms
 
+from deployments.access.domain import catalogue
+from deployments.access.domain.kind import AccessKind
 from deployments.callers.selectors import token_issuers
 from deployments.manifests.selectors import rendering
 from deployments.models import Deployment, ModelVersion
 from deployments.plans.web.plan_form import PlanForm
-from deployments.spec.domain import access, serving_spec
-from deployments.spec.domain.pod_settings import JWT, KEYS, OPEN, Network
 from fleet.clusters.domain.capabilities import Capabilities
-from portal.core.definitions import fields_of
-
-_WAYS: Final = (KEYS, OPEN)
-_LABELS: Final = fields_of(Network)["access"].choices
-_DESCRIPTIONS: Final = {str(value): text for value, text in access.DESCRIPTIONS.items()}
 
 
 class CanaryForm(PlanForm):
@@ -37,21 +32,8 @@ class CanaryForm(PlanForm):
         super().__init__(*args, **kwargs)
         stable = deployment.stable_revision
         self._serving: ModelVersion | None = stable.version if stable else None
-        current = serving_spec.stored(stable.spec).network.access if stable else KEYS
         field = cast("forms.ChoiceField", self.fields["access"])
-        capabilities = Capabilities.from_json(deployment.cluster.capabilities)
-        offer = capabilities.offers("caller-keys")
-        others: list[tuple[str, str]] = [(kind, _LABELS[kind]) for kind in _WAYS if kind != current]
-        if offer.ok is not True:
-            others = [(kind, label) for kind, label in others if kind != KEYS]
-        if capabilities.offers("caller-jwt").ok is True:
-            others += _with_tokens(deployment)
-        field.choices = [("", f"As now: {_describe_now(deployment, current)}"), *others]
-        field.help_text = (
-            "For the whole address, once the candidate is the stable revision."
-            if offer.ok is True or current == KEYS
-            else f"Keys cannot be chosen: {offer.why}"
-        )
+        field.choices, field.help_text = _choose_access(deployment)
         if self._serving is not None:
             version = cast("forms.ChoiceField", self.fields["version"])
             versions = cast("list[tuple[str, str]]", version.choices)
@@ -70,27 +52,35 @@ class CanaryForm(PlanForm):
         return data
 
     @property
-    def access_value(self) -> str:
-        """Empty: as it is now."""
-        return str(self["access"].value() or "")
-
-    @property
-    def access_consequence(self) -> str:
-        return _DESCRIPTIONS.get(self.access_value.partition(":")[0], "")
+    def chosen_access(self) -> AccessKind | None:
+        """None: as it is now."""
+        return catalogue.find(str(self["access"].value() or "").partition(":")[0])
 
 
-def _describe_now(deployment: Deployment, access: str) -> str:
+def _choose_access(deployment: Deployment) -> tuple[list[tuple[str, str]], str]:
+    """Return the choices, and the help text, which says why one is missing."""
     spec = rendering.stable_spec_of(deployment)
-    issuer = spec.network.token_issuer if spec is not None and access == JWT else ""
-    return f"tokens of {issuer}" if issuer else _LABELS[access]
+    now, issuer = catalogue.DEFAULT, ""
+    if spec is not None:
+        now, issuer = spec.network.access_kind, spec.network.token_issuer
+    capabilities = Capabilities.from_json(deployment.cluster.capabilities)
+    choices, missing = [("", f"As now: {now.describe_current(issuer)}")], []
+    for kind in sorted(catalogue.list_for_forms(), key=lambda kind: kind.takes_issuer):
+        offer = kind.offered_by(capabilities)
+        if kind.takes_issuer:
+            choices += _with_issuers(deployment, kind, issuer) if offer.ok is True else []
+        elif kind != now and offer.ok is True:
+            choices.append((kind.name, kind.label))
+        elif kind != now:
+            missing.append(f"{kind.noun} cannot be chosen: {offer.why}")
+    help_text = "For the whole address, once the candidate is the stable revision."
+    return choices, " ".join(missing) or help_text
 
 
-def _with_tokens(deployment: Deployment) -> list[tuple[str, str]]:
-    """A choice for each issuer but the one whose tokens it takes now."""
-    spec = rendering.stable_spec_of(deployment)
-    now = spec.network.token_issuer if spec is not None else ""
+def _with_issuers(deployment: Deployment, kind: AccessKind, now: str) -> list[tuple[str, str]]:
+    """List a choice for each issuer but the one whose tokens the address takes now."""
     return [
-        (f"{JWT}:{row.name}", f"Callers with a token of {row.name}")
+        (f"{kind.name}:{row.name}", kind.label_for(row.name))
         for row in token_issuers.of_cluster(deployment.cluster_id)
         if row.name != now
     ]

@@ -14,6 +14,7 @@ from typing import Final
 
 from django.db.models import Q
 
+from deployments.access.domain.kind import Credential
 from deployments.callers.selectors import keys
 from deployments.delivery.services import git_backend
 from deployments.manifests.domain.access import caller_keys, istio_access, team_address
@@ -146,12 +147,13 @@ def _manifests(
     if item.gateway_policies:
         return item.gateway_policies
     manifests: list[Manifest] = []
-    if not item.token_issuer:
+    is_listed = item.access.creates is Credential.CLAIM
+    if not is_listed:
         manifests.append(caller_keys.secret(item.context, keys_by_client))
     if item.team_policies:
         manifests.append(team_address.secret(item.context, keys_by_client))
-    # The policy for tokens lists the callers: one that is taken off must not wait for a commit.
-    if is_direct or item.token_issuer:
+    # Where the policy lists the callers, one that is taken off must not wait for a commit.
+    if is_direct or is_listed:
         manifests += item.caller_policies
     return manifests
 

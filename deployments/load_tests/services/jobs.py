@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from deployments.access.domain import catalogue
 from deployments.load_tests.domain import job, load_plan, observation
 from deployments.load_tests.domain.choice import PodChoice
 from deployments.load_tests.selectors import places
@@ -21,7 +22,6 @@ from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.load_tests.examined_version import ExaminedVersion
 from deployments.registry.domain.load_tests.results import LoadTest
 from deployments.spec.domain.engines import TRITON
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.clusters.selectors import clusters
 from fleet.kube.domain.errors import ClusterError, NotOwned, ObjectInvalid, Refused
@@ -192,7 +192,7 @@ def _served(version: ModelVersion, choice: PodChoice) -> ServedRevision:
     spec = ServingSpec(
         engine=TRITON,
         instance_type=choice.instance_type or _ANY_INSTANCE_TYPE,
-        network=Network(access=OPEN),
+        network=Network(access=catalogue.UNCHECKED.name),
     )
     files = rendering.files_for(version=version, spec=spec, additional=[])
     return rendering.served_revision_for(

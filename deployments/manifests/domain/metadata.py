@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from deployments.manifests.domain import yaml
 from deployments.spec.domain.kubernetes_names import workload_name
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.provisioner import NOT_PROBED, NodeLabels
 from fleet.clusters.domain.queues import QUEUE_LABEL
@@ -209,7 +208,7 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
         fields["slipway.dev/additional-models"] = ", ".join(
             f"{model.version_label} {model.sha256}" for model in served.additional_models
         )
-    if served.spec.network.access != OPEN:
+    if not served.spec.network.access_kind.opens_to_everyone:
         # The address has it once this revision is the stable one; here it is part of what is approved.
         fields["slipway.dev/access"] = served.spec.network.access
         if served.spec.network.token_issuer:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from deployments.access.domain import callers
+from deployments.access.domain.callers import Callers, RequiredClaim
+from deployments.access.domain.headers import CALLER_HEADER
 from deployments.manifests.domain.access import (
     caller_keys,
     istio_access,
     limit_rules,
-    provider_tokens,
 )
 from deployments.manifests.domain.access.istio_access import Issuer
 from deployments.manifests.domain.access.limit_rules import ClientLimit, LimitRules
@@ -27,9 +29,7 @@ def limits(deployment: Deployment, issuer: str) -> LimitRules:
         row.client: ClientLimit(row.requests_per_minute, is_paused=row.paused_until is not None)
         for row in limited
     }
-    return limit_rules.rules_of(
-        by_client, header=caller_keys.CALLER_HEADER, are_numbered=not issuer
-    )
+    return limit_rules.rules_of(by_client, header=CALLER_HEADER, are_numbered=not issuer)
 
 
 def limit_rules_needed(deployment: Deployment, issuer: str) -> int:
@@ -96,20 +96,28 @@ def principals(deployment: Deployment) -> list[str]:
     return sorted(f"{row.signing_key.issuer}/{row.client}" for row in rows if row.signing_key)
 
 
-def token_issuer(name: str) -> provider_tokens.Issuer:
+def callers_of(deployment: Deployment, issuer: str) -> Callers:
+    """`issuer` as above."""
+    secret = caller_keys.secret_name(deployment.name)
+    if not issuer:
+        return Callers(secret)
+    return Callers(secret, _read_issuer(issuer), _claim_values(deployment, issuer))
+
+
+def _read_issuer(name: str) -> callers.Issuer:
     """Also one that was removed."""
     row = TokenIssuer.objects.get(name=name)
-    return provider_tokens.Issuer(
+    return callers.Issuer(
         name=row.name,
         url=row.url,
         jwks_url=row.jwks_url,
         audiences=tuple(row.audiences),
         claim=row.claim,
-        required=tuple(provider_tokens.RequiredClaim.from_json(one) for one in row.required_claims),
+        required=tuple(RequiredClaim.from_json(one) for one in row.required_claims),
     )
 
 
-def claim_values(deployment: Deployment, issuer: str) -> list[str]:
+def _claim_values(deployment: Deployment, issuer: str) -> list[str]:
     """Of each caller that may send tokens of the issuer now, sorted."""
     rows = CallerKey.objects.filter(
         deployment=deployment, ended_at=None, ends_at__gt=clock.now(), token_issuer__name=issuer

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from deployments.access.domain import catalogue
+from deployments.access.domain.kind import AccessKind
 from deployments.manifests.domain import http_route, metadata, route_paths
 from deployments.manifests.domain import revision as revision_manifests
 from deployments.manifests.domain.access import (
     caller_keys,
     istio_access,
-    provider_tokens,
     team_address,
 )
 from deployments.manifests.domain.access.limit_rules import LimitRules
@@ -30,7 +31,6 @@ from deployments.manifests.domain.model_files.bucket_files import ServingFiles
 from deployments.manifests.selectors import caller_access, rendering, team_members
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 
@@ -165,8 +165,8 @@ class RenderedDeployment:
     @cached_property
     def _plain_route(self) -> Manifest:
         route = http_route.http_route(self.context, self.backends)
-        if self.token_issuer:
-            return provider_tokens.without_credentials(route)
+        if self.access.removed_headers:
+            return caller_keys.without_headers(route, self.access.removed_headers)
         is_called_with_key = (
             not self.keys
             and self.context.has_pipeline_keys
@@ -180,6 +180,12 @@ class RenderedDeployment:
         )
 
     @cached_property
+    def access(self) -> AccessKind:
+        """The stable revision decides: a candidate with another access changes it when it is promoted."""
+        stable = self.deployment.stable_revision
+        return catalogue.UNCHECKED if stable is None else self.spec_of(stable).network.access_kind
+
+    @cached_property
     def token_issuer(self) -> str:
         """Whose tokens callers send; empty where it is open, or callers have keys."""
         stable = self.deployment.stable_revision
@@ -187,15 +193,8 @@ class RenderedDeployment:
 
     @cached_property
     def keys(self) -> str:
-        """The state of the callers' keys, as the route is annotated with it; empty where it is open.
-
-        The stable revision decides: a candidate with another access changes it when it is promoted.
-        """
-        stable = self.deployment.stable_revision
-        if stable is None or self.spec_of(stable).network.access == OPEN:
-            return ""
-        generation = str(self.deployment.caller_keys_generation)
-        return f"{self.token_issuer}.{generation}" if self.token_issuer else generation
+        """The state of the callers' keys, as the route is annotated with it; empty where it is open."""
+        return self.access.route_state(self.deployment.caller_keys_generation, self.token_issuer)
 
     @cached_property
     def caller_policies(self) -> Sequence[Manifest]:
@@ -205,12 +204,8 @@ class RenderedDeployment:
         if not self._is_closed or self.context.verifies_tokens:
             return ()
         limits = self.limits.rules
-        if self.token_issuer:
-            issuer = caller_access.token_issuer(self.token_issuer)
-            callers = caller_access.claim_values(self.deployment, issuer.name)
-            policy = provider_tokens.policy(self.context, issuer, callers)
-        else:
-            policy = caller_keys.policy(self.context)
+        callers = caller_access.callers_of(self.deployment, self.token_issuer)
+        policy = caller_keys.policy(self.context, self.access.security(callers))
         return (policy, caller_keys.limits(self.context, limits)) if limits else (policy,)
 
     @cached_property
@@ -233,7 +228,8 @@ class RenderedDeployment:
         serve there.
         """
         is_there = self._is_closed and bool(self.backends[0].team_models)
-        if not is_there or self.token_issuer or self.context.verifies_tokens:
+        serves_there = self.access.serves_team_address and not self.context.verifies_tokens
+        if not is_there or not serves_there:
             return ()
         deployment = self.deployment
         members = team_members.of(team_id=deployment.team_id, cluster_id=deployment.cluster_id)

@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from deployments.access.domain import catalogue
 from deployments.callers.selectors import gateway_state, token_issuers
 from deployments.callers.selectors import keys as key_views
 from deployments.callers.selectors import usage as caller_usage
@@ -22,8 +23,6 @@ from deployments.manifests.domain.access.caller_keys import Refusal
 from deployments.models import CallerKey, Deployment
 from deployments.pages.web import frame
 from deployments.serving.selectors import deployments
-from deployments.serving.services import try_it
-from deployments.spec.domain.pod_settings import KEYS
 from fleet.kube.domain.errors import ClusterError
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -110,7 +109,7 @@ def _keys_url(user: User, deployment: Deployment) -> str:
     if stable is None or deployment.is_retired or deployment.is_stopped or not may_request:
         return ""
     form = reverse("request-canary", args=[deployment.team.slug, deployment.name])
-    return f"{form}?{urlencode({'version': stable.version_id, 'access': KEYS})}"
+    return f"{form}?{urlencode({'version': stable.version_id, 'access': catalogue.DEFAULT.name})}"
 
 
 def _show(
@@ -122,19 +121,23 @@ def _show(
     made: NewKey | None,
 ) -> HttpResponse:
     refusals, unanswered = _gateway_report(deployment)
+    access, issuer = deployments.access_of(deployment), _issuer_of(deployment)
     context = {
         "refusals": refusals,
         "unanswered": unanswered,
         "gateway": gateway_state.read(deployment),
         "keys": key_views.list_of(deployment),
         "pipelines": key_views.pipelines_of(deployment),
-        "needs_keys": try_it.needs_key(deployment),
+        "access": access,
+        # A kind may have a template with what is special about it.
+        "access_notes": [f"pages/access/_{access.name}.html", "pages/access/_other.html"],
+        "needed": access.describe_need(issuer),
         "keys_url": _keys_url(user, deployment),
         "team_url": deployments.team_url_of(deployment),
         "may_manage": not deployment.is_retired
         and policy.is_allowed(user, Action.MANAGE_CALLERS, deployment),
         "form": _new_form(deployment) if made is not None else new_form,
-        "issuer": _issuer_of(deployment),
+        "issuer": issuer,
         "key_form": KeyForm(),
         "most_days": keys.max_days(),
         "enforces_limits": limits.enforces_limits(deployment),

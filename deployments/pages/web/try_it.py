@@ -91,7 +91,7 @@ def _call_context(deployment: Deployment) -> dict[str, Any]:
         return {"call": None, "curl": "", "address": "", "triton_host": ""}
     address = deployments.url_of(deployment)
     split = urlsplit(address)
-    key = '-H "x-api-key: $KEY" ' if serving_try_it.needs_key(deployment) else ""
+    key = deployments.access_of(deployment).curl_arguments
     return {
         "call": serving_try_it.call_of(revision),
         "curl": f"curl --json @request.json {key}\\\n  {serving_try_it.url_of(deployment, revision)}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from deployments.access.domain import catalogue
 from deployments.pipelines.domain.pipeline_spec import (
     ANYTHING,
     NodeKind,
@@ -12,8 +13,6 @@ from deployments.pipelines.domain.pipeline_spec import (
     PipelineSpec,
     PipelineStep,
 )
-from deployments.spec.domain import access
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.states import PipelineChangeKind
 
 _TITLES: Final[Mapping[PipelineChangeKind, str]] = {
@@ -46,7 +45,7 @@ def opens_address(kind: PipelineChangeKind) -> bool:
 
 def consequence(kind: PipelineChangeKind) -> str:
     """What approving does."""
-    opens = f" {access.DESCRIPTIONS[OPEN]}" if opens_address(kind) else ""
+    opens = f" {catalogue.UNCHECKED.description}" if opens_address(kind) else ""
     return f"{_CONSEQUENCES[kind]}{opens}"
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from deployments.access.domain import catalogue
+from deployments.access.domain.kind import AccessKind
 from deployments.changes.selectors import changes
 from deployments.manifests.domain.metadata import Manifest, to_yaml
 from deployments.models import ChangeRequest, Deployment, Pipeline, Revision
@@ -19,7 +21,6 @@ from deployments.pipelines.domain.rules import Member
 from deployments.registry.domain import signatures
 from deployments.serving.domain import inference_call
 from deployments.spec.domain import engines
-from deployments.spec.domain.pod_settings import KEYS, OPEN
 from fleet.clusters.domain.capabilities import Capabilities, Offer
 from portal.accounts import policy
 from portal.accounts.models import Team
@@ -156,19 +157,16 @@ def _why_not(row: Deployment, environment: str) -> str:
     if row.stable_revision is None:
         return f"{row.name} is not serving yet."
     accesses = {_access_of(row.stable_revision), _access_of(row.candidate_revision)}
-    return next(filter(None, (why_closed(row, access) for access in sorted(accesses))), "")
+    ordered = sorted(accesses, key=lambda access: access.name)
+    return next(filter(None, (why_closed(row, access) for access in ordered)), "")
 
 
-def why_closed(row: Deployment, access: str) -> str:
+def why_closed(row: Deployment, access: AccessKind) -> str:
     """Why a pipeline cannot call the deployment with this access; empty where it can."""
-    if access == OPEN:
+    if access.opens_to_everyone:
         return ""
-    if access != KEYS:
-        return f"{row.name} needs a token of an identity provider, and a pipeline has only a key."
     offer = Capabilities.from_json(row.cluster.capabilities).offers("protected-pipeline")
-    if offer.ok:
-        return ""
-    return f"{row.name} needs a key, and pipelines on {row.cluster.name} have none. {offer.why}"
+    return access.why_not_callable_by_pipeline(row.name, row.cluster.name, offer)
 
 
 def _closing(rows: Sequence[Deployment]) -> frozenset[int]:
@@ -179,7 +177,7 @@ def _closing(rows: Sequence[Deployment]) -> frozenset[int]:
     return frozenset(
         change.deployment_id
         for change in requested
-        if change.deployment_id is not None and _access_of(change.revision) == KEYS
+        if change.deployment_id is not None and _access_of(change.revision).takes_pipeline_key
     )
 
 
@@ -204,13 +202,13 @@ def _member(row: Deployment, environment: str, closing: Collection[int]) -> Memb
         inputs=inputs,
         why_not=why_not,
         needs_key=row.pk in closing
-        or KEYS in (_access_of(revision), _access_of(row.candidate_revision)),
+        or _access_of(revision).takes_pipeline_key
+        or _access_of(row.candidate_revision).takes_pipeline_key,
     )
 
 
-def _access_of(revision: Revision | None) -> str:
-    """As serving_spec.stored reads it, for hundreds of rows."""
-    return OPEN if revision is None else str(revision.spec.get("network", {}).get("access", OPEN))
+def _access_of(revision: Revision | None) -> AccessKind:
+    return catalogue.UNCHECKED if revision is None else catalogue.read_stored(revision.spec)
 
 
 def using(deployment: Deployment) -> list[Pipeline]:

@@ -18,14 +18,13 @@ from typing import Final
 from django.db import transaction
 
 from deployments import audit_actions
+from deployments.access.domain.headers import KEY_PREFIX
 from deployments.callers.selectors.keys import SEALED
 from deployments.callers.services import key_rows
-from deployments.manifests.domain.access.caller_keys import KEY_PREFIX
 from deployments.models import CallerKey, Consumer, Deployment, KeysAtGateway, Pipeline, PipelineKey
 from deployments.pipelines.domain import manifests
 from deployments.pipelines.selectors import pipelines
 from deployments.spec.domain import serving_spec
-from deployments.spec.domain.pod_settings import KEYS
 from deployments.states import ConsumerKind
 from fleet.kube.services import objects
 from portal.accounts.policy import SYSTEM
@@ -173,7 +172,7 @@ def _is_late(member: Deployment) -> bool:
     stable = member.stable_revision
     if stable is None or member.is_stopped or member.is_retiring:
         return False
-    if serving_spec.stored(stable.spec).network.access != KEYS:
+    if not serving_spec.stored(stable.spec).network.access_kind.takes_pipeline_key:
         return False
     row = KeysAtGateway.objects.filter(deployment=member).first()
     generation = Deployment.objects.values_list("caller_keys_generation", flat=True)

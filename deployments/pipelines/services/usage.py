@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deployments.access.domain.kind import AccessKind
 from deployments.models import Deployment
 from deployments.pipelines.selectors import pipelines
 from portal.core.errors import Conflict
@@ -17,7 +18,7 @@ def require_unused(deployment: Deployment) -> None:
         )
 
 
-def require_callable(deployment: Deployment, access: str) -> None:
+def require_callable(deployment: Deployment, access: AccessKind) -> None:
     """Raise Conflict when a live pipeline calls the deployment and could not with that access."""
     names = ", ".join(row.name for row in pipelines.using(deployment))
     why_not = pipelines.why_closed(deployment, access) if names else ""

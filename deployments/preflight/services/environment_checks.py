@@ -12,7 +12,6 @@ from deployments.environments.selectors import addresses, promotion
 from deployments.environments.selectors import environment_rules as rule_selectors
 from deployments.models import GoldenRequest, ModelVersion
 from deployments.preflight.domain.checks import Check
-from deployments.spec.domain.pod_settings import JWT, KEYS, OPEN
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 
@@ -20,7 +19,6 @@ ENVIRONMENT: Final = "Environment"
 PROMOTION: Final = "Promotion"
 GOLDEN: Final = "Golden requests"
 CALLERS: Final = "Callers"
-_CLOSED: Final = {KEYS: "Callers need a key.", JWT: "Callers need a token."}
 # A roll back returns to what was approved before, and must not wait.
 _BRINGS_VERSION: Final = (ChangeKind.DEPLOY, ChangeKind.CANARY)
 _OPENS_ADDRESS: Final = (*_BRINGS_VERSION, ChangeKind.START)
@@ -82,13 +80,13 @@ def check_open_address(*, environment: str, team_id: int) -> list[Check]:
 
 def _may_open(kind: str, current: ServingSpec | None) -> bool:
     """What is open already may stay so with a roll back, which must not wait."""
-    is_keyed = current is not None and current.network.access != OPEN
+    is_keyed = current is not None and not current.network.access_kind.opens_to_everyone
     return kind in _OPENS_ADDRESS or (kind == ChangeKind.ROLL_BACK and is_keyed)
 
 
 def _check_callers(environment: str, spec: ServingSpec) -> Check:
-    if spec.network.access != OPEN:
-        return Check(CALLERS, ok=True, detail=_CLOSED[spec.network.access])
+    if not spec.network.access_kind.opens_to_everyone:
+        return Check(CALLERS, ok=True, detail=spec.network.access_kind.requirement)
     fix = "Set Callers (network.access) to callers with a key."
     return Check(CALLERS, ok=False, detail=_no_open_address(environment), fix=fix)
 

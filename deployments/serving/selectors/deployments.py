@@ -7,6 +7,8 @@ from typing import Final
 
 from django.db.models import BigIntegerField, CharField, Prefetch, Q, QuerySet
 
+from deployments.access.domain import catalogue
+from deployments.access.domain.kind import AccessKind
 from deployments.manifests.domain import route_paths
 from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
 from deployments.plans.domain import baseline
@@ -201,6 +203,12 @@ def spec_of_stable(deployment: Deployment) -> serving_spec.ServingSpec | None:
     """The stable spec with the replicas that were approved last."""
     stable = deployment.stable_revision
     return None if stable is None else revisions_of(deployment)[0].spec
+
+
+def access_of(deployment: Deployment) -> AccessKind:
+    """Who gets answers at the address: the stable revision decides."""
+    spec = spec_of_stable(deployment)
+    return catalogue.UNCHECKED if spec is None else spec.network.access_kind
 
 
 def history_of(deployment: Deployment) -> list[Revision]:

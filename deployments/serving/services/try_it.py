@@ -19,7 +19,6 @@ from deployments.serving.gateways import inference
 from deployments.serving.selectors import deployments
 from deployments.serving.services import pod_inference
 from deployments.serving.services.pod_inference import NotAnswered
-from deployments.spec.domain.pod_settings import OPEN
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core import documents
@@ -98,8 +97,7 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
 
 def needs_key(deployment: Deployment) -> bool:
     """Whether the gateway asks callers for keys or tokens. The portal has none, and asks the stable revision."""
-    spec = deployments.spec_of_stable(deployment)
-    return spec is not None and spec.network.access != OPEN
+    return not deployments.access_of(deployment).opens_to_everyone
 
 
 def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> Trial:

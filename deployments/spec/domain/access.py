@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from deployments.spec.domain.pod_settings import JWT, KEYS, OPEN
+from deployments.access.domain import catalogue
 from deployments.spec.domain.serving_spec import ServingSpec
-
-DESCRIPTIONS: Final = {
-    KEYS: "Only callers with a key get answers.",
-    JWT: "Only callers with a token of the identity provider, listed on the tab Callers, get answers.",
-    OPEN: "Everyone who reaches the gateway gets answers, without a key.",
-}
 
 
 def kept(spec: ServingSpec, current: ServingSpec) -> ServingSpec:
@@ -22,10 +14,13 @@ def kept(spec: ServingSpec, current: ServingSpec) -> ServingSpec:
 
 
 def with_access(spec: ServingSpec, access: str, current: ServingSpec) -> ServingSpec:
-    """The spec with this access. `access` is open, keys, jwt with the issuer of tokens that the spec or what
-    serves now has, or `jwt:` and the name of another.
+    """The spec with this access. `access` names a kind. One that takes an issuer of tokens has that of the spec
+    or of what serves now, or another whose name follows a colon.
     """
     kind, _, named = access.partition(":")
     issuer = named or spec.network.token_issuer or current.network.token_issuer
-    changed = {"access": kind, "token_issuer": issuer if kind == JWT else ""}
+    changed = {
+        "access": kind,
+        "token_issuer": issuer if kind in catalogue.names_with_issuer() else "",
+    }
     return spec.replace(network=spec.network.replace(**changed))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from deployments.access.domain import catalogue
 from deployments.spec.domain.applicability import needs_of, unsupported_by
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.scaling import FIXED, HPA, KEDA, SCALING_KINDS
@@ -24,12 +25,11 @@ _JOB_QUEUES: Final[Mapping[str, Any]] = {
     "redis": {"address": "redis:6379", "list": "jobs"},
 }
 # Where it is not known, the setting could be ignored, and everyone served.
-_CERTAIN: Final = frozenset({"caller-keys", "caller-jwt", "model-routing"})
+_CERTAIN: Final = frozenset(
+    {"model-routing", *(kind.option for kind in catalogue.KINDS if kind.option)}
+)
 # What the requester does instead, where it is a decision of its own.
 _FIXES: Final[Mapping[str, str]] = {
-    "caller-keys": "State {path} open if everyone who reaches the gateway may call it, or ask a "
-    "platform admin for Envoy Gateway 1.5 or newer, or Istio 1.22 or newer.",
-    "caller-jwt": "Set {path} keys, or ask a platform admin for Envoy Gateway 1.5 or newer.",
     "model-routing": "Turn {path} off. The deployment's own address serves all the same.",
 }
 _FIX: Final = "Change {path} or ask a platform admin to install it."
@@ -78,9 +78,12 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
     for path, option in needed:
         offer = capabilities.offers(option)
         if _is_refused(option, offer):
-            fix = _FIXES.get(option, _FIX).format(path=path)
+            is_access = path == "network.access"
+            fix = spec.network.access_kind.fix if is_access else _FIXES.get(option, _FIX)
             # Without metrics the HPA is accepted and stays at min replicas: slow, but it serves.
-            result.append(Missing(path, offer.why, fix, is_blocking=option != HPA))
+            result.append(
+                Missing(path, offer.why, fix.format(path=path), is_blocking=option != HPA)
+            )
     return result
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
+from deployments.access.domain import catalogue
+from deployments.access.domain.kind import AccessKind
 from deployments.spec.domain import field_rules
 from deployments.spec.domain.accelerators.claim_settings import (
     ClaimMemory,
@@ -26,10 +28,11 @@ from portal.core.definitions import Definition, setting
 
 # A preset of KServe sets the image of the others.
 _NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
-Access = Literal["open", "keys", "jwt"]
-OPEN: Final[Access] = "open"
-KEYS: Final[Access] = "keys"
-JWT: Final[Access] = "jwt"
+if TYPE_CHECKING:
+    Access = str
+else:
+    # As a Literal it is refused with the names that there are, and REST and forms list them.
+    Access = Literal[catalogue.names()]
 ISSUER_NAME: Final = r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
@@ -256,15 +259,11 @@ class Network(Definition):
             "tab Callers. An open address is shown to its approver.",
             # In a canary: of the stable revision.
             is_derived=True,
-            choices={
-                KEYS: "Callers with a key",
-                JWT: "Callers with a token of the company's identity provider",
-                OPEN: "Everyone who reaches the gateway",
-            },
+            choices={kind.name: kind.label for kind in catalogue.list_for_forms()},
             group="callers",
         ),
-        needs({KEYS: "caller-keys", JWT: "caller-jwt"}),
-    ] = KEYS
+        needs({kind.name: kind.option for kind in catalogue.KINDS if kind.option}),
+    ] = catalogue.DEFAULT.name
     token_issuer: Annotated[
         str,
         setting(
@@ -297,3 +296,7 @@ class Network(Definition):
         setting("ServiceMonitor", "Prometheus scrapes Triton's metrics."),
         needs({True: "service-monitor"}),
     ] = False
+
+    @property
+    def access_kind(self) -> AccessKind:
+        return catalogue.named(self.access)

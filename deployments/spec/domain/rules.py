@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from deployments.access.domain import catalogue
 from deployments.spec.domain import (
     applicability,
     environment_variables,
@@ -23,7 +24,6 @@ from deployments.spec.domain.engines import (
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
-from deployments.spec.domain.pod_settings import JWT, KEYS
 from deployments.spec.domain.scaling import KNATIVE
 from fleet.gpus.domain import neuron
 from portal.core import definitions
@@ -105,7 +105,7 @@ def _queue(spec: ServingSpec) -> Iterator[Rule]:
 
 
 def _token_issuer(spec: ServingSpec) -> Iterator[Rule]:
-    is_named, is_needed = bool(spec.network.token_issuer), spec.network.access == JWT
+    is_named, is_needed = bool(spec.network.token_issuer), spec.network.access_kind.takes_issuer
     yield (
         "network.token_issuer",
         is_named or not is_needed,
@@ -114,8 +114,8 @@ def _token_issuer(spec: ServingSpec) -> Iterator[Rule]:
     yield (
         "network.token_issuer",
         is_needed or not is_named,
-        "Only callers with a token of an identity provider have an issuer. Set network.access jwt, or leave it "
-        "empty.",
+        "Only callers with a token of an identity provider have an issuer. Set network.access "
+        f"{' or '.join(catalogue.names_with_issuer())}, or leave it empty.",
     )
 
 
@@ -123,7 +123,7 @@ def _team_address(spec: ServingSpec) -> Iterator[Rule]:
     is_there = spec.network.team_address
     yield (
         "network.team_address",
-        not is_there or spec.network.access == KEYS,
+        not is_there or spec.network.access_kind.serves_team_address,
         "The team's address serves callers with a key. Set network.access keys, or turn it off.",
     )
     yield (

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
+from deployments.access.domain import catalogue
 from deployments.changes.services import decisions, requests
 from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.spec.domain.model_settings import Batching
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.costs.services import demo_samples
@@ -123,5 +123,5 @@ def _spec(sample: Sample) -> ServingSpec:
         min_replicas=sample.replicas,
         max_replicas=sample.replicas,
         batching=Batching(is_dynamic=sample.name not in _UNBATCHED),
-        network=Network(access=OPEN),
+        network=Network(access=catalogue.UNCHECKED.name),
     )

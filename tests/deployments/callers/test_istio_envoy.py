@@ -13,7 +13,6 @@ from deployments.callers.services import keys
 from deployments.callers.services.issuing import SIGNING, NewKey
 from deployments.changes.services import requests
 from deployments.models import Deployment
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import Network
 from portal.core import clock, sealing
 from tests.deployments.callers.gateway_scene import Gateway, gateway
@@ -151,7 +150,7 @@ def test_opened_again_the_address_serves_everyone_and_its_policy_is_gone(
 
     stable = deployment.stable_revision
     assert stable is not None
-    stable.spec = {**stable.spec, "network": {**stable.spec["network"], "access": OPEN}}
+    stable.spec = {**stable.spec, "network": {**stable.spec["network"], "access": "open"}}
     type(stable).objects.filter(pk=stable.pk).update(spec=stable.spec)
     world.reconcile_now(Deployment.objects.get())
     gateway.reconcile()

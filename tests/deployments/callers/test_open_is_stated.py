@@ -14,7 +14,6 @@ from deployments.approvals.services.rules import RuleDraft
 from deployments.changes.services import requests
 from deployments.models import ChangeRequest, Deployment, Revision
 from deployments.spec.domain import serving_spec
-from deployments.spec.domain.pod_settings import KEYS, OPEN
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities, Feature
 from fleet.models import Cluster
@@ -74,8 +73,8 @@ def test_a_request_that_does_not_say_who_may_call_needs_keys(world: World) -> No
     made = requested(world, network={"service_monitor": False})
 
     assert made.status_code == 201, made.data
-    assert (made.data["access"], made.data["opens_address"]) == (KEYS, False)
-    assert made.data["revision"]["spec"]["network"]["access"] == KEYS
+    assert (made.data["access"], made.data["opens_address"]) == ("keys", False)
+    assert made.data["revision"]["spec"]["network"]["access"] == "keys"
     assert _SENTENCE not in seen_by(world.lead, f"/approvals/{made.data['id']}")
 
 
@@ -84,7 +83,7 @@ def test_an_open_address_is_stated_and_its_approver_reads_it(world: World) -> No
 
     made = requested(world, network={"access": "open"})
 
-    assert (made.data["access"], made.data["opens_address"]) == (OPEN, True)
+    assert (made.data["access"], made.data["opens_address"]) == ("open", True)
     assert made.data["state"] == "submitted", "nobody but an approver opens an address"
     assert [row["rule"] for row in made.data["required_approvals"]] == ["Four eyes"]
     assert _SENTENCE in seen_by(world.lead, f"/approvals/{made.data['id']}")
@@ -104,9 +103,9 @@ def test_where_the_gateway_checks_no_keys_the_request_asks_for_the_open_choice(
     assert (opened.status_code, ChangeRequest.objects.count()) == (201, 1)
 
 
-@pytest.mark.parametrize("access", [OPEN, KEYS])
+@pytest.mark.parametrize("access", ["open", "keys"])
 def test_a_canary_that_does_not_say_who_may_call_keeps_it(world: World, access: str) -> None:
-    deployment = keyed(world) if access == KEYS else world.serving()
+    deployment = keyed(world) if access == "keys" else world.serving()
 
     change = canary(world, deployment, network={"service_monitor": False})
 
@@ -115,7 +114,7 @@ def test_a_canary_that_does_not_say_who_may_call_keeps_it(world: World, access: 
     assert _SENTENCE not in seen_by(world.lead, f"/approvals/{change.pk}")
 
 
-@pytest.mark.parametrize("access", [OPEN, KEYS])
+@pytest.mark.parametrize("access", ["open", "keys"])
 @pytest.mark.parametrize("network", [None, {}, {"service_monitor": True}])
 def test_a_canary_by_rest_that_does_not_say_who_may_call_keeps_it(
     world: World, access: str, network: dict[str, Any] | None
@@ -154,7 +153,7 @@ def test_a_roll_back_to_an_open_revision_opens_the_address(world: World) -> None
     deployment = keyed(world)
     stable = deployment.stable_revision
     assert stable is not None
-    spec = {**stable.spec, "network": {**stable.spec["network"], "access": OPEN}}
+    spec = {**stable.spec, "network": {**stable.spec["network"], "access": "open"}}
     Revision.objects.create(
         deployment=deployment,
         number=7,
@@ -175,10 +174,10 @@ def test_no_spec_is_open_that_does_not_state_it() -> None:
     data = ServingSpec.from_json(_SPEC).to_json()
     del data["network"]["access"]
 
-    assert serving_spec.stored(data).network.access == KEYS
+    assert serving_spec.stored(data).network.access == "keys"
     del data["network"]
-    assert serving_spec.stored(data).network.access == KEYS
-    assert ServingSpec.from_json(_SPEC).network.access == KEYS
+    assert serving_spec.stored(data).network.access == "keys"
+    assert ServingSpec.from_json(_SPEC).network.access == "keys"
 
 
 def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
@@ -209,7 +208,9 @@ def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
 
 def test_a_request_for_keys_where_there_are_none_changes_nothing(world: World) -> None:
     with pytest.raises(Invalid, match=r"network\.access"):
-        requests.request_deploy(actor=world.member, draft=world.draft(network=Network(access=KEYS)))
+        requests.request_deploy(
+            actor=world.member, draft=world.draft(network=Network(access="keys"))
+        )
 
     assert not ChangeRequest.objects.exists()
     assert not Deployment.objects.exists()

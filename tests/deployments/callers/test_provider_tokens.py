@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from deployments.access.domain.callers import RequiredClaim
 from deployments.callers.services import keys, limits, token_issuers
 from deployments.callers.services.issuing import KeyLimits, NewKey
 from deployments.callers.services.token_issuers import IssuerDraft
 from deployments.changes.services import requests
 from deployments.delivery.services import caller_keys
-from deployments.manifests.domain.access.provider_tokens import RequiredClaim
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import CallerKey, Deployment, TokenIssuer
 from deployments.spec.domain.serving_spec import Network

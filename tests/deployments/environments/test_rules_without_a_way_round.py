@@ -9,7 +9,6 @@ from deployments.environments.domain.environment_rules import EnvironmentRules
 from deployments.environments.services import environment_rules
 from deployments.models import Deployment, Model, ModelVersion, Revision
 from deployments.pipelines.services import requests as pipeline_requests
-from deployments.spec.domain.pod_settings import OPEN
 from deployments.spec.domain.serving_spec import AdditionalModel
 from deployments.states import ChangeState, Environment, VersionState
 from fleet.models import Cluster
@@ -34,7 +33,7 @@ def earlier_open_revision(world: World, deployment: Deployment) -> Revision:
     """As from before its address had keys."""
     stable = deployment.stable_revision
     assert stable is not None
-    spec = {**stable.spec, "network": {**stable.spec["network"], "access": OPEN}}
+    spec = {**stable.spec, "network": {**stable.spec["network"], "access": "open"}}
     return Revision.objects.create(
         deployment=deployment,
         number=7,

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from deployments.access.domain.callers import Callers, Issuer, RequiredClaim
+from deployments.access.domain.headers import CALLER_HEADER
+from deployments.access.domain.kinds import provider_tokens
 from deployments.manifests.domain import http_route, network
 from deployments.manifests.domain.access import (
     caller_keys,
     istio_access,
     limit_rules,
-    provider_tokens,
     team_address,
 )
 from deployments.manifests.domain.access.limit_rules import ClientLimit
-from deployments.manifests.domain.access.provider_tokens import Issuer, RequiredClaim
 from deployments.manifests.domain.access.team_script import Member
 from deployments.manifests.domain.metadata import Manifest, ManifestContext
 from deployments.manifests.domain.route_paths import Api
@@ -45,9 +46,7 @@ def _limits(
     def make(context: ManifestContext, count: int) -> Sequence[Manifest]:
         names = [f"{'c' * 190}{number}" for number in range(count)] if are_claims else _names(count)
         by_client = {name: limit_of(number) for number, name in enumerate(names)}
-        planned = limit_rules.rules_of(
-            by_client, header=caller_keys.CALLER_HEADER, are_numbered=not are_claims
-        )
+        planned = limit_rules.rules_of(by_client, header=CALLER_HEADER, are_numbered=not are_claims)
         return [caller_keys.limits(context, planned.rules)]
 
     return make
@@ -61,11 +60,15 @@ def _issuer(values: int) -> Issuer:
 
 
 def _callers_with_tokens(context: ManifestContext, count: int) -> Sequence[Manifest]:
-    return [provider_tokens.policy(context, _issuer(1), [f"c{number}" for number in range(count)])]
+    return _policy(context, Callers("", _issuer(1), [f"c{number}" for number in range(count)]))
 
 
 def _required_values(context: ManifestContext, count: int) -> Sequence[Manifest]:
-    return [provider_tokens.policy(context, _issuer(count), ["a", "b"])]
+    return _policy(context, Callers("", _issuer(count), ["a", "b"]))
+
+
+def _policy(context: ManifestContext, callers: Callers) -> Sequence[Manifest]:
+    return [caller_keys.policy(context, provider_tokens.KIND.security(callers))]
 
 
 def _principals(context: ManifestContext, count: int) -> Sequence[Manifest]:

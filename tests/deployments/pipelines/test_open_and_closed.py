@@ -41,7 +41,7 @@ def test_a_deployment_with_keys_is_no_member_where_that_cannot_be(world: World) 
 def _close(world: World, deployment: Deployment, access: str) -> ChangeRequest:
     stable = deployment.stable_revision
     assert stable is not None
-    network = Network(access=access, token_issuer="idp" if access == "jwt" else "")  # type: ignore[arg-type]
+    network = Network(access=access, token_issuer="idp" if access == "jwt" else "")
     return requests.request_canary(
         actor=world.member,
         deployment_id=deployment.pk,

@@ -18,14 +18,6 @@ from deployments.manifests.domain.metadata import Manifest, ManifestContext, met
 API_VERSION: Final = "gateway.envoyproxy.io/v1alpha1"
 KIND: Final = "SecurityPolicy"
 LIMITS_KIND: Final = "BackendTrafficPolicy"
-# The client of OpenAI's API sends `Authorization: Bearer …`, of which the gateway takes the key.
-HEADERS: Final = ("x-api-key", "Authorization")
-# What every key begins with. Where keys are signed, gateways look for a token behind it only, so that the
-# credentials of other routes of the same Gateway are not taken for ours.
-KEY_PREFIX: Final = "slc_"
-# What models and their logs get instead of the key.
-CALLER_HEADER: Final = "slipway-caller"
-
 
 # On the route: which state of the keys it was written with. Absent where the address is open.
 _ANNOTATION: Final = "slipway.dev/caller-keys"
@@ -84,19 +76,15 @@ def secret_name(deployment: str) -> str:
     return f"{deployment}-callers"
 
 
-def policy(context: ManifestContext) -> Manifest:
+def policy(context: ManifestContext, security: Mapping[str, Any]) -> Manifest:
+    """Render who may call: `security` is what the kind of access says of it."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": metadata(context, context.deployment),
         "spec": {
             "targetRefs": [route_of(context)],
-            "apiKeyAuth": {
-                "credentialRefs": [{"name": secret_name(context.deployment)}],
-                "extractFrom": [{"headers": list(HEADERS)}],
-                "forwardClientIDHeader": CALLER_HEADER,
-                "sanitize": True,
-            },
+            **security,
         },
     }
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from deployments.access.domain.headers import CALLER_HEADER, KEY_PREFIX
 from deployments.manifests.domain import http_route, route_paths
-from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, ManifestContext, metadata
 
 API_VERSION: Final = "security.istio.io/v1"
@@ -45,10 +45,10 @@ def tokens(context: ManifestContext, issuers: Sequence[Issuer]) -> Manifest:
     """
     rule: dict[str, Any] = {
         "fromHeaders": [
-            {"name": "x-api-key", "prefix": caller_keys.KEY_PREFIX},
-            {"name": "Authorization", "prefix": f"Bearer {caller_keys.KEY_PREFIX}"},
+            {"name": "x-api-key", "prefix": KEY_PREFIX},
+            {"name": "Authorization", "prefix": f"Bearer {KEY_PREFIX}"},
         ],
-        "outputClaimToHeaders": [{"header": caller_keys.CALLER_HEADER, "claim": "sub"}],
+        "outputClaimToHeaders": [{"header": CALLER_HEADER, "claim": "sub"}],
         "forwardOriginalToken": False,
     }
     return {

@@ -12,6 +12,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from deployments.access.domain.headers import HEADERS
 from deployments.manifests.domain import http_route, route_paths
 from deployments.manifests.domain.access import caller_keys, team_script
 from deployments.manifests.domain.access.team_script import Member
@@ -57,7 +58,7 @@ def manifests(context: ManifestContext, members: Sequence[Member]) -> list[Manif
 def _keys(members: Sequence[Member]) -> dict[str, Any]:
     return {
         "credentialRefs": [{"name": secret_name(member.deployment)} for member in members],
-        "extractFrom": [{"headers": list(caller_keys.HEADERS)}],
+        "extractFrom": [{"headers": list(HEADERS)}],
         "forwardClientIDHeader": team_script.ACCEPTED_HEADER,
         "sanitize": True,
     }

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from deployments.access.domain.headers import CALLER_HEADER
 from deployments.manifests.domain import route_paths
-from deployments.manifests.domain.access import caller_keys
 
 # What the check of keys of the team's address writes, and nothing else may.
 ACCEPTED_HEADER: Final = "slipway-team-caller"
@@ -149,7 +149,7 @@ def script(namespace: str, members: Sequence[Member]) -> str:
     lists = {one.deployment: _listed(namespace, one.models) for one in members}
     constants = {
         "ACCEPTED": _text(ACCEPTED_HEADER),
-        "CALLER": _text(caller_keys.CALLER_HEADER),
+        "CALLER": _text(CALLER_HEADER),
         "MODEL": _text(route_paths.MODEL_HEADER.lower()),
         "LIST_PATH": _text(list_path),
         "MOST_PARTS": str(_MOST_PARTS),
