@@ -104,9 +104,6 @@ class ModelVersion(Leased):
     created_at = models.DateTimeField()
     ready_at = models.DateTimeField(null=True, blank=True)
 
-    # No column: the names of its aliases with a space between them, where they were read with it; else None.
-    joined_aliases: str | None = None
-
     class Meta:
         ordering = ["-number"]
         constraints = [

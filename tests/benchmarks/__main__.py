@@ -16,8 +16,10 @@ _NOT_BENCHMARKS = {
     *(
         "__main__",
         "blocks_twin",
+        "kept_client",
         "language_streams",
         "lanes_twin",
+        "machine",
         "mlflow_server",
         "percentile_streams",
         "people_scene",

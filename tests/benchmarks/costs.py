@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks import scene
+from tests.benchmarks import machine, scene
 from tests.benchmarks.result import Result
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from tests.benchmarks.fleet_scene import Portal
 
-MOST_MS = 100.0
+# Pages take less than the first; none may take the second. Both are for the machine of `machine.slowness`.
+GOAL_MS = 100.0
+MOST_MS = 150.0
 MOST_RATIO = 1.5
 MOST_SEAL_SECONDS = 2.0
 ROUNDS = int(os.environ.get("SLIPWAY_BENCH_ROUNDS", "7"))
@@ -55,9 +57,10 @@ def main() -> Result:
         portal = fleet_scene.build(fleet_scene.Size())
         print(f"seeded in {time.monotonic() - began:.0f} s")
         renew_sums()
+        slowness = machine.slowness()
         timings = [measure(client, path) for client, paths in _pages(portal) for path in paths]
         seal_seconds, replayed = _seal(portal)
-    return _report(timings, seal_seconds, replayed)
+    return _report(timings, seal_seconds, replayed, slowness)
 
 
 def measure(client: Client, path: str) -> Timing:
@@ -86,8 +89,12 @@ def measure(client: Client, path: str) -> Timing:
     )
 
 
-def show(timing: Timing) -> None:
+def show(timing: Timing, slowness: float) -> None:
+    """Print one line, which names what is over the goal or over the bound."""
+    share = timing.page_ms / slowness
+    mark = "OVER" if share > MOST_MS else "goal" if share > GOAL_MS else ""
     print(
+        f"{mark:4} "
         f"{timing.page_ms:7.0f} ms  processor {timing.cpu_ms:5.0f} + {timing.database_ms:4.0f} ms PostgreSQL  "
         f"{timing.sql_ms:5.0f} ms SQL  {timing.queries:3} queries  {timing.kilobytes:7.0f} kB  {timing.path}"
     )
@@ -185,15 +192,16 @@ def _seal(portal: Portal) -> tuple[float, int]:
         return seconds, LedgerRow.objects.count() - rows
 
 
-def _report(timings: list[Timing], seal_seconds: float, replayed: int) -> Result:
-    worst = max(seal_seconds / MOST_SEAL_SECONDS, float(replayed) * 2)
+def _report(timings: list[Timing], seal_seconds: float, replayed: int, slowness: float) -> Result:
+    most_seconds = MOST_SEAL_SECONDS * slowness
+    worst = max(seal_seconds / most_seconds, float(replayed) * 2)
     for timing in timings:
-        show(timing)
-        worst = max(worst, timing.page_ms / MOST_MS)
+        show(timing, slowness)
+        worst = max(worst, timing.page_ms / (MOST_MS * slowness))
     print(
-        f"sealing an hour: {seal_seconds:.2f} s (<= {MOST_SEAL_SECONDS:.0f}); replay adds {replayed} rows"
+        f"sealing an hour: {seal_seconds:.2f} s (<= {most_seconds:.1f}); replay adds {replayed} rows"
     )
     ratio = max(timing.page_ms / timing.sql_ms for timing in timings)
     print(f"largest ratio of a page to its bare SQL: {ratio:.1f} (<= {MOST_RATIO})")
-    unit = "worst of: a page over 100 ms, sealing over 2 s, rows that a replay adds"
+    unit = "worst of: a page over 150 ms, sealing over 2 s, both scaled to this machine, rows that a replay adds"
     return Result("costs", round(worst, 2), 1.0, unit)

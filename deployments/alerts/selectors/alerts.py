@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
-from django.db.models import CharField, Count, DateTimeField, Q, QuerySet, Value
+from django.db.models import Q, QuerySet
 
 from deployments.alerts.domain.signals import AlertState
 from deployments.models import Alert
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Actor
-from portal.accounts.visible_queries import VisibleQuery
 from portal.core import clock
-from portal.core.compiled_queries import Parameter
 from portal.core.errors import NotFound
 
 
@@ -47,46 +44,20 @@ def get_visible(*, actor: Actor, alert_id: int) -> Alert:
 
 
 def list_open(actor: Actor, *, team_slug: str, limit: int) -> list[Alert]:
-    """Of a team, not silenced, the newest first."""
-    newest = _OPEN.rows(actor, team=team_slug, now=clock.now())[:limit]
-    rows = list_visible_to(actor).filter(pk__in=[pk for (pk,) in newest])
-    return list(rows.order_by("-opened_at", "-pk")) if newest else []
+    """List a team's open alerts that are not silenced, the newest first."""
+    rows = list_visible_to(actor, team_slug=team_slug, state=AlertState.OPEN)
+    return list(rows.order_by("-opened_at", "-pk")[:limit])
 
 
 def count_open(user: User) -> int:
-    """For the bell of every page: open and not silenced."""
-    ((count,),) = _OPEN_COUNT.rows(user, now=clock.now())
-    return int(count)
+    """Count open alerts that are not silenced, for the bell of every page."""
+    return list_visible_to(user, state=AlertState.OPEN).count()
 
 
-def _in_state(state: AlertState, now: datetime | Parameter) -> Q:
+def _in_state(state: AlertState, now: datetime) -> Q:
     if state == AlertState.ENDED:
         return Q(ended_at__isnull=False)
     silenced = Q(silenced_until__gt=now)
     # Not ~silenced: of a null that is unknown, not true.
     loud = Q(silenced_until=None) | Q(silenced_until__lte=now)
     return Q(ended_at=None) & (silenced if state == AlertState.SILENCED else loud)
-
-
-_NOW: Final = Parameter("now", DateTimeField())
-_OPEN_COUNT: Final = VisibleQuery(
-    lambda teams: (
-        Alert.objects.filter(_in_state(AlertState.OPEN, _NOW), team__in=teams)
-        .order_by()
-        .values(all=Value(1))
-        .annotate(count=Count("pk"))
-        .values_list("count")
-    )
-)
-# Home asks for them every few seconds, and most teams have none.
-_OPEN: Final = VisibleQuery(
-    lambda teams: (
-        Alert.objects.filter(
-            _in_state(AlertState.OPEN, _NOW),
-            team__in=teams,
-            team__slug=Parameter("team", CharField()),
-        )
-        .order_by("-opened_at", "-pk")
-        .values_list("pk")
-    )
-)

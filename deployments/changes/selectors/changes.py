@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from django.db.models import BigIntegerField, Prefetch, QuerySet, prefetch_related_objects
+from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 
 from deployments.approvals.domain.approver_roles import ApproverRole
 from deployments.approvals.selectors import approvals
@@ -20,9 +20,6 @@ from portal.accounts import policy
 from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
-from portal.accounts.visible_queries import VisibleQuery
-from portal.core import single_rows
-from portal.core.compiled_queries import CompiledQuery, IsAmong, Parameter
 from portal.core.errors import Forbidden, NotFound
 
 OPEN_STATES: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
@@ -45,56 +42,8 @@ _NOT_LISTED: Final = tuple(
     for subject in ("deployment", "pipeline")
     for column in ("capabilities", "serving", "device_taint_rules", "prometheus_ca_pem")
 )
-
-
-# PostgreSQL takes longer to plan so many tables than to read a page of ids, so it plans them once.
-def _of_ids(*left_out: str, order: str) -> CompiledQuery[ChangeRequest]:
-    def build() -> QuerySet[ChangeRequest]:
-        rows = ChangeRequest.objects.filter(IsAmong("pk", "ids")).select_related(*_RELATED)
-        return rows.defer(*left_out, *_NOT_LISTED).order_by(order)
-
-    return CompiledQuery(build)
-
-
-_BY_IDS: Final = _of_ids(order="id")
-_LISTED: Final = _of_ids("decided", order="-id")
 # As many as a badge counts.
 _AT_ONCE: Final = 100
-# Every page counts them, so it reads what approvals.ApproverContext needs and no evidence.
-_SUBMITTED_BY_OTHERS: Final = VisibleQuery(
-    lambda teams: (
-        ChangeRequest.objects.filter(
-            state=ChangeState.SUBMITTED,
-            team__in=teams,
-            pk__gt=Parameter("after", BigIntegerField()),
-        )
-        .exclude(requester=Parameter("person", BigIntegerField()))
-        .select_related("requester")
-        .only("team", "state", "required", "requester__service_team")
-        .order_by("pk")[:_AT_ONCE]
-    )
-)
-_APPROVALS: Final = VisibleQuery(
-    lambda teams: Approval.objects.filter(
-        change__state=ChangeState.SUBMITTED,
-        change__team__in=teams,
-        change__gte=Parameter("first", BigIntegerField()),
-        change__lte=Parameter("last", BigIntegerField()),
-    )
-)
-
-# The head of a deployment asks for it every few seconds, and mostly there is none.
-_OPEN_OF: Final = VisibleQuery(
-    lambda teams: (
-        ChangeRequest.objects.filter(
-            deployment=Parameter("deployment", BigIntegerField()),
-            state__in=OPEN_STATES,
-            team__in=teams,
-        )
-        .order_by("-id")
-        .values_list("pk")[:1]
-    )
-)
 
 
 def list_visible_to(
@@ -116,12 +65,14 @@ def ids_visible_to(
 
 
 def listed(page: Iterable[ChangeRequest]) -> list[ChangeRequest]:
-    """All of `ids_visible_to` but what was shown when they were decided, which is most of a row. Newest first."""
-    return _prefetched(_LISTED, [row.pk for row in page])
+    """Read all of `ids_visible_to` but what was shown at the decision, which is most of a row. Newest first."""
+    return _read([row.pk for row in page], "decided", order="-id")
 
 
-def _prefetched(query: CompiledQuery[ChangeRequest], ids: Collection[int]) -> list[ChangeRequest]:
-    rows = query.objects(ids=ids) if ids else []
+def _read(ids: Collection[int], *left_out: str, order: str) -> list[ChangeRequest]:
+    """Read the requests with all that a list shows, and without the columns that are `left_out`."""
+    requests = ChangeRequest.objects.filter(pk__in=ids).select_related(*_RELATED)
+    rows = list(requests.defer(*left_out, *_NOT_LISTED).order_by(order))
     revisions.load(
         [
             *((change, ("revision",)) for change in rows),
@@ -136,9 +87,9 @@ def _prefetched(query: CompiledQuery[ChangeRequest], ids: Collection[int]) -> li
 def _visible_to(
     actor: Actor,
     *,
-    team_slug: str | None,
-    state: str,
-    about: type[Deployment | Pipeline] | None,
+    team_slug: str | None = None,
+    state: str = "",
+    about: type[Deployment | Pipeline] | None = None,
 ) -> QuerySet[ChangeRequest]:
     rows = ChangeRequest.objects.filter(team__in=policy.visible_teams(actor))
     if team_slug:
@@ -151,9 +102,8 @@ def _visible_to(
 
 
 def open_change_of(actor: Actor, deployment: Deployment) -> ChangeRequest | None:
-    for (pk,) in _OPEN_OF.rows(actor, deployment=deployment.pk):
-        return next(iter(of_ids([pk])), None)
-    return None
+    rows = list_visible_to(actor).filter(deployment=deployment, state__in=OPEN_STATES)
+    return rows.first()
 
 
 def waiting_for(
@@ -167,27 +117,35 @@ def waiting_for(
 
 def _waiting_for(actor: User, rights: ApproverRights | None) -> Iterator[int]:
     context = approvals.ApproverContext(actor, rights)
-    rows = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk, after=0)
+    submitted = _submitted_by_others(actor)
+    rows = list(submitted[:_AT_ONCE])
     while rows:
-        given = _live_approvals(actor, rows[0].pk, rows[-1].pk)
+        given = _live_approvals(rows)
         for change in rows:
             if context.is_waiting_for_actor(change, given.get(change.pk, ())):
                 yield change.pk
         if len(rows) < _AT_ONCE:
             return
-        rows = _SUBMITTED_BY_OTHERS.objects(actor, person=actor.pk, after=rows[-1].pk)
+        rows = list(submitted.filter(pk__gt=rows[-1].pk)[:_AT_ONCE])
 
 
-def _live_approvals(actor: User, first: int, last: int) -> Mapping[int, list[Approval]]:
+def _submitted_by_others(actor: User) -> QuerySet[ChangeRequest]:
+    """List them oldest first, without evidence: every page counts those that wait for its reader."""
+    visible = _visible_to(actor, state=ChangeState.SUBMITTED)
+    rows = visible.exclude(requester=actor).select_related("requester").order_by("pk")
+    return rows.only("team", "state", "required", "requester__service_team")
+
+
+def _live_approvals(changes: Collection[ChangeRequest]) -> Mapping[int, list[Approval]]:
     by_change: dict[int, list[Approval]] = defaultdict(list)
-    for approval in approvals.live_of(_APPROVALS.objects(actor, first=first, last=last)):
+    for approval in approvals.live_of(Approval.objects.filter(change__in=changes)):
         by_change[approval.change_id].append(approval)
     return by_change
 
 
 def of_ids(ids: Collection[int]) -> list[ChangeRequest]:
     """With all that a list shows, oldest first. Whoever calls it made sure that they are visible."""
-    return _prefetched(_BY_IDS, ids)
+    return _read(ids, order="id")
 
 
 def ages_of(ids: Collection[int]) -> Iterable[tuple[int, int | None, str, datetime]]:
@@ -206,7 +164,7 @@ def count_waiting_for(
 def get_visible(
     *, actor: Actor, change_id: int, about: type[Deployment | Pipeline] | None = None
 ) -> ChangeRequest:
-    change = single_rows.find(list_visible_to(actor, about=about).filter(pk=change_id))
+    change = list_visible_to(actor, about=about).filter(pk=change_id).first()
     if change is None:
         raise NotFound(f"There is no change request {change_id}, or you are not in its team.")
     return change

@@ -11,7 +11,6 @@ from portal.accounts import four_eyes, policy
 from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import Role, Team, User
 from portal.accounts.policy import Action, Actor
-from portal.accounts.visible_queries import VisibleQuery
 from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
 
@@ -20,21 +19,12 @@ _OF_CHANGE: Final = (
     "requester",
     *("deployment__team", "deployment__cluster", "pipeline__team", "pipeline__cluster"),
 )
-# Every page counts them, so it reads no evidence.
-_OPEN: Final = VisibleQuery(
-    lambda teams: (
-        EmergencyReview.objects.filter(change__team__in=teams, closed_at=None)
-        .order_by()
-        .values_list("pk", "opened_by", "change__team", "change__requester")
-    )
-)
 _FOUR_EYES = "You {} this change, so another lead or admin must review it (four eyes)."
 
 
 def list_visible_to(actor: Actor, *, is_open: bool | None = None) -> QuerySet[EmergencyReview]:
-    """The oldest first."""
-    rows = EmergencyReview.objects.filter(change__team__in=policy.visible_teams(actor))
-    rows = _with_related(rows)
+    """List reviews, the oldest first."""
+    rows = _with_related(_visible_to(actor))
     return rows if is_open is None else rows.filter(closed_at__isnull=is_open)
 
 
@@ -50,9 +40,12 @@ def count_waiting_for(actor: User, rights: ApproverRights | None = None) -> int:
 
 
 def _ids_waiting_for(actor: User, rights: ApproverRights) -> list[int]:
+    """Every page counts them, so that no evidence is read."""
+    is_open = _visible_to(actor).filter(closed_at=None).order_by()
+    facts = is_open.values_list("pk", "opened_by", "change__team", "change__requester")
     return [
         pk
-        for pk, opened_by, team, requester in _OPEN.rows(actor)
+        for pk, opened_by, team, requester in facts
         if (rights.is_admin or rights.role_in(team) == Role.LEAD)
         and rights.one_person.isdisjoint({opened_by, requester})
     ]
@@ -94,6 +87,10 @@ def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
         why = four_eyes.explain("requester or approver")
         return False, f"{why} So another lead or admin must review it (four eyes)."
     return True, ""
+
+
+def _visible_to(actor: Actor) -> QuerySet[EmergencyReview]:
+    return EmergencyReview.objects.filter(change__team__in=policy.visible_teams(actor))
 
 
 def _with_related(rows: QuerySet[EmergencyReview]) -> QuerySet[EmergencyReview]:

@@ -22,7 +22,6 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
-from portal.core.statements import one_statement
 
 Given = ParamSpec("Given")
 
@@ -36,9 +35,7 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
     with rejections.as_invalid():
         kubernetes_names.require_legal(draft.name, namespace=version.model.team.slug)
     cluster = clusters.get_cluster(draft.cluster_id)
-    # It is in the manifests: taken now, these are rendered once for the checks and the evidence.
-    key = one_statement.take_id(Deployment)
-    checked = preflight.check_deploy(draft, version, cluster, key=key)
+    checked = preflight.check_deploy(draft, version, cluster)
     refusals.require_ok(checked)
     requested = ChangeSpec(
         ChangeKind.DEPLOY,
@@ -48,7 +45,7 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
         preflight=checked,
     )
     with new_request.new_name(f"{version.model.team.slug}/{draft.name}"):
-        deployment = _make_deployment(actor, draft, version, key)
+        deployment = _make_deployment(actor, draft, version)
         return change_submit.submit(actor, deployment, requested)
 
 
@@ -78,12 +75,9 @@ request_start = _requesting(drafts.start)
 request_stop = _requesting(drafts.stop)
 
 
-def _make_deployment(
-    actor: User, draft: DeployDraft, version: ModelVersion, key: int | None
-) -> Deployment:
+def _make_deployment(actor: User, draft: DeployDraft, version: ModelVersion) -> Deployment:
     team = version.model.team
     return Deployment.objects.create(
-        pk=key,
         team=team,
         cluster_id=draft.cluster_id,
         name=draft.name,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import BigIntegerField, CharField, Q, QuerySet, prefetch_related_objects
+from django.db.models import Q, QuerySet
 
 from deployments.environments.domain.environment_rules import DEFAULTS, ORDER, EnvironmentRules
 from deployments.models import EnvironmentRule
 from deployments.states import Environment
 from portal.accounts.models import Team
-from portal.core.compiled_queries import CompiledQuery, Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +34,12 @@ def rules_of(row: EnvironmentRule) -> EnvironmentRules:
     )
 
 
-# Read many times for each request, and seldom there.
-_LAYERS = CompiledQuery(
-    lambda: EnvironmentRule.objects.select_related("team").filter(
-        Q(team=None) | Q(team=Parameter("team_id", BigIntegerField())),
-        environment=Parameter("environment", CharField()),
-    )
-)
-
-
 def layers_of(environment: str, team_id: int | None) -> tuple[Layer, ...]:
     """The platform's rules, then the team's where it has any."""
-    # No team has the number 0.
-    rows = _LAYERS.objects(environment=str(environment), team_id=team_id or 0)
-    prefetch_related_objects(rows, "clusters")
-    return _with_defaults(Environment(environment), rows)
+    of_team = Q(team=None) if team_id is None else Q(team=None) | Q(team=team_id)
+    return _with_defaults(
+        Environment(environment), _rows().filter(of_team, environment=environment)
+    )
 
 
 def in_force(environment: str, team_id: int) -> EnvironmentRules:

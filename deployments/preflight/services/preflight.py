@@ -70,13 +70,11 @@ def check(*, actor: Actor, draft: DeployDraft) -> RevisionPreflight:
 
 
 def check_deploy(
-    draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo, *, key: int | None = None
+    draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
 ) -> RevisionPreflight:
-    """`check` after the permission, with the version and the cluster of the draft. `key` is the one that the
-    deployment will have, where it has been taken.
-    """
+    """`check` after the permission, with the version and the cluster of the draft."""
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
-    subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=key or 0, number=1)
+    subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     subject = replace(subject, environment=draft.environment)
     problem = kubernetes_names.problem_with(draft.name, namespace=subject.context.namespace)
     if problem:

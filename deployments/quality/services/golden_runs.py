@@ -27,7 +27,6 @@ from deployments.serving.services.pod_inference import NotAnswered
 from deployments.states import JUDGED_PHASES, ChangeKind, ProbePurpose, ProbeVerdict, RolloutPhase
 from fleet.kube.domain.pod_proxy import PodResponse
 from portal.core import clock, leases
-from portal.core.compiled_queries import CompiledQuery
 from portal.core.leases import Lease
 from portal.core.wakeups import wake
 
@@ -50,19 +49,11 @@ _RELATED: Final = (
 )
 
 
-# Few rollouts are under way at a time, so that their phase says enough.
-_UNDER_WAY: Final = CompiledQuery(
-    lambda: (
-        Rollout.objects.filter(phase__in=(*_PREPARING, RolloutPhase.RUNNING))
-        .order_by()
-        .values_list("pk")[:1]
-    )
-)
-
-
 def has_work() -> bool:
     """Whether a sweep may find something to do."""
-    return bool(_UNDER_WAY.rows()) or leases.has_due(GoldenRun)
+    # Few rollouts are under way at a time, so that their phase says enough.
+    under_way = Rollout.objects.filter(phase__in=(*_PREPARING, RolloutPhase.RUNNING))
+    return under_way.exists() or leases.has_due(GoldenRun)
 
 
 def sweep(*, limit: int = 20) -> int:

@@ -25,8 +25,7 @@ from deployments.registry.api.upload_serializers import (
     StartUploadSerializer,
     UploadPreviewSerializer,
 )
-from deployments.registry.selectors import versions
-from deployments.registry.selectors.listed_versions import VersionsOfModel
+from deployments.registry.selectors import listed_versions, versions
 from deployments.registry.services import (
     upload_endings,
     upload_signing,
@@ -67,10 +66,10 @@ class ModelVersionsView(IdempotentMixin, GenericAPIView[Any]):
         responses={200: ListedVersionSerializer(many=True), 404: PROBLEM},
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        model = versions.get_model(actor=actor_of(request), team_slug=team, name=name)
-        pages = CursorPage()
-        rows: Any = VersionsOfModel(model)
-        page: Any = pages.paginate_queryset(rows, request, view=self)
+        actor, pages = actor_of(request), CursorPage()
+        model = versions.get_model(actor=actor, team_slug=team, name=name)
+        rows = listed_versions.columns(versions.list_versions(actor=actor, model=model))
+        page = listed_versions.read(pages.paginate_queryset(rows, request, view=self) or ())
         return pages.get_paginated_response(ListedVersionSerializer(page, many=True).data)
 
     @extend_schema(

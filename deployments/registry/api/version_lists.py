@@ -20,7 +20,6 @@ from deployments.registry.api.version_filters import (
     filter_of,
 )
 from deployments.registry.selectors import (
-    found_versions,
     listed_versions,
     quarantined_in_use,
     version_search,
@@ -82,20 +81,13 @@ class VersionsView(GenericAPIView[Any]):
         query = read_query(VersionListSerializer, request)
         kind, _, metric = query["sort"].removeprefix("-").partition(":")
         is_descending = query["sort"].startswith("-")
-        actor, filters = actor_of(request), filter_of(query)
         pages: AgePage | MetricPage = AgePage(is_descending=is_descending)
-        by_age: Any = (
-            None if kind == "metric" else found_versions.find(actor=actor, filters=filters)
-        )
-        if by_age is not None:
-            found: Any = pages.paginate_queryset(by_age, request, view=self)
-            return pages.get_paginated_response(ListedVersionSerializer(found, many=True).data)
-        rows = version_search.search(actor=actor, filters=filters)
+        found = version_search.search(actor=actor_of(request), filters=filter_of(query))
+        rows = listed_versions.columns(found)
         if kind == "metric":
             rows = version_search.with_metric(rows, metric)
             pages = MetricPage(is_descending=is_descending)
-        chosen = pages.paginate_queryset(listed_versions.columns(rows), request, view=self)
-        page = listed_versions.read(chosen or ())
+        page = listed_versions.read(pages.paginate_queryset(rows, request, view=self) or ())
         return pages.get_paginated_response(ListedVersionSerializer(page, many=True).data)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from django.contrib.postgres.search import SearchQuery as TextQuery
 from django.db import connection
@@ -39,6 +39,8 @@ FACETS_SECONDS: Final = 30
 _LOOKUPS: Final = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "=": "exact"}
 _WORD: Final = re.compile(r"[^\W_]+")
 _DIGEST: Final = re.compile(r"[0-9a-f]{7,64}")
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def search(*, actor: Actor, filters: VersionFilter) -> QuerySet[ModelVersion]:
     return matching(versions.list_versions(actor=actor), filters)
 
 
-def with_metric(rows: QuerySet[ModelVersion], metric: str) -> QuerySet[ModelVersion]:
+def with_metric(rows: QuerySet[ModelVersion, R], metric: str) -> QuerySet[ModelVersion, R]:
     """Only versions with the metric, which stands in `metric_value`."""
     rows = rows.filter(metric_rows__name=metric.lower())
     return rows.annotate(metric_value=F("metric_rows__value"))
@@ -164,7 +166,7 @@ def matching(rows: QuerySet[ModelVersion], filters: VersionFilter) -> QuerySet[M
     if filters.query.references:
         rows = rows.filter(reduce(or_, map(_is, filters.query.references)))
     if filters.query.words:
-        rows = rows.filter(reduce(and_, map(_has_word(), filters.query.words)))
+        rows = rows.filter(reduce(and_, map(_has_word, filters.query.words)))
     return rows
 
 
@@ -191,49 +193,20 @@ def _is(reference: Reference) -> Q:
     return exactly & Q(model__team__slug=reference.team) if reference.team else exactly
 
 
-def _has_word() -> Callable[[str], Q]:
-    match_text = text_match()
-
-    def has_word(word: str) -> Q:
-        matches = match_text(word)
-        named = named_models.find(word)
-        if named is not None:
-            matches |= Q(model__in=named)
-        kinds = formats_named(word)
-        if kinds:
-            matches |= Q(format__in=kinds)
-        return matches | Q(sha256__startswith=word) if is_digest(word) else matches
-
-    return has_word
+def _has_word(word: str) -> Q:
+    matches = _has_text(word) | Q(model__in=named_models.find(word))
+    kinds = [kind.key for kind in catalogue.FORMATS if word in kind.name.lower()]
+    if kinds:
+        matches |= Q(format__in=kinds)
+    return matches | Q(sha256__startswith=word) if _DIGEST.fullmatch(word) else matches
 
 
-def text_match() -> Callable[[str], Q]:
-    """What finds a word in the texts of versions themselves."""
-    return _postgres_text if connection.vendor == "postgresql" else plain_text
-
-
-def formats_named(word: str) -> list[str]:
-    return [kind.key for kind in catalogue.FORMATS if word in kind.name.lower()]
-
-
-def is_digest(word: str) -> bool:
-    return bool(_DIGEST.fullmatch(word))
-
-
-def plain_text(word: Any) -> Q:
-    return Q(document__text__contains=word)
-
-
-def _postgres_text(word: str) -> Q:
-    prefixes = prefixes_of(word)
-    return text_or_vector(word, prefixes) if prefixes else plain_text(word)
-
-
-def prefixes_of(word: str) -> str:
-    """What to_tsquery takes for the parts of the word; empty if it has none."""
-    return " & ".join(f"{part}:*" for part in _WORD.findall(word))
-
-
-def text_or_vector(word: Any, prefixes: Any) -> Q:
+def _has_text(word: str) -> Q:
+    """Find the word in the texts of versions themselves."""
+    matches = Q(document__text__contains=word)
+    # What to_tsquery takes for the parts of the word.
+    prefixes = " & ".join(f"{part}:*" for part in _WORD.findall(word))
+    if not prefixes or connection.vendor != "postgresql":
+        return matches
     query = TextQuery(prefixes, config=TEXT_CONFIGURATION, search_type="raw")
-    return plain_text(word) | Q(document__vector=query)
+    return matches | Q(document__vector=query)

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from django.db.models import (
-    BigIntegerField,
-    CharField,
-    Prefetch,
-    Q,
-    QuerySet,
-    prefetch_related_objects,
-)
+from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 
 from deployments.models import Alias, Deployment, Model, ModelVersion, Revision
 from deployments.spec.domain import model_names
 from deployments.states import VersionState
 from portal.accounts import policy
-from portal.accounts.models import Team
 from portal.accounts.policy import Actor
-from portal.accounts.visible_queries import VisibleQuery
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import NotFound
 
 # Not loaded for lists.
@@ -29,9 +19,12 @@ _LARGE: Final = ("signature", "config_pbtxt", "readme", "scan")
 
 
 def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
+    model = None
     # PostgreSQL rejects a comparison with text that it cannot store.
-    is_name = not model_names.model_name_problem(name)
-    model = _MODEL.first(actor, team_slug=team_slug, name=name) if is_name else None
+    if not model_names.model_name_problem(name):
+        rows = Model.objects.filter(team__in=policy.visible_teams(actor))
+        named = rows.filter(team__slug=team_slug, name=name)
+        model = named.select_related("team", "created_by").first()
     if model is None:
         raise NotFound(f"Model {team_slug}/{name} does not exist, or you are not in its team.")
     return model
@@ -53,7 +46,8 @@ def get_alias(*, actor: Actor, team_slug: str, model_name: str, alias: str) -> A
 
 
 def get_version(*, actor: Actor, version_id: int) -> ModelVersion:
-    version = _VERSION.first(actor, version_id=version_id)
+    rows = _visible(actor).select_related("source_import")
+    version = rows.filter(pk=version_id).first()
     if version is None:
         raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
     return version
@@ -62,7 +56,9 @@ def get_version(*, actor: Actor, version_id: int) -> ModelVersion:
 def get_version_by_number(*, actor: Actor, team_slug: str, name: str, number: int) -> ModelVersion:
     version = None
     if not model_names.model_name_problem(name):
-        version = _NUMBERED.first(actor, team_slug=team_slug, name=name, number=number)
+        rows = _visible(actor).select_related("source_import")
+        named = rows.filter(model__team__slug=team_slug, model__name=name)
+        version = named.filter(number=number).first()
     if version is None:
         raise NotFound(
             f"Version {team_slug}/{name}:{number} does not exist, or you are not in its team."
@@ -71,9 +67,7 @@ def get_version_by_number(*, actor: Actor, team_slug: str, name: str, number: in
 
 
 def list_alias_names(version: ModelVersion) -> list[str]:
-    if version.joined_aliases is not None:
-        return sorted(version.joined_aliases.split())
-    return [name for (name,) in _ALIAS_NAMES.rows(version_id=version.pk)]
+    return list(version.aliases.values_list("name", flat=True))
 
 
 def list_versions(
@@ -184,48 +178,6 @@ def is_used_by_a_revision(version: ModelVersion) -> bool:
 
 
 def _visible(actor: Actor) -> QuerySet[ModelVersion]:
-    return versions_in(policy.visible_teams(actor))
-
-
-def versions_in(teams: QuerySet[Team]) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.select_related("model__team", "created_by").filter(
-        model__team__in=teams, discarded_at__isnull=True
+        model__team__in=policy.visible_teams(actor), discarded_at=None
     )
-
-
-_TEAM_SLUG: Final = Parameter("team_slug", CharField())
-_NAME: Final = Parameter("name", CharField())
-_MODEL: Final = VisibleQuery(
-    lambda teams: (
-        Model.objects.select_related("team", "created_by")
-        .filter(team__in=teams, team__slug=_TEAM_SLUG, name=_NAME)
-        .order_by()
-    )
-)
-_VERSION: Final = VisibleQuery(
-    lambda teams: (
-        versions_in(teams)
-        .select_related("source_import")
-        .filter(pk=Parameter("version_id", BigIntegerField()))
-        .order_by()
-    )
-)
-_ALIAS_NAMES: Final = CompiledQuery(
-    lambda: (
-        Alias.objects.filter(version=Parameter("version_id", BigIntegerField()))
-        .order_by("name")
-        .values_list("name")
-    )
-)
-_NUMBERED: Final = VisibleQuery(
-    lambda teams: (
-        versions_in(teams)
-        .select_related("source_import")
-        .filter(
-            model__team__slug=_TEAM_SLUG,
-            model__name=_NAME,
-            number=Parameter("number", BigIntegerField()),
-        )
-        .order_by()
-    )
-)

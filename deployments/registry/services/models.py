@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import IntegrityError, transaction
-from django.db.models import BigIntegerField, CharField
+from django.db.models import Max
 
 from deployments.models import Model, ModelVersion
 from deployments.registry.selectors import versions
@@ -14,27 +14,12 @@ from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.audit.actions import register
 from portal.core import clock
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import Conflict, Invalid
 
 CREATED = register("model.created", "created model")
 DESCRIBED = register("model.described", "edited model")
 MAX_DESCRIPTION_LENGTH = 20_000
 MAX_TASK_LENGTH = 60
-_MODEL = CompiledQuery(
-    lambda: (
-        Model.objects.select_related("team")
-        .filter(team=Parameter("team", BigIntegerField()), name=Parameter("name", CharField()))
-        .order_by()
-    )
-)
-_LAST_NUMBER = CompiledQuery(
-    lambda: (
-        ModelVersion.objects.filter(model=Parameter("model", BigIntegerField()))
-        .order_by("-number")
-        .values_list("number")[:1]
-    )
-)
 
 
 def create(
@@ -58,13 +43,14 @@ def create(
 
 def get_or_create(*, actor: User, team: Team, name: str, description: str = "") -> Model:
     """For uploads. Call inside their transaction, after checking permission and name."""
-    model = _MODEL.first(team=team.pk, name=name)
+    model = Model.objects.select_related("team").filter(team=team, name=name).first()
     return model or _insert(actor=actor, team=team, name=name, description=description, task="")
 
 
 def next_number(model: Model) -> int:
     """The number of the next version. A concurrent insert may take it first."""
-    return next((number for (number,) in _LAST_NUMBER.rows(model=model.pk)), 0) + 1
+    last = ModelVersion.objects.filter(model=model).aggregate(number=Max("number"))["number"]
+    return (last or 0) + 1
 
 
 def describe(*, actor: User, team_slug: str, name: str, description: str, task: str) -> Model:

@@ -11,7 +11,6 @@ from django.db.models import Value
 from deployments.models import ModelVersion, VersionDocument, VersionLabel, VersionMetric
 from deployments.registry.domain.metadata import version_metadata
 from deployments.registry.selectors.version_search import TEXT_CONFIGURATION
-from portal.core.statements.one_statement import Part
 
 
 def write(version: ModelVersion) -> None:
@@ -29,31 +28,6 @@ def create(version: ModelVersion) -> None:
     with transaction.atomic(savepoint=False):
         VersionDocument.objects.bulk_create([VersionDocument(version=version, **_text(version))])
         _create_facts(version)
-
-
-def parts_of(version: ModelVersion) -> list[Part]:
-    """What `create` writes, for one statement of PostgreSQL. The version has its key."""
-    text = text_of(version)
-    metrics = version_metadata.metrics_of(version.metadata)
-    labels = version_metadata.labels_of(version.metadata)
-    names = [name.lower() for name in metrics]
-    return [
-        Part(
-            "INSERT INTO deployments_versiondocument (version_id, text, vector) "
-            "VALUES (%s, %s, to_tsvector(%s::regconfig, %s::text))",
-            (version.pk, text, TEXT_CONFIGURATION, f"{text}\n{version.readme}"),
-        ),
-        Part(
-            "INSERT INTO deployments_versionmetric (version_id, name, value) "
-            "SELECT %s, name, value FROM unnest(%s::text[], %s::float8[]) AS metric (name, value)",
-            (version.pk, names, list(map(float, metrics.values()))),
-        ),
-        Part(
-            "INSERT INTO deployments_versionlabel (version_id, key, value) "
-            "SELECT %s, key, value FROM unnest(%s::text[], %s::text[]) AS label (key, value)",
-            (version.pk, list(labels), list(labels.values())),
-        ),
-    ]
 
 
 def _create_facts(version: ModelVersion) -> None:

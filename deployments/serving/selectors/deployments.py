@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-from django.db.models import BigIntegerField, CharField, Prefetch, Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 
 from deployments.access.domain import catalogue
 from deployments.access.domain.kind import AccessKind
@@ -20,37 +19,10 @@ from deployments.spec.domain import replicas, serving_spec
 from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Actor
-from portal.accounts.visible_queries import VisibleQuery
-from portal.core.compiled_queries import CompiledQuery, Parameter
 from portal.core.errors import NotFound
 
 OPEN_PHASES = tuple(phase for phase in RolloutPhase if ROLLOUT[phase])
 _RELATED = ("team", "cluster", "created_by")
-
-# Every page and poll of a deployment looks for it.
-_NAMED: Final = VisibleQuery(
-    lambda teams: (
-        Deployment.objects.filter(
-            team__in=teams,
-            team__slug=Parameter("team", CharField()),
-            name=Parameter("name", CharField()),
-        )
-        .select_related(*_RELATED)
-        .order_by("is_retired", "-id")[:1]
-    )
-)
-_VISIBLE: Final = VisibleQuery(
-    lambda teams: (
-        Deployment.objects.filter(team__in=teams, pk=Parameter("pk", BigIntegerField()))
-        .select_related(*_RELATED)
-        .order_by()
-    )
-)
-_OPEN_ROLLOUTS: Final = CompiledQuery(
-    lambda: Rollout.objects.filter(
-        deployment=Parameter("deployment", BigIntegerField()), phase__in=OPEN_PHASES
-    )
-)
 # What was observed before the stop says nothing about now.
 _STOPPED = ObservedRevision(is_ready=False, reason="Stopped")
 
@@ -98,7 +70,7 @@ def list_visible_to(
     """Deployments by team and name, with revisions, cluster and the open rollout (`open_rollouts`)
     loaded.
     """
-    rows = _with_related(Deployment.objects.filter(team__in=policy.visible_teams(actor)))
+    rows = _with_related(_visible_to(actor))
     if team_slug:
         rows = rows.filter(team__slug=team_slug)
     if state:
@@ -112,7 +84,7 @@ def list_visible_to(
 
 def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
     """All live deployments of the team, with only what statistics read of them."""
-    visible = Deployment.objects.filter(team__in=policy.visible_teams(actor), is_retired=False)
+    visible = _visible_to(actor).filter(is_retired=False)
     rows = visible.filter(team__slug=team_slug).order_by()
     return list(
         rows.select_related("stable_revision", "candidate_revision", "baseline_revision")
@@ -127,14 +99,16 @@ def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
 
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
     """The live deployment of that name, else the one retired last. Raises NotFound."""
-    deployment = _NAMED.first(actor, team=team_slug, name=name)
-    if deployment is not None:
-        return _loaded(deployment)
-    raise NotFound(f"Deployment {team_slug}/{name} does not exist, or you are not in its team.")
+    named = _visible_to(actor).filter(team__slug=team_slug, name=name)
+    deployment = named.select_related(*_RELATED).order_by("is_retired", "-id").first()
+    if deployment is None:
+        raise NotFound(f"Deployment {team_slug}/{name} does not exist, or you are not in its team.")
+    return _loaded(deployment)
 
 
 def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:
-    deployment = _VISIBLE.first(actor, pk=deployment_id)
+    rows = _visible_to(actor).filter(pk=deployment_id)
+    deployment = rows.select_related(*_RELATED).first()
     if deployment is None:
         raise NotFound(f"Deployment {deployment_id} does not exist, or you are not in its team.")
     return _loaded(deployment)
@@ -258,13 +232,14 @@ def _with_related(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
 
 
 def _loaded(deployment: Deployment) -> Deployment:
-    """With what `_with_related` loads."""
+    """Load what `_with_related` loads, the revisions in one query."""
     revisions.load_onto(deployment)
-    rollouts = _OPEN_ROLLOUTS.objects(deployment=deployment.pk)
-    for rollout in rollouts:
-        rollout.deployment = deployment
-    deployment.open_rollouts = rollouts  # type: ignore[attr-defined]  # as a Prefetch names them
+    prefetch_related_objects([deployment], _open_rollouts())
     return deployment
+
+
+def _visible_to(actor: Actor) -> QuerySet[Deployment]:
+    return Deployment.objects.filter(team__in=policy.visible_teams(actor))
 
 
 def _open_rollouts() -> Prefetch[str, QuerySet[Rollout], str]:

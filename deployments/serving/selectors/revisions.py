@@ -8,18 +8,8 @@ from typing import Final
 from django.db.models import QuerySet
 
 from deployments.models import ChangeRequest, Deployment, Revision, Rollout
-from portal.core.compiled_queries import CompiledQuery, IsAmong
 
 _ROLES: Final = ("stable_revision", "candidate_revision", "baseline_revision")
-# Every page of a deployment reads them.
-_BY_IDS: Final = CompiledQuery(
-    lambda: (
-        Revision.objects.filter(IsAmong("pk", "ids"))
-        .select_related("version__model__team")
-        .order_by()
-    )
-)
-
 Row = Deployment | Rollout | ChangeRequest
 
 
@@ -42,7 +32,7 @@ def load(fields_by_row: Iterable[tuple[Row, Collection[str]]]) -> None:
         for field in fields
     ]
     ids = {pk for _, _, pk in references if pk is not None}
-    revisions = {row.pk: row for row in _BY_IDS.objects(ids=ids)} if ids else {}
+    revisions = Revision.objects.select_related("version__model__team").in_bulk(ids)
     for row, field, pk in references:
         setattr(row, field, None if pk is None else revisions[pk])
         deployment = row if isinstance(row, Deployment) else row.deployment

@@ -15,7 +15,6 @@ from deployments.plans.domain import rollout_plan
 from deployments.states import ChangeState
 from fleet.models import Cluster
 from portal.core.errors import QuotaExceeded
-from portal.core.statements import one_statement
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
@@ -73,31 +72,19 @@ def test_a_change_of_replicas_is_rendered_once_and_binds_to_that(
     assert change.evidence_hash == evidence.digest(fresh(change))
 
 
-def test_a_new_deployment_is_rendered_once_with_the_key_of_its_row(
+def test_a_new_deployment_binds_to_manifests_with_its_own_key(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    renders = counted(monkeypatch, rendered, "render")
-
-    change = requests.request_deploy(actor=world.member, draft=world.draft())
-
-    assert len(renders) == 1
-    assert change.evidence_hash == evidence.digest(fresh(change))
-    assert change.revision is not None
-    workload = rendered.render_revision(change.revision).workload
-    assert workload["metadata"]["labels"][DEPLOYMENT_ID_LABEL] == str(change.deployment_id)
-
-
-def test_without_a_sequence_a_new_deployment_binds_to_manifests_with_its_own_key(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on SQLite, where its key is known after its row is written."""
-    monkeypatch.setattr(one_statement, "is_supported", lambda: False)
+    """Its key is known after its row is written, so that it is rendered once more."""
     renders = counted(monkeypatch, rendered, "render")
 
     change = requests.request_deploy(actor=world.member, draft=world.draft())
 
     assert len(renders) == 2
     assert change.evidence_hash == evidence.digest(fresh(change))
+    assert change.revision is not None
+    workload = rendered.render_revision(change.revision).workload
+    assert workload["metadata"]["labels"][DEPLOYMENT_ID_LABEL] == str(change.deployment_id)
 
 
 def test_a_refused_deployment_leaves_nothing_and_the_next_one_is_made(world: World) -> None:

@@ -1,4 +1,4 @@
-"""A reference to a model that exists is written by one statement of PostgreSQL, as row by row elsewhere."""
+"""The rows of a version by reference: all of them or none, whatever other requests write meanwhile."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from deployments.models import Model, ModelVersion, VersionDocument
-from deployments.registry.services import references
+from deployments.registry.services import models, references
 from deployments.registry.services.references import ReferenceDraft
 from portal.accounts import tokens
 from portal.accounts.scopes import Scope
 from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.core.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
-from portal.core.statements import one_statement
 from tests.accounts import make_membership, make_team
 from tests.deployments.uploading import People
 
@@ -46,77 +43,41 @@ def register(
     )
 
 
-def rows_of(version: ModelVersion) -> list[dict[str, Any]]:
-    """All that is stored of it, without what differs between two models."""
-    row = ModelVersion.objects.get(pk=version.pk)
-    event = AuditEvent.objects.get(action="version.registered", object_id=str(version.pk))
-    facts: list[Any] = [
-        *version.metric_rows.order_by("name").values("name", "value"),
-        *version.label_rows.order_by("key").values("key", "value"),
-    ]
-    document: Any = VersionDocument.objects.filter(pk=version.pk).values("text", "vector").get()
-    stored = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
-    audited = {
-        field.attname: getattr(event, field.attname) for field in event._meta.concrete_fields
-    }
-    for name in ("id", "model_id", "at", "object_id", "object_label"):
-        stored.pop(name, None)
-        audited.pop(name, None)
-    assert event.object_label == f"{version.model.name}:{version.number}"
-    return [stored, audited, document, *facts]
-
-
-@pytest.mark.parametrize("keeps_plans", [True, False])
-@pytest.mark.parametrize(
-    "draft",
-    [{"metadata": METADATA, "readme": README}, {"metadata": {"parameters_millions": 7}}, {}],
-    ids=["all", "size", "nothing"],
-)
-def test_both_ways_store_the_same(
-    people: People,
-    monkeypatch: pytest.MonkeyPatch,
-    draft: dict[str, Any],
-    keeps_plans: bool,
+@pytest.mark.parametrize("model", ["chat", "new"], ids=["next version", "first version"])
+def test_all_of_a_reference_is_stored(
+    people: People, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    monkeypatch.setitem(connection.settings_dict, "KEEPS_PLANS", keeps_plans)
+    register(people, "first")
     at = clock.now()
     monkeypatch.setattr(clock, "now", lambda: at)
-    for model in ("chat", "talk"):
-        register(people, "first", model=model)
 
-    at_once = register(people, "second", model="chat", **draft)
-    monkeypatch.setattr(one_statement, "is_supported", lambda: False)
-    row_by_row = register(people, "second", model="talk", **draft)
+    made = register(people, "second", model=model, metadata=METADATA, readme=README)
 
-    assert rows_of(at_once) == rows_of(row_by_row)
-    assert (at_once.number, row_by_row.number) == (2, 2)
-    assert Model.objects.get(name="chat").changed_at == at
-    assert [at_once.state, at_once.label, at_once.team.slug] == ["ready", "chat:2", "vision"]
-    assert ModelVersion.objects.get(pk=at_once.pk) == at_once
-    at_once.save()
-    assert ModelVersion.objects.filter(model__name="chat").count() == 2
+    version = ModelVersion.objects.get(pk=made.pk)
+    assert (version.state, version.label) == ("ready", f"{model}:{2 if model == 'chat' else 1}")
+    assert (version.source_uri, version.metadata) == (uri("second"), METADATA)
+    assert (version.readme, version.created_by) == (README, people.member)
+    assert version.created_at == version.ready_at == version.model.changed_at == at
+    assert [check["name"] for check in version.checks] == ["Reference", "Pinned", "Bytes"]
+    assert list(version.metric_rows.order_by("name").values_list("name", "value")) == [
+        ("latency_ms", 7.0),
+        ("map", 0.52),
+    ]
+    assert dict(version.label_rows.values_list("key", "value")) == METADATA["labels"]
+    document = VersionDocument.objects.get(pk=version.pk)
+    assert "precision=int8" in document.text
+    if connection.vendor == "postgresql":
+        assert "'scratch'" in str(document.vector)
+    event = AuditEvent.objects.get(action="version.registered", object_id=str(version.pk))
+    assert (event.object_label, event.team_slug) == (version.label, "vision")
+    assert (event.actor_name, event.after["metadata"]) == ("member", METADATA)
 
 
-def test_a_request_of_a_token_is_four_statements(people: People) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite writes row by row")
-    register(people, "first")
-    token = tokens.create(actor=people.member, name="ci", scopes=[Scope.UPLOAD])
-    client = Client(headers={"authorization": f"Bearer {token.plain}"})
-    at = "/api/v1/models/vision/chat/references"
-    body = {"source_uri": uri("second"), "metadata": METADATA}
-    assert client.post(at, body, content_type="application/json").status_code == 201
+def test_a_reference_without_metadata_has_a_text_and_no_facts(people: People) -> None:
+    version = register(people, "first")
 
-    with CaptureQueriesContext(connection) as captured:
-        made = client.post(
-            at, {**body, "source_uri": uri("third")}, content_type="application/json"
-        )
-
-    assert made.status_code == 201
-    assert (made.json()["number"], made.json()["aliases"]) == (3, [])
-    # The token, what decides, the role, and the rows; a test is a transaction, in which the last has a savepoint.
-    statements = [row["sql"] or "" for row in captured]
-    assert len([sql for sql in statements if "SAVEPOINT" not in sql]) == 4
+    assert version.metric_rows.count() == version.label_rows.count() == 0
+    assert uri("first") in VersionDocument.objects.get(pk=version.pk).text
 
 
 @pytest.mark.parametrize(
@@ -161,45 +122,26 @@ def test_a_token_of_another_team_finds_no_model(people: People) -> None:
 def test_a_number_that_was_taken_meanwhile_is_followed_by_the_next(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite writes row by row")
-    first = register(people, "first")
-    write = one_statement.run
-    numbers = iter([2])
+    register(people, "first")
+    real, taken = models.next_number, iter([1])
+    monkeypatch.setattr(models, "next_number", lambda model: next(taken, None) or real(model))
 
-    def run(parts: Any) -> None:
-        for number in numbers:
-            ModelVersion.objects.create(
-                model=first.model,
-                number=number,
-                state="failed",
-                declared_size_bytes=0,
-                created_by=people.member,
-                created_at=clock.now(),
-            )
-        write(parts)
-
-    monkeypatch.setattr(one_statement, "run", run)
-
-    assert register(people, "second").number == 3
+    assert register(people, "second").number == 2
     assert AuditEvent.objects.filter(action="version.registered").count() == 2
 
 
 def test_a_reference_that_another_request_registered_meanwhile_is_a_conflict(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite writes row by row")
     register(people, "first")
-    write, others = one_statement.run, iter(["second"])
+    real, others = references._refuse_duplicate, iter(["second"])
 
-    def run(parts: Any) -> None:
+    def refuse_duplicate(*args: Any) -> None:
+        real(*args)
         for name in others:
-            monkeypatch.setattr(one_statement, "run", write)
             register(people, name, role="lead")
-        write(parts)
 
-    monkeypatch.setattr(one_statement, "run", run)
+    monkeypatch.setattr(references, "_refuse_duplicate", refuse_duplicate)
 
     with pytest.raises(Conflict) as refusal:
         register(people, "second")
