@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from deployments.access.domain.callers import Callers
+from deployments.access.domain.kinds import keys as caller_kind
 from deployments.manifests.domain import http_route
 from deployments.manifests.domain.access import caller_keys, team_address
 from deployments.manifests.domain.access.team_script import Member
@@ -159,7 +161,9 @@ def running(
         store.create(HTTP_ROUTE, route(name))
         store.create(SECRET, caller_keys.secret(context(name), keys))
         store.create(SECRET, team_address.secret(context(name), keys))
-        store.create(SECURITY_POLICY, caller_keys.policy(context(name)))
+        callers = Callers(secret=caller_keys.secret_name(name))
+        policy = caller_keys.policy(context(name), caller_kind.KIND.security(callers))
+        store.create(SECURITY_POLICY, policy)
     write_address(store, list(KEYS))
     controller.reconcile()
     base = f"http://127.0.0.1:{port}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.domain.access import caller_keys
+from deployments.access.domain import headers
 from deployments.pipelines.domain import manifests as graph_manifests
 from deployments.pipelines.domain import pipeline_spec
 from deployments.pipelines.domain.manifests import GraphContext
@@ -46,8 +46,8 @@ def protected(cluster: Running) -> Running:
     )
     auth = {
         "credentialRefs": [{"name": "digits-callers"}],
-        "extractFrom": [{"headers": list(caller_keys.HEADERS)}],
-        "forwardClientIDHeader": caller_keys.CALLER_HEADER,
+        "extractFrom": [{"headers": list(headers.HEADERS)}],
+        "forwardClientIDHeader": headers.CALLER_HEADER,
         "sanitize": True,
     }
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "digits"}

@@ -1,1 +1,0 @@
-"""Statements of PostgreSQL beside those of the ORM, and what they return."""
