@@ -12,16 +12,16 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
-	@$(BIN)/python -m portal.management.demo
+	@$(BIN)/python -m slipway_demo
 
 demo-reset: $(STAMP)
-	@$(BIN)/python -m portal.management.demo --reset
+	@$(BIN)/python -m slipway_demo --reset
 
 # Shows why each skipped test was skipped. ARGS narrows it down: make test ARGS=tests/fleet
 # Four workers on two cores, because those with the demo and with local clusters mostly wait; in a new
 # clone each of the four would compile every file. The walk of the README is run by .ci/quickstart.
 test: $(STAMP)
-	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet client/src
+	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet client/src localcluster/src demo/src
 	@$(BIN)/python -m tests.compiled
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q -rs --durations=10 --ignore tests/e2e/test_readme.py $(ARGS)
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from portal.management import sizes
+from portal.management import install, sizes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAPSHOT = REPOSITORY / "docs" / "openapi.yaml"
@@ -84,12 +84,7 @@ def _checks() -> list[Check]:
             (_tool("lint-imports"),),
             "Move the code so that imports follow docs/architecture.md.",
         ),
-        Check(
-            "imports of client",
-            (_tool("lint-imports"), "--config", "client/pyproject.toml"),
-            "The client imports nothing of the portal; its layers are in client/pyproject.toml.",
-            {"PYTHONPATH": "client/src"},
-        ),
+        *(_imports_of(house) for house in install.HOUSES),
         Check("djLint", (_tool("djlint"), *templates), "djlint --reformat templates"),
         Check("migrations", migrations, "manage.py makemigrations", _TEST_SETTINGS),
         Check("deploy settings", deploy, "Fix portal/settings.py.", production),
@@ -99,6 +94,15 @@ def _checks() -> list[Check]:
             "Run make openapi and review the diff before you commit it.",
         ),
     ]
+
+
+def _imports_of(house: str) -> Check:
+    return Check(
+        f"imports of {house}",
+        (_tool("lint-imports"), "--config", f"{house}/pyproject.toml"),
+        f"What {house} may import is in {house}/pyproject.toml.",
+        {"PYTHONPATH": f"{house}/src"},
+    )
 
 
 def _openapi_difference() -> str:

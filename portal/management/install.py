@@ -1,5 +1,5 @@
 """Makes the virtual environment, installs exactly what requirements.lock names, by its hashes, and
-links the client of this repository into it.
+links the houses of this repository into it: client, localcluster, demo.
 
 `python3 -m portal.management.install FOLDER` runs before anything is installed, so it uses the
 standard library only, and the Pythons that it refuses must be able to read it.
@@ -15,7 +15,7 @@ from pathlib import Path
 from portal.management import interpreters
 
 LOCK = "requirements.lock"
-CLIENT = Path("client/src")
+HOUSES = ("client", "localcluster", "demo")
 INSTALLER_LOCK = "portal/management/installer.lock"
 COMPOSE = "Use docker-compose.yml instead: docker compose up --build"
 
@@ -32,7 +32,7 @@ def main() -> None:
     has_uv = subprocess.run([*pip, "-r", INSTALLER_LOCK], check=False).returncode == 0
     if not (has_uv and install_with_uv(python)):
         run([*pip, "-r", LOCK], hint="See the output of pip above.")
-    link_client(python)
+    link_houses(python)
 
 
 VENV_HINT = (
@@ -108,12 +108,13 @@ def uv_environment(python: Path) -> "dict[str, str]":
     return {**{name: value for name, value in variables.items() if value}, **os.environ}
 
 
-def link_client(python: Path) -> None:
-    """Make `slipway` and `import slipway_client` work from the sources, without a build and its tools."""
+def link_houses(python: Path) -> None:
+    """Make `slipway` and imports of the houses work from the sources, without a build and its tools."""
     command = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    path_file = Path(answer.stdout.strip()) / "slipway-client.pth"
-    path_file.write_text(f"{CLIENT.resolve()}\n")
+    folders = [Path(house).resolve() / "src" for house in HOUSES]
+    path_file = Path(answer.stdout.strip()) / "slipway-houses.pth"
+    path_file.write_text("".join(f"{folder}\n" for folder in folders))
     script = python.with_name("slipway")
     script.write_text(f"#!{python.absolute()}\nfrom slipway_client.cli.main import run\n\nrun()\n")
     script.chmod(0o755)

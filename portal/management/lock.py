@@ -18,6 +18,8 @@ _OPTIONS = (
     *("--universal", "--generate-hashes"),
     *("--no-header", "--no-annotate", "--no-emit-index-url", "--quiet"),
 )
+# What the houses of this repository need of each other is linked, not installed.
+_OWN = ("--no-emit-package", "slipway", "--no-emit-package", "slipway-localcluster")
 _EVERYTHING = REPOSITORY / install.LOCK
 _IMAGE = REPOSITORY / "requirements-image.lock"
 _INSTALLER = REPOSITORY / install.INSTALLER_LOCK
@@ -25,7 +27,8 @@ _INSTALLER = REPOSITORY / install.INSTALLER_LOCK
 
 def main() -> None:
     upgrade = ["--upgrade"] if "--upgrade" in sys.argv else []
-    _compile(["pyproject.toml", "--extra", "demo", "--extra", "test", *upgrade], _EVERYTHING)
+    houses = [f"{house}/pyproject.toml" for house in install.HOUSES]
+    _compile(["pyproject.toml", *houses, "--extra", "test", *_OWN, *upgrade], _EVERYTHING)
     _compile(["pyproject.toml", "--constraint", str(_EVERYTHING)], _IMAGE)
     _compile(["-", *upgrade], _INSTALLER, text="uv\n")
     _compile(["-", *upgrade], next_django.LOCK, text="django>=6,<7\n", python_version="3.12")

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from portal.management import install
+
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("portal", "deployments", "fleet", "client/src")
+PACKAGES = ("portal", "deployments", "fleet", "client/src", "localcluster/src", "demo/src")
 
 
 def sources() -> Iterator[Path]:
@@ -44,10 +46,11 @@ def test_imports_follow_the_arrows() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_client_imports_nothing_of_the_portal_and_follows_its_arrows() -> None:
+@pytest.mark.parametrize("house", install.HOUSES)
+def test_each_house_imports_what_it_may(house: str) -> None:
     tool = Path(sysconfig.get_path("scripts")) / "lint-imports"
-    command = [str(tool), "--config", "client/pyproject.toml"]
-    environment = {**os.environ, "PYTHONPATH": "client/src"}
+    command = [str(tool), "--config", f"{house}/pyproject.toml"]
+    environment = {**os.environ, "PYTHONPATH": f"{house}/src"}
 
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

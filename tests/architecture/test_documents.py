@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from portal.management import install
 from tests.portal.management.test_compose import variables_read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +24,7 @@ READMES = sorted(
 DOCUMENTS = sorted(
     [
         *ROOT.glob("*.md"),
-        *(ROOT / "client").glob("*.md"),
+        *(path for house in install.HOUSES for path in (ROOT / house).glob("*.md")),
         *(ROOT / "docs").rglob("*.md"),
         *READMES,
     ]
@@ -56,11 +57,15 @@ def test_every_management_command_that_is_named_exists(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
 def test_every_module_that_is_run_exists(path: Path) -> None:
     for module in re.findall(
-        r"python -m ((?:portal|fleet|deployments|tests)[\w.]*)", path.read_text()
+        r"python -m ((?:portal|fleet|deployments|tests|slipway_)[\w.]*)", path.read_text()
     ):
-        place = ROOT / module.replace(".", "/")
+        roots = [ROOT, *(ROOT / house / "src" for house in install.HOUSES)]
+        places = [root / module.replace(".", "/") for root in roots]
 
-        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
+        assert any(
+            place.with_suffix(".py").exists() or (place / "__main__.py").exists()
+            for place in places
+        ), module
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
@@ -98,7 +103,14 @@ def test_every_relative_link_leads_to_a_file(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted({*DOCUMENTS} - {*READMES}), ids=ids)
 def test_every_file_that_is_named_exists(path: Path) -> None:
     """Names are full, or begin inside an app: `registry/web/upload.py`. READMEs of features: test_readmes.py."""
-    roots = [ROOT, ROOT / "deployments", ROOT / "fleet", ROOT / "portal", ROOT / "templates"]
+    roots = [
+        ROOT,
+        *(ROOT / house / "src" for house in install.HOUSES),
+        ROOT / "deployments",
+        ROOT / "fleet",
+        ROOT / "portal",
+        ROOT / "templates",
+    ]
 
     for name in re.findall(r"`([\w-][\w./-]*/[\w.-]+\.(?:py|html|js|toml|yml))`", path.read_text()):
         assert any((root / name).exists() for root in roots), name

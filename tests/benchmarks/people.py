@@ -27,7 +27,7 @@ import aiohttp
 import httpx
 import psutil
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.benchmarks import machine, scene, waiting
 from tests.benchmarks.result import Result
 

@@ -34,7 +34,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.benchmarks import machine, mlflow_server, scene, waiting
 from tests.benchmarks.kept_client import KeptClient
 from tests.benchmarks.registry_scene import MODELS, VERSIONS_EACH, Prepared, prepare

@@ -21,7 +21,7 @@ from tests.capabilities import offering
 if TYPE_CHECKING:
     from deployments.models import Deployment, Revision
     from portal.accounts.models import Team, User
-    from tests.fleet.localcluster.conftest import LocalApi
+    from tests.localcluster.conftest import LocalApi
 
 TEAMS = 20
 
@@ -39,7 +39,7 @@ def scene() -> Iterator[Scene]:
     with contextlib.ExitStack() as parts:
         folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="slipway-bench-")))
         start_stores(parts, folder)
-        from tests.fleet.localcluster.conftest import start_api, stop_api
+        from tests.localcluster.conftest import start_api, stop_api
 
         process, api = start_api(folder / "cluster")
         parts.callback(stop_api, process)

@@ -26,7 +26,7 @@ from unittest import mock
 import httpx
 import psutil
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.benchmarks import scene, waiting
 from tests.benchmarks.result import Result
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from fleet.clusters.services import capabilities
-from fleet.localcluster.controllers import free_ports
-from fleet.localcluster.controllers.nodes import SIMULATED
 from fleet.models import Cluster
+from slipway_localcluster.controllers import free_ports
+from slipway_localcluster.controllers.nodes import SIMULATED
 from tests.cluster.egress import POD_TUNNEL
 from tests.cluster.kubectl import Kubectl
 
@@ -37,7 +37,7 @@ def agents(s3_store: Any, settings: Any, tmp_path: Path, admin: Kubectl) -> Iter
     pytest.importorskip("pytriton")
     port = free_ports.take_one()
     log = tmp_path / "agents.log"
-    command = [sys.executable, "-m", "fleet.localcluster.run_agents", "--own-envoy"]
+    command = [sys.executable, "-m", "slipway_localcluster.run_agents", "--own-envoy"]
     command += [f"--kubeconfig={admin.kubeconfig}", f"--data-dir={tmp_path}"]
     command += [f"--gateway-port={port}", f"--pod-tunnel={admin.kubeconfig.parent / POD_TUNNEL}"]
     environment = {**os.environ, "SLIPWAY_S3_ENDPOINT_URL": settings.SLIPWAY_S3_ENDPOINT_URL}

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.cluster import egress
 from tests.cluster.build import Build
 from tests.cluster.certificates import Authority, write_kubeconfig

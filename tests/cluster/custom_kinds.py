@@ -21,7 +21,7 @@ from typing import Final
 
 import httpx
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.cluster import build, kserve
 from tests.cluster.build import Artifact, Build
 from tests.cluster.certificates import Authority, write_kubeconfig

@@ -8,7 +8,7 @@ import json
 import socket
 from pathlib import Path
 
-from fleet.localcluster.client.pod_tunnel import ConnectProxy
+from slipway_localcluster.client.pod_tunnel import ConnectProxy
 
 # Beside the kubeconfig of the administrator; a node agent listens there.
 POD_TUNNEL = "pods.sock"

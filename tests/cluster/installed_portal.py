@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.cluster import helm
 from tests.cluster.certificates import Authority
 from tests.cluster.helm import Helm, Manifest

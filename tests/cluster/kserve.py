@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.cluster.build import Build
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kubectl import Kubectl

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests import plain_http
 from tests.cluster import build, helm
 from tests.cluster.helm import Helm, Manifest

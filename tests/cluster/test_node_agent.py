@@ -14,7 +14,7 @@ import pytest
 
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import objects
-from fleet.localcluster.controllers.nodes import SIMULATED
+from slipway_localcluster.controllers.nodes import SIMULATED
 from tests.cluster.agents import Agents, agents
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.waiting import wait_until

@@ -19,8 +19,8 @@ from portal.core import clock
 from tests.capabilities import offering
 from tests.cluster.kubectl import Kubectl
 from tests.contract import account
-from tests.fleet.localcluster.conftest import start_api, stop_api
 from tests.installations import use_same_installation
+from tests.localcluster.conftest import start_api, stop_api
 
 
 def named_cluster() -> Path | None:

@@ -17,7 +17,7 @@ import kubernetes_validate.utils
 import pytest
 from jsonschema import Draft202012Validator
 
-from fleet.localcluster.schemas.definitions import read_definition
+from slipway_localcluster.schemas.definitions import read_definition
 
 KUBERNETES = "1.34"
 _BUILT_IN = ("", "apps", "autoscaling", "networking.k8s.io", "policy", "rbac.authorization.k8s.io")

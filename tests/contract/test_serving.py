@@ -30,10 +30,10 @@ from deployments.serving.services.try_it import Target
 from deployments.spec.domain.serving_spec import AdditionalModel, Network, ServingSpec
 from deployments.states import Environment, RolloutPhase
 from fleet.kube.services import clients
-from fleet.localcluster.controllers import free_ports
 from fleet.telemetry.services import gateway
 from portal.accounts.models import Role
 from portal.core import clock
+from slipway_localcluster.controllers import free_ports
 from tests import plain_http
 from tests.accounts import make_membership, make_team, make_user
 from tests.capabilities import offering
@@ -55,7 +55,7 @@ def running(s3_store: Any, settings: Any, tmp_path: Path) -> Iterator[tuple[Path
     """A local cluster with controllers and Envoy; ends with all its children."""
     pytest.importorskip("pytriton")
     gateway_port = free_ports.take_one()
-    command = [sys.executable, "-m", "fleet.localcluster", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "slipway_localcluster", "--data-dir", str(tmp_path)]
     command += ["--port", "0", "--gateway-port", str(gateway_port), "--own-envoy"]
     environment = {**os.environ, "SLIPWAY_S3_ENDPOINT_URL": settings.SLIPWAY_S3_ENDPOINT_URL}
     log = (tmp_path / "log").open("w")

@@ -7,7 +7,7 @@ import pytest
 from deployments.manifests.domain.access import team_address
 from deployments.manifests.domain.access.team_script import Member
 from tests.contract import schemas
-from tests.fleet.localcluster.controllers import language_models
+from tests.localcluster.controllers import language_models
 
 _MEMBERS = [Member("chat", ("chat", "chat:sql")), Member("code", ("org/code",))]
 _KINDS = ("SecurityPolicy", "BackendTrafficPolicy", "EnvoyExtensionPolicy", "HTTPRoute")

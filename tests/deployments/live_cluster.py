@@ -18,8 +18,8 @@ from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.services import clients
 from fleet.models import Cluster
 from tests.deployments.world import World
-from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
 from tests.installations import use_same_installation
+from tests.localcluster.conftest import LocalApi, start_api, stop_api
 
 ISVC = "/apis/serving.kserve.io/v1beta1/namespaces/vision/inferenceservices"
 PDB = "/apis/policy/v1/namespaces/vision/poddisruptionbudgets"

@@ -27,8 +27,8 @@ from fleet.kube.services import clients
 from fleet.models import Cluster
 from tests.deployments.live_cluster import ISVC, ROUTE, Live
 from tests.deployments.world import World
-from tests.fleet.localcluster.conftest import LocalApi
 from tests.installations import use_same_installation
+from tests.localcluster.conftest import LocalApi
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from deployments.manifests.domain import triton_args
-from fleet.localcluster.controllers import free_ports, model_repository, processes, triton
+from slipway_localcluster.controllers import free_ports, model_repository, processes, triton
 from tests import plain_http
 from tests.waiting import PATIENCE_SECONDS
 

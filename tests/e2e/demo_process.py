@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.waiting import wait_for
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class DemoProcess:
         self.clusters_at_first: Any = None
 
     def start(self, *, port: int | None = 0) -> None:
-        command = [sys.executable, "-m", "portal.management.demo", "--data-dir", str(self.folder)]
+        command = [sys.executable, "-m", "slipway_demo", "--data-dir", str(self.folder)]
         if not self.has_samples:
             command.append("--no-samples")
         if port is not None:

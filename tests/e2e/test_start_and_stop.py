@@ -21,7 +21,7 @@ from tests.waiting import PATIENCE_SECONDS, wait_for
 
 def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "portal.management.demo", *arguments],
+        [sys.executable, "-m", "slipway_demo", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from fleet.localcluster.client import kubeconfig
+from slipway_localcluster.client import kubeconfig
 from tests.fidelity.change import Change, clean_up_of, requests_of
 from tests.fidelity.row import Row
 from tests.fidelity.sending import request_of, verdict_of

@@ -15,7 +15,7 @@ from portal.accounts.policy import SYSTEM
 from tests.accounts import make_team
 from tests.fleet import objects
 from tests.fleet.fakes import FakeKube
-from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
+from tests.localcluster.conftest import LocalApi, start_api, stop_api
 
 
 @pytest.fixture

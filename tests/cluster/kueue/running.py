@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests.cluster.build import Build
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.kueue.artifact import VISIBILITY_FOLDER

@@ -10,13 +10,13 @@ from django.db.models import Sum
 
 from deployments.models import Deployment, ModelVersion
 from fleet.costs.services import ledger
-from fleet.localcluster.controllers import nodes
 from fleet.models import InstancePrice, LedgerRow, Workload, WorkloadHour
 from fleet.observation.services import record
 from fleet.observation.services.record import FullListing
 from fleet.prices.services import catalogue as prices
 from portal.accounts.policy import SYSTEM
-from portal.management.demo import sample_deployments as samples
+from slipway_demo import sample_deployments as samples
+from slipway_localcluster.controllers import nodes
 from tests.deployments.world import World, make_versions
 from tests.fleet.objects import pod, stamp
 

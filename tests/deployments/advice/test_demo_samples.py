@@ -13,14 +13,14 @@ from deployments.advice.services import refresh
 from deployments.models import AdviceItem, ChangeRequest, Deployment
 from deployments.states import AdviceState, ChangeState
 from fleet.costs.services import demo_samples, ledger
-from fleet.localcluster.controllers import nodes
 from fleet.models import (
     LedgerRow,
     Node,
     UnpricedHour,
 )
 from portal.accounts.models import User
-from portal.management.demo import sample_deployments as samples
+from slipway_demo import sample_deployments as samples
+from slipway_localcluster.controllers import nodes
 from tests.deployments.advice import demo_cluster
 from tests.deployments.advice.demo_cluster import A10G, HOUR, PLACES, Demo
 from tests.deployments.world import World

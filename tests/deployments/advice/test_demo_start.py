@@ -14,8 +14,8 @@ from deployments.states import DeploymentState, VersionState
 from fleet.costs.services import demo_samples
 from fleet.models import Cluster, LedgerRow, Node
 from portal.accounts.models import Team
-from portal.management.demo import sample_deployments as samples
-from portal.management.demo import sample_start
+from slipway_demo import sample_deployments as samples
+from slipway_demo import sample_start
 from tests.deployments import onnx_models, recorded_sandbox
 from tests.deployments.advice.demo_cluster import PLACES, Demo
 from tests.deployments.world import World

@@ -9,17 +9,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fleet.localcluster.controllers import free_ports
-from fleet.localcluster.controllers.gateway import GatewayController
-from fleet.localcluster.kinds import HTTP_ROUTE
-from fleet.localcluster.store import Store
 from fleet.telemetry.domain import caller_metrics
 from fleet.telemetry.domain.caller_metrics import Counter
+from slipway_localcluster.controllers import free_ports
+from slipway_localcluster.controllers.gateway import GatewayController
+from slipway_localcluster.kinds import HTTP_ROUTE
+from slipway_localcluster.store import Store
 from tests.deployments.callers import written_policies
 from tests.deployments.world import World
-from tests.fleet.localcluster.controllers import manifests
-from tests.fleet.localcluster.controllers.test_api_keys import _serve
-from tests.fleet.localcluster.controllers.test_mirror import _envoy
+from tests.localcluster.controllers import manifests
+from tests.localcluster.controllers.test_api_keys import _serve
+from tests.localcluster.controllers.test_mirror import _envoy
 from tests.waiting import wait_for
 
 METADATA = "/vision/detector/v2/models/detector"

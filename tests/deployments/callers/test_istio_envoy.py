@@ -19,8 +19,8 @@ from tests.deployments.callers.gateway_scene import Gateway, gateway
 from tests.deployments.callers.istio import ACCESS, TOKENS, keyed
 from tests.deployments.callers.test_keys import make
 from tests.deployments.world import World, cluster_calls, moving_clock, world
-from tests.fleet.localcluster.controllers.conftest import store
-from tests.fleet.localcluster.controllers.test_api_keys import model
+from tests.localcluster.controllers.conftest import store
+from tests.localcluster.controllers.test_api_keys import model
 from tests.waiting import wait_for
 
 __all__ = ["cluster_calls", "gateway", "model", "moving_clock", "store", "world"]

@@ -24,8 +24,8 @@ from tests.contract import schemas
 from tests.deployments.callers.test_keys import make
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.fixtures.identity_provider import AUDIENCE, ISSUER
-from tests.fleet.localcluster.controllers.conftest import store
-from tests.fleet.localcluster.controllers.test_api_keys import model
+from tests.localcluster.controllers.conftest import store
+from tests.localcluster.controllers.test_api_keys import model
 
 __all__ = ["cluster_calls", "model", "moving_clock", "store", "world"]
 _POLICY = ("SecurityPolicy", "vision", "detector")

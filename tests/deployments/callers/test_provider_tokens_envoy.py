@@ -16,8 +16,8 @@ from tests.deployments.callers.test_provider_tokens import let_in, with_tokens
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.fixtures import identity_provider
 from tests.fixtures.identity_provider import Provider
-from tests.fleet.localcluster.controllers.conftest import store
-from tests.fleet.localcluster.controllers.test_api_keys import model
+from tests.localcluster.controllers.conftest import store
+from tests.localcluster.controllers.test_api_keys import model
 from tests.waiting import wait_for
 
 __all__ = ["cluster_calls", "gateway", "model", "moving_clock", "store", "world"]

@@ -9,22 +9,22 @@ import httpx
 
 from deployments.callers.services import token_limits
 from deployments.models import CallerKey, Deployment
-from fleet.localcluster.controllers import free_ports
-from fleet.localcluster.controllers.envoy_config import Endpoint
-from fleet.localcluster.controllers.gateway import GatewayController
-from fleet.localcluster.store import Store
 from fleet.telemetry.domain import caller_metrics
 from fleet.telemetry.services import callers
 from fleet.telemetry.services.callers import CountedDeployment, Reading
 from portal.core import clock
+from slipway_localcluster.controllers import free_ports
+from slipway_localcluster.controllers.envoy_config import Endpoint
+from slipway_localcluster.controllers.gateway import GatewayController
+from slipway_localcluster.store import Store
 from tests.deployments.callers import written_policies
 from tests.deployments.callers.test_keys import make
 from tests.deployments.callers.test_team_address import offer, serving
 from tests.deployments.world import World, cluster_calls, moving_clock, world
-from tests.fleet.localcluster.controllers.conftest import store
-from tests.fleet.localcluster.controllers.test_api_keys import _serve
-from tests.fleet.localcluster.controllers.test_mirror import _envoy
-from tests.fleet.localcluster.controllers.test_token_counts import language_model
+from tests.localcluster.controllers.conftest import store
+from tests.localcluster.controllers.test_api_keys import _serve
+from tests.localcluster.controllers.test_mirror import _envoy
+from tests.localcluster.controllers.test_token_counts import language_model
 from tests.waiting import wait_for
 
 __all__ = ["cluster_calls", "language_model", "moving_clock", "store", "world"]

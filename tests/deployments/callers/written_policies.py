@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fleet.localcluster.kinds import (
+from slipway_localcluster.kinds import (
     AUTHORIZATION_POLICY,
     BACKEND_TRAFFIC_POLICY,
     HTTP_ROUTE,
@@ -13,7 +13,7 @@ from fleet.localcluster.kinds import (
     SECURITY_POLICY,
     Kind,
 )
-from fleet.localcluster.store import Store
+from slipway_localcluster.store import Store
 from tests.deployments.world import World
 
 _POLICIES: Final[tuple[Kind, ...]] = (

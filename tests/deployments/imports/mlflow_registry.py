@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests import plain_http
 from tests.client import mlflow_environment
 

@@ -13,7 +13,7 @@ from deployments.manifests.domain import revision
 from deployments.manifests.domain.metadata import ServedFile, ServedRevision
 from deployments.manifests.domain.model_files import digest_check
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.localcluster.controllers import digest_check as emulated
+from slipway_localcluster.controllers import digest_check as emulated
 from tests.deployments.manifests.test_manifests import CONTEXT
 
 _FILES = {"detector/1/model.onnx": b"weights", "detector/config.pbtxt": b"config"}

@@ -23,9 +23,9 @@ from deployments.registry.domain.triton_config.warm_up_samples import sample_of
 from deployments.spec.domain.model_settings import ModelSettings
 from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from deployments.spec.domain.triton_settings import TritonSettings, WarmUpRequests
-from fleet.localcluster.controllers import model_repository
 from portal.core.definitions import Rejected
 from portal.core.errors import Invalid
+from slipway_localcluster.controllers import model_repository
 from tests import plain_http
 from tests.deployments import golden_requests as golden
 from tests.deployments import real_triton

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from deployments.manifests.domain.metadata import ManifestContext
-from fleet.localcluster import kinds, validation
-from fleet.localcluster.kinds import Kind
-from fleet.localcluster.schemas import lookup
+from slipway_localcluster import kinds, validation
+from slipway_localcluster.kinds import Kind
+from slipway_localcluster.schemas import lookup
 from tests.deployments.manifests.growing_lists import CASES, Growing, named
 
 _CONTEXT = ManifestContext("vision", "vision", "detector", 1, False, "gw", "gw", "i", "s")

@@ -20,9 +20,9 @@ from deployments.manifests.domain.metadata import (
 )
 from deployments.manifests.domain.model_files import digest_check, download, model_volume
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.localcluster.controllers import digest_check as emulated_check
-from fleet.localcluster.controllers import model_volume as emulated
 from portal.core.definitions import Rejected
+from slipway_localcluster.controllers import digest_check as emulated_check
+from slipway_localcluster.controllers import model_volume as emulated
 from tests.deployments.manifests.test_manifests import CONTEXT
 from tests.waiting import PATIENCE_SECONDS, wait_for
 

@@ -25,11 +25,11 @@ from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import AdditionalModel, Batching, ServingSpec
-from fleet.localcluster.controllers import model_repository
+from slipway_localcluster.controllers import model_repository
 from tests import plain_http
 from tests.deployments import real_triton
 from tests.deployments.manifest_strategies import serving_specs
-from tests.fleet.localcluster.controllers import onnx_models
+from tests.localcluster.controllers import onnx_models
 
 _DELAY_US = 400_000
 _SIGNATURE = Signature(

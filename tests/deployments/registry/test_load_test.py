@@ -33,7 +33,7 @@ from tests.fixtures import triton_repositories as repositories
 from tests.page import page
 from tests.waiting import PATIENCE_SECONDS
 
-COMMAND = f"{shlex.quote(sys.executable)} -m fleet.localcluster.load_test"
+COMMAND = f"{shlex.quote(sys.executable)} -m slipway_localcluster.load_test"
 BATCHED = Signature(
     (Tensor("x", "FP32", (-1, 4)),), (Tensor("y", "FP32", (-1, 2)),), max_batch_size=8
 )

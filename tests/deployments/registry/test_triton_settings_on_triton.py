@@ -17,10 +17,10 @@ from onnx import TensorProto, helper
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Backend, Signature, Tensor
 from deployments.spec.domain.model_settings import ModelSettings
-from fleet.localcluster.controllers import model_repository
+from slipway_localcluster.controllers import model_repository
 from tests import plain_http
 from tests.deployments.registry.triton_settings_server import Server, at, run, write
-from tests.fleet.localcluster.controllers import onnx_models
+from tests.localcluster.controllers import onnx_models
 
 _ADDER: Final = Signature(
     (Tensor("x", "FP32", (-1, 2)),), (Tensor("y", "FP32", (-1, 2)),), max_batch_size=32

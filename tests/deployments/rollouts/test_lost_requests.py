@@ -22,10 +22,10 @@ from deployments.models import Deployment, Rollout
 from deployments.rollouts.services import prometheus_readings
 from deployments.states import RolloutPhase
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
-from fleet.localcluster import envoy
-from fleet.localcluster.controllers import envoy_stats, free_ports
-from fleet.localcluster.controllers.envoy_config import Backend, Endpoint, Route
-from fleet.localcluster.controllers.envoy_files import EnvoyFiles
+from slipway_localcluster import envoy
+from slipway_localcluster.controllers import envoy_stats, free_ports
+from slipway_localcluster.controllers.envoy_config import Backend, Endpoint, Route
+from slipway_localcluster.controllers.envoy_files import EnvoyFiles
 from tests import plain_http
 from tests.deployments.canaries import send, view
 from tests.deployments.world import World

@@ -15,11 +15,11 @@ from django.test import Client
 from fleet.clusters.domain import ca_bundle
 from fleet.clusters.domain.prometheus import Endpoint, PrometheusUnreachable, QueryResult, Sample
 from fleet.clusters.services import clusters, prometheus
-from fleet.localcluster import tls
 from fleet.models import Cluster
 from portal.accounts.policy import SYSTEM
 from portal.audit.models import AuditEvent
 from portal.core.errors import Invalid
+from slipway_localcluster import tls
 from tests.accounts import make_user
 from tests.fleet.prometheus_servers import Server, draft, run_query
 

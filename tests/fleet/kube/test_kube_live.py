@@ -11,7 +11,7 @@ from fleet.kube.domain import resource_types
 from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.errors import ObjectConflict, ObjectInvalid, ObjectNotFound, Refused
 from fleet.kube.gateways.client import HttpKubeClient
-from tests.fleet.localcluster.conftest import LocalApi
+from tests.localcluster.conftest import LocalApi
 from tests.waiting import wait_for
 
 CONFIG_MAP = "ConfigMap"

@@ -13,7 +13,7 @@ from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.errors import Refused
 from fleet.kube.gateways import eks
 from fleet.kube.gateways.client import HttpKubeClient
-from tests.fleet.localcluster.conftest import LocalApi
+from tests.localcluster.conftest import LocalApi
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "renewal"}}
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.localcluster.controllers import resources
 from fleet.observation.domain import parse, pod_requests
+from slipway_localcluster.controllers import resources
 
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "aws.amazon.com/neuron")
 

@@ -22,8 +22,8 @@ from fleet.models import Cluster, Node
 from fleet.observation.services.watch import ClusterWatch
 from portal.core import clock
 from tests.fleet import objects
-from tests.fleet.localcluster.conftest import LocalApi
 from tests.fleet.observation.test_watching import create, unique, within
+from tests.localcluster.conftest import LocalApi
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -20,7 +20,7 @@ from fleet.observation.services.watch import ClusterWatch
 from portal.core import clock
 from tests.accounts import make_team
 from tests.fleet import objects
-from tests.fleet.localcluster.conftest import LocalApi, start_api, stop_api
+from tests.localcluster.conftest import LocalApi, start_api, stop_api
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

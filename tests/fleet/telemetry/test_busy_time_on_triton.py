@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fleet.localcluster.controllers.processes import Child
 from fleet.telemetry.domain.counters import Increase, Reading, increases
 from fleet.telemetry.domain.triton_metrics import TritonPage
 from portal.core import clock
+from slipway_localcluster.controllers.processes import Child
 from tests import plain_http
 from tests.deployments import real_triton
 from tests.waiting import wait_for

@@ -28,7 +28,7 @@ import pytest
 from django.db import connection
 from psycopg import sql
 
-from fleet.localcluster.controllers import free_ports
+from slipway_localcluster.controllers import free_ports
 from tests import plain_http
 from tests.benchmarks import waiting
 from tests.portal.install.schema import schema_of

@@ -141,7 +141,7 @@ def test_the_client_is_linked_from_its_sources(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
 
-    install.link_client(python)
+    install.link_houses(python)
 
     find = "import importlib.util; print(importlib.util.find_spec('slipway_client').origin)"
     found = subprocess.run([python, "-c", find], capture_output=True, text=True, check=True)

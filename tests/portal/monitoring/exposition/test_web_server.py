@@ -15,8 +15,8 @@ import httpx
 import psutil
 import pytest
 
-from fleet.localcluster.controllers import free_ports
 from portal import web_server
+from slipway_localcluster.controllers import free_ports
 from tests import plain_http
 from tests.portal.monitoring.exposition.scrape import TOKEN, parse, value
 from tests.waiting import wait_for

@@ -1,0 +1,68 @@
+"""Starts the local cluster's own language server in place of vLLM's or SGLang's."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from slipway_localcluster import language_server
+from slipway_localcluster.controllers import triton
+from slipway_localcluster.errors import JsonObject
+
+_VLLM = "vllm"
+_SGLANG = "sglang"
+_COMMANDS = {
+    ("vllm", "serve"): _VLLM,
+    ("python3", "-m", "sglang.launch_server"): _SGLANG,
+}
+_PORT = "--port="
+_HOST = "--host="
+_STEP = "LOCALCLUSTER_STEP_SECONDS"
+_DEFAULT_PORTS = {_VLLM: 8000, _SGLANG: 30000}
+
+
+def is_language_server(container: JsonObject) -> bool:
+    return _server_of(container) is not None
+
+
+def _server_of(container: JsonObject) -> str | None:
+    """Only vLLM's image starts its server without a command."""
+    command = tuple(str(item) for item in container.get("command") or ())
+    if command:
+        return _COMMANDS.get(command)
+    repository = str(container.get("image", "")).partition("@")[0]
+    is_vllm = repository.rpartition("/")[2].partition(":")[0] == "vllm-openai"
+    return _VLLM if is_vllm else None
+
+
+def plan_launch(
+    container: JsonObject, choose_ports: Callable[[int], Sequence[int]]
+) -> triton.Launch:
+    """The server's arguments, with a port of this machine."""
+    server = _server_of(container) or _VLLM
+    arguments = [str(item) for item in container.get("args") or ()]
+    declared = [item.removeprefix(_PORT) for item in arguments if item.startswith(_PORT)]
+    if any(not text.isdigit() for text in declared):
+        raise triton.BadArguments(f"{_PORT} needs a number")
+    (port,) = choose_ports(1)
+    others = [item for item in arguments if not item.startswith((_PORT, _HOST))]
+    # Before the others: an option with a list takes what follows it.
+    own = (f"--server={server}", f"--image={container.get('image', '')}", f"{_PORT}{port}")
+    command = (sys.executable, "-m", language_server.__name__, *own, *others)
+    return triton.Launch(
+        command=command,
+        ports={int(declared[-1]) if declared else _DEFAULT_PORTS[server]: port},
+        http_port=port,
+        repositories=(),
+        ignored=(),
+    )
+
+
+def environment() -> Mapping[str, str]:
+    """Only what the server needs to import this package, and one thread: other pods compute too."""
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "PYTHONPATH": str(Path(language_server.__file__).parents[2]),
+        "OPENBLAS_NUM_THREADS": "1",
+        **({_STEP: os.environ[_STEP]} if _STEP in os.environ else {}),
+    }
