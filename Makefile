@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Every part is a process of its own: without compiled files each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-reset test test-cluster coverage check bench install openapi lock sbom FORCE
+.PHONY: demo demo-reset test test-cluster coverage check bench install openapi lock sbom release FORCE
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -54,6 +54,10 @@ lock: $(STAMP)
 # Lists what the production image installs, as CycloneDX: var/slipway.cdx.json.
 sbom: $(STAMP)
 	@$(BIN)/python -m portal.management.sbom
+
+# Builds the wheels, the chart's package, SBOM and OpenAPI document of the version in pyproject.toml: dist/.
+release: $(STAMP)
+	@$(BIN)/python -m portal.management.release
 
 install: $(STAMP)
 

@@ -1,16 +1,7 @@
 #!/usr/bin/env python
 """Slipway's command line."""
 
-import os
-import sys
-
-from django.core.management import execute_from_command_line
-
-from portal.env import BadEnvironment
+from portal.__main__ import main
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    try:
-        execute_from_command_line(sys.argv)
-    except BadEnvironment as problem:
-        sys.exit(f"{problem}")
+    main()

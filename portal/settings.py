@@ -11,6 +11,9 @@ from portal import default_images, enum_names, env, logging_config, password_rul
 from portal.accounts.oidc import providers as oidc_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# Templates, static files and documents: a wheel has them inside the package.
+_BUNDLED = BASE_DIR / "portal" / "bundled"
+FILES_DIR, _STATE_DIR = (_BUNDLED, Path.cwd()) if _BUNDLED.is_dir() else (BASE_DIR, BASE_DIR)
 
 SECRET_KEY = env.secret("SLIPWAY_SECRET_KEY", value_hint="50 random characters")
 DEBUG = env.flag("SLIPWAY_DEBUG", default=False)
@@ -78,7 +81,7 @@ ASGI_APPLICATION = "portal.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [FILES_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -218,8 +221,8 @@ USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STATIC_ROOT = env.text("SLIPWAY_STATIC_ROOT", str(BASE_DIR / "var" / "staticfiles"))
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = env.text("SLIPWAY_STATIC_ROOT", str(_STATE_DIR / "var" / "staticfiles"))
+STATICFILES_DIRS = [FILES_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

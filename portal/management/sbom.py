@@ -10,9 +10,11 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Final
+from uuid import NAMESPACE_URL, uuid5
 
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
@@ -42,7 +44,7 @@ class Package:
 def main() -> None:
     target = REPOSITORY / "var" / "slipway.cdx.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(document())
+    target.write_text(document(datetime.now(UTC)))
     print(f"Wrote {target.relative_to(REPOSITORY)}.")
 
 
@@ -52,8 +54,8 @@ def packages_of(lock: str) -> Iterator[Package]:
         yield Package(pin["name"], pin["version"], digests)
 
 
-def document() -> str:
-    """JSON of the schema 1.6."""
+def document(made_at: datetime) -> str:
+    """Return JSON of the schema 1.6. The same packages made at the same time give the same bytes."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     licenses = LicenseFactory()
     slipway = Component(
@@ -65,6 +67,8 @@ def document() -> str:
     )
     bom = Bom(components=[_component(one, licenses) for one in packages_of(LOCK.read_text())])
     bom.metadata.component = slipway
+    bom.metadata.timestamp = made_at
+    bom.serial_number = uuid5(NAMESPACE_URL, f"{slipway.name}=={slipway.version} {LOCK.read_text()}")
     bom.register_dependency(slipway, bom.components)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)
 

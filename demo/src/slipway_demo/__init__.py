@@ -6,4 +6,6 @@ of the demo is set, because the settings read it at import.
 
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+_CHECKOUT = Path(__file__).resolve().parents[3]
+# Where the parts run, and `var/` is made: the checkout, or the current folder if the wheel is installed.
+REPOSITORY = _CHECKOUT if (_CHECKOUT / "manage.py").is_file() else Path.cwd()

@@ -13,7 +13,7 @@ from slipway_demo.ports import Ports
 from slipway_demo.state import Folder
 
 _CELERY = (sys.executable, "-m", "celery", "-A")
-_MANAGE = (sys.executable, "manage.py")
+_MANAGE = (sys.executable, "-m", "portal")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def address_of(name: str, anchor: str = "") -> str:
 
 
 def _root() -> Path:
-    return Path(settings.BASE_DIR) / "docs"
+    return Path(settings.FILES_DIR) / "docs"
 
 
 @lru_cache(maxsize=200)

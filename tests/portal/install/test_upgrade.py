@@ -28,9 +28,8 @@ import pytest
 from django.db import connection
 from psycopg import sql
 
-from slipway_localcluster.controllers import free_ports
 from tests import plain_http
-from tests.benchmarks import waiting
+from tests.portal.install import web_process
 from tests.portal.install.schema import schema_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -187,26 +186,6 @@ def run_manage(folder: Path, environment: dict[str, str], *arguments: str) -> st
     return done.stdout
 
 
-def start_web(parts: ExitStack, folder: Path, environment: dict[str, str], log: Path) -> str:
-    port = free_ports.take_one()
-    command = [
-        *(sys.executable, "-m", "gunicorn", "portal.wsgi:application", "--no-control-socket"),
-        *("--worker-class", "gthread", "--workers", "1", "--threads", "4"),
-        *("--bind", f"127.0.0.1:{port}"),
-    ]
-    output = parts.enter_context(log.open("w"))
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
-    )
-    parts.callback(process.wait, 60)
-    parts.callback(process.terminate)
-    address = f"http://127.0.0.1:{port}"
-    waiting.until(
-        lambda: plain_http.client.get(f"{address}/sign-in").is_success, seconds=300, log=log
-    )
-    return address
-
-
 def wait_for_rounds(traffic: Traffic, thread: threading.Thread, rounds: int) -> None:
     target, pause = len(traffic.written) + rounds, threading.Event()
     while len(traffic.written) < target and thread.is_alive() and not traffic.refused:
@@ -220,7 +199,7 @@ def test_old_and_new_web_answer_on_one_database(sources: Path, tmp_path: Path) -
         environment["DJANGO_SETTINGS_MODULE"] = "portal.settings"
         shell = ("shell", "-v", "0", "-c", _MIGRATE_AND_SEED)
         seeded = json.loads(run_manage(sources, environment, *shell))
-        old = start_web(parts, sources, environment, tmp_path / "old.log")
+        old = web_process.start(parts, sources, environment, tmp_path / "old.log")
         traffic = Traffic(
             {"Authorization": f"Bearer {seeded['token']}"}, {"sessionid": seeded["session"]}, [old]
         )
@@ -234,7 +213,7 @@ def test_old_and_new_web_answer_on_one_database(sources: Path, tmp_path: Path) -
             wait_for_rounds(traffic, thread, 2)
             migrated = len(traffic.written)
             traffic.may_go_on.clear()
-            traffic.webs.append(start_web(parts, ROOT, environment, tmp_path / "new.log"))
+            traffic.webs.append(web_process.start(parts, ROOT, environment, tmp_path / "new.log"))
             traffic.may_go_on.set()
             wait_for_rounds(traffic, thread, 4)
         finally:

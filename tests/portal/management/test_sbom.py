@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
@@ -11,7 +12,7 @@ from portal.management import sbom
 
 
 def test_it_names_exactly_what_the_lock_pins_with_every_hash() -> None:
-    text = sbom.document()
+    text = sbom.document(datetime(2026, 1, 2, tzinfo=UTC))
 
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     document = json.loads(text)
