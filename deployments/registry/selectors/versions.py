@@ -46,24 +46,23 @@ def get_alias(*, actor: Actor, team_slug: str, model_name: str, alias: str) -> A
 
 
 def get_version(*, actor: Actor, version_id: int) -> ModelVersion:
-    rows = _visible(actor).select_related("source_import")
-    version = rows.filter(pk=version_id).first()
-    if version is None:
-        raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
-    return version
+    try:
+        return _visible(actor).select_related("source_import").get(pk=version_id)
+    except ModelVersion.DoesNotExist as error:
+        raise NotFound(
+            f"Version {version_id} does not exist, or you are not in its team."
+        ) from error
 
 
 def get_version_by_number(*, actor: Actor, team_slug: str, name: str, number: int) -> ModelVersion:
-    version = None
-    if not model_names.model_name_problem(name):
-        rows = _visible(actor).select_related("source_import")
-        named = rows.filter(model__team__slug=team_slug, model__name=name)
-        version = named.filter(number=number).first()
-    if version is None:
-        raise NotFound(
-            f"Version {team_slug}/{name}:{number} does not exist, or you are not in its team."
-        )
-    return version
+    missing = f"Version {team_slug}/{name}:{number} does not exist, or you are not in its team."
+    if model_names.model_name_problem(name):
+        raise NotFound(missing)
+    rows = _visible(actor).select_related("source_import")
+    try:
+        return rows.get(model__team__slug=team_slug, model__name=name, number=number)
+    except ModelVersion.DoesNotExist as error:
+        raise NotFound(missing) from error
 
 
 def list_alias_names(version: ModelVersion) -> list[str]:
