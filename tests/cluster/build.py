@@ -60,6 +60,12 @@ class Artifact:
         assert match, f"{self.folder}/go.mod requires no {self.release_of}"
         return match[1]
 
+    @property
+    def minor(self) -> tuple[int, int]:
+        """Return major and minor version of the release: (1, 36)."""
+        major, minor, _ = self.release.removeprefix("v").split(".", 2)
+        return int(major), int(minor)
+
     def digest(self, go: Go) -> str:
         text = json.dumps([asdict(self), go.version], sort_keys=True)
         parts = (text.encode(), *(path.read_bytes() for path in self.sources()))

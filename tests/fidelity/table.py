@@ -35,10 +35,20 @@ CHANGES: tuple[Change, ...] = (
 NOT_SERVED = frozenset({"GRPCRoute", "LLMInferenceService", "ScaledObject", "ServiceMonitor"})
 RECORDED = Path(__file__).with_name("verdicts.json")
 RECORDED_CHANGES = Path(__file__).with_name("changes.json")
+# The two above are of Kubernetes 1.36. What a later release answers differently, by the release that began it.
+_SINCE = {(1, 37): Path(__file__).with_name("since_1_37.json")}
 
 
 def recorded(path: Path = RECORDED) -> Verdicts:
     verdicts: Verdicts = json.loads(path.read_text())
+    return verdicts
+
+
+def recorded_on(release: tuple[int, int]) -> Verdicts:
+    """Read what a real API server of this release says to rows and changes."""
+    verdicts = {**recorded(), **recorded(RECORDED_CHANGES)}
+    for since, path in _SINCE.items():
+        verdicts |= recorded(path) if release >= since else {}
     return verdicts
 
 

@@ -15,7 +15,7 @@ from tests.cluster.kueue.artifact import KUEUE
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs" / "releases.md").read_text()
 _BUILT: dict[str, list[build.Artifact]] = {
-    "Kubernetes": [build.CONTROL_PLANES["1.36"]],
+    "Kubernetes": list(build.CONTROL_PLANES.values()),
     "KServe": list(build.KSERVE_RELEASES),
     "KEDA": [KEDA],
     "Kueue": [KUEUE],
