@@ -255,9 +255,6 @@ def test_the_runtime_is_part_of_the_product() -> None:
 
     names = {line.split("~")[0] for line in project["dependencies"]}
     assert {"onnx", "onnxruntime", "picklescan"} <= names
-    assert "onnxruntime" not in {
-        requirement.split("~")[0] for requirement in project["optional-dependencies"]["demo"]
-    }
 
 
 def test_deaths_of_the_worker_count_too(upload: Upload) -> None:
