@@ -103,7 +103,7 @@ def _wheel_root() -> Path:
         distribution = metadata.distribution("nvidia-pytriton")
     except metadata.PackageNotFoundError as error:
         raise TritonUnavailable(
-            "Triton is not installed: pip install 'slipway[demo]' brings nvidia-pytriton (Linux)."
+            "Triton is not installed: the package nvidia-pytriton brings it (Linux)."
         ) from error
     return Path(str(distribution.locate_file(""))).resolve()
 
