@@ -11,7 +11,7 @@ from fleet.clusters.domain.capabilities import Capabilities, Offer
 
 
 class Credential(Enum):
-    """What is created so that somebody can call."""
+    """The credential that the portal creates so that someone can call a deployment."""
 
     # The gateway finds it in the deployment's Secret, or verifies its signature.
     KEY = "key"

@@ -1,4 +1,4 @@
-"""What is known of a deployment or a node when advice is decided. Hours are UTC, each one hour long."""
+"""Facts about a deployment or a node from which advice is decided. Hours are UTC, each one hour long."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Hour:
 
     @property
     def is_quiet(self) -> bool:
-        """Without requests. Never true of a gap."""
+        """Whether the hour had no requests. Never true for an hour whose counters were not read."""
         return self.is_known and self.requests == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotPrice:
-    """For one replica as it runs now, on-demand and on spot nodes."""
+    """The price of one replica on spot nodes, with the placement otherwise as it runs now."""
 
     usd_per_hour_amount: Decimal
     source: str
@@ -108,17 +108,17 @@ class DeploymentFacts:
 
     @property
     def made_up_hours(self) -> int:
-        """Of the last week."""
+        """The number of hours in the last week that come from sample history."""
         return sum(hour.is_made_up for hour in self.last_week())
 
     @property
     def runs_always(self) -> bool:
-        """Charged for every hour of the last week, at a known price, and seen in nearly all of them."""
+        """Whether each hour of the last week was charged at a known price, and nearly all were observed."""
         return _is_complete(self.last_week(), WEEK_HOURS)
 
     @property
     def month_amount(self) -> Decimal:
-        """What the last week cost, for a month of 730 hours."""
+        """The cost of the last week, extrapolated to a month of 730 hours."""
         spent = sum((hour.cost_amount for hour in self.last_week()), Decimal(0))
         return (spent * HOURS_PER_MONTH / WEEK_HOURS).quantize(CENT)
 

@@ -34,7 +34,9 @@ class Queue:
 
 
 def measure(facts: DeploymentFacts) -> Queue | None:
-    """None where nothing was executed, or the server does not count executions."""
+    """Measure the mean queue and compute times of the last week. None if nothing was executed, or the server does
+    not count executions.
+    """
     known = [hour for hour in facts.last_week() if hour.is_known]
     served = sum(hour.served for hour in known)
     executions = sum(hour.executions for hour in known)

@@ -128,7 +128,7 @@ def stable_of(deployment: Deployment) -> Revision:
 
 
 def spec_of(deployment: Deployment) -> ServingSpec:
-    """As it runs now, at its current scale."""
+    """Return the spec of the stable revision at its current scale."""
     return rendering.spec_of(stable_of(deployment))
 
 
@@ -196,7 +196,10 @@ def _possible(advice: Advice) -> list[Choice]:
 
 
 def _spot(offered: Sequence[GpuShare], spec: ServingSpec) -> SpotPrice | None:
-    """None where the cluster has no spot nodes of the instance type and starts none."""
+    """Return the price of a replica on spot nodes.
+
+    None if it is not known, or if the cluster has no spot nodes of the instance type and starts none.
+    """
     placement = spec.placement.replace(capacity=capacity_types.SPOT)
     share = cost.find_gpu_share(offered, spec.replace(placement=placement))
     if share is None or share.usd_per_hour_amount is None:
@@ -235,7 +238,7 @@ def _additional_models(team: Team) -> set[tuple[int, str, str]]:
 
 
 def _whole_gpus(shares: SharesByCluster, deployment: Deployment) -> int:
-    """Of one replica; 0 for a part of a GPU, and for several nodes."""
+    """Return the whole GPUs of one replica. 0 for a part of a GPU, and for replicas over several nodes."""
     spec = spec_of(deployment)
     share = cost.find_gpu_share(shares.of(deployment.cluster_id), spec)
     is_whole = share is not None and share.sharing == "whole" and spec.nodes == 1

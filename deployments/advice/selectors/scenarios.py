@@ -1,4 +1,4 @@
-"""What a deployment costs now, as a what-if starts from it."""
+"""The present cost of a deployment, from which a what-if starts."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ _HUNDRED = Decimal(100)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`scenario` None: nothing of it is known. `remarks` say what the figures leave out, and what to enter."""
+    """The first scenario of a what-if. `scenario` is None if the cost is not known. `remarks` say what the figures
+    leave out, and what to enter.
+    """
 
     scenario: Scenario | None
     remarks: tuple[str, ...] = ()
 
 
 def of_deployment(*, actor: User, label: str) -> Start:
-    """`label` is team/name. The price is that of one replica, so its share is 100%. Raises NotFound for what
-    the actor cannot see.
+    """Return the present cost of the deployment `label` (team/name) as a scenario.
+
+    The price is that of one replica, so its share is 100%. Raises NotFound if the actor cannot see the deployment.
     """
     team, _, name = label.partition("/")
     deployment = deployments.get_visible(actor=actor, team_slug=team, name=name)

@@ -26,7 +26,9 @@ _ROLES_OF: Final[Mapping[RequiredRole, frozenset[ApproverRole]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Empty tuples and None match anything. `id` None: the default, or rules of an environment."""
+    """A rule of approval. Empty tuples and None match anything. `id` is None for the default and for rules of an
+    environment.
+    """
 
     id: int | None
     name: str
@@ -47,7 +49,7 @@ DEFAULT: Final = Rule(id=None, name="Four eyes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFacts:
-    """What rules match on. `has_cost` is False for a change that runs nothing."""
+    """The facts of a change that rules match on. `has_cost` is False for a change that runs nothing."""
 
     team_id: int
     environment: str
@@ -83,14 +85,18 @@ class Progress:
 
     @property
     def description(self) -> str:
-        """For example "0 of 2 approvals by a lead or platform admin"."""
+        """The state of the requirement in words: "0 of 2 approvals by a lead or platform admin", or "2 of 2
+        approvals given".
+        """
         needed = self.requirement.needed
         count = f"{min(self.given, needed)} of {needed} approval{'' if needed == 1 else 's'}"
         return f"{count} by {self.requirement.who}" if self.missing else f"{count} given"
 
 
 def requirements(rules: Iterable[Rule], facts: ChangeFacts) -> tuple[Requirement, ...]:
-    """The strictest first. A requirement that another one implies is left out."""
+    """Return the requirements of all matching rules, the strictest first. A requirement that another one implies is
+    left out.
+    """
     matching = [_require(rule, facts) for rule in (DEFAULT, *rules) if matches(rule, facts)]
     matching.sort(key=_strictness, reverse=True)
     kept: list[Requirement] = []
@@ -126,7 +132,9 @@ def counts_for(requirement: Requirement, approver: Approver, *, requester_id: in
 def progress_of(
     required: Iterable[Requirement], approvers: Iterable[Approver], *, requester_id: int
 ) -> tuple[Progress, ...]:
-    """Approvals on the same authority count once; one approval may count for several rules."""
+    """Return how far each requirement is met. Approvals on the same authority count once; one approval may count
+    for several rules.
+    """
     given = tuple(approvers)
     return tuple(
         Progress(requirement, len(_authorities(requirement, given, requester_id)))
@@ -135,7 +143,7 @@ def progress_of(
 
 
 def is_satisfied(rows: Sequence[Progress]) -> bool:
-    """False without any requirement: nothing is approved without a rule."""
+    """Whether every requirement is met. False without any requirement: nothing is approved without a rule."""
     return bool(rows) and all(row.missing == 0 for row in rows)
 
 

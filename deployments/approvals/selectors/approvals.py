@@ -30,7 +30,7 @@ _MOST_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class ApprovalStatus:
-    """What a change requires, and which approvals it has."""
+    """The requirements of a change, and how many approvals each has."""
 
     rows: tuple[Progress, ...]
     is_emergency: bool
@@ -45,7 +45,7 @@ class ApprovalStatus:
 
     @property
     def description(self) -> str:
-        """For example "1 of 2 approvals by a lead or platform admin"."""
+        """The missing approvals in words: "1 of 2 approvals by a lead or platform admin"."""
         if self.is_emergency:
             return "approved with an emergency override"
         missing = [row.description for row in self.rows if row.missing]
@@ -59,13 +59,13 @@ def list_rules(actor: Actor) -> QuerySet[ApprovalRule]:
 
 
 def required_now(facts: ChangeFacts) -> tuple[Requirement, ...]:
-    """What the enabled rules require at this moment."""
+    """Return what the enabled rules require of the change now."""
     rows = ApprovalRule.objects.filter(is_enabled=True).prefetch_related("people")
     return rules.requirements([*map(as_rule, rows), *_rules_of_environment(facts)], facts)
 
 
 def _rules_of_environment(facts: ChangeFacts) -> list[Rule]:
-    """What the environment that the change enters asks for, by the platform and by the team."""
+    """Return the rules of the environment that the change enters: the platform's and the team's."""
     layers = environment_rules.layers_of(facts.environment, facts.team_id)
     return [
         Rule(
@@ -104,7 +104,9 @@ def required_as_stored(change: ChangeRequest) -> tuple[Requirement, ...]:
 
 
 def live_approvals(change: ChangeRequest) -> list[Approval]:
-    """Neither void nor expired. Read once for each `change` object."""
+    """Return the approvals of the change that are neither void nor expired. They are read once for each `change`
+    object.
+    """
     if "approvals" not in getattr(change, "_prefetched_objects_cache", {}):
         prefetch_related_objects([change], "approvals")
     return live_of(change.approvals.all())
@@ -122,7 +124,7 @@ def live_of(approvals: Iterable[Approval]) -> list[Approval]:
 
 
 def status_of(change: ChangeRequest) -> ApprovalStatus:
-    """The approval status by the rules as last evaluated; a decision evaluates them again."""
+    """Return the approval status by the rules as last evaluated; a decision evaluates them again."""
     live = live_approvals(change)
     rows = rules.progress_of(
         required_as_stored(change), map(approver_of, live), requester_id=change.requester_id
@@ -151,7 +153,10 @@ class ApproverContext:
     def approver_for(
         self, change: ChangeRequest, live: Sequence[Approval] | None = None
     ) -> Approver | None:
-        """None when no rule lets the person approve it. A service account never may, whatever it is named in."""
+        """Return the role in which the person may approve the change.
+
+        None if no rule allows it. A service account never may, even if a rule names it.
+        """
         actor = self._actor
         if actor.is_service_account:
             return None
