@@ -16,7 +16,7 @@ MOST_VERSIONS = 100
 
 
 class ProvenanceSerializer(Serializer):
-    """Empty where the statement does not say it."""
+    """The provenance of a version. A field is empty if the statement does not name it."""
 
     builder = serializers.CharField(default="")
     build_type = serializers.CharField(default="")
@@ -148,7 +148,7 @@ class TrustRootDraftSerializer(TrustRootDocumentSerializer):
 
 
 class SigningRuleSerializer(Serializer):
-    """Left out or empty means any."""
+    """A signing rule. Fields that are left out or empty match anything."""
 
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=80)

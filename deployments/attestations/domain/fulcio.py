@@ -24,8 +24,10 @@ class Identity:
 
 
 def identity_of(certificate: x509.Certificate) -> Identity | None:
-    """None for a certificate that names no OIDC issuer. Raises AttestationInvalid for one that names several
-    issuers or subjects, and what `cryptography` raises for extensions that cannot be read.
+    """Return the OIDC issuer and the subject of a certificate of Fulcio.
+
+    None if it names no OIDC issuer. Raises AttestationInvalid if it names several issuers or subjects, and what
+    `cryptography` raises for extensions that cannot be read.
     """
     issuers = {
         issuer
