@@ -63,7 +63,7 @@ class Chunk:
 
 
 def chunk_bytes(total_bytes: int, *, workers: int) -> int:
-    """About how many bytes a chunk gets."""
+    """Return the approximate number of bytes of a chunk."""
     even = total_bytes // (workers * _CHUNKS_PER_WORKER)
     return max(_SMALLEST_BYTES, min(_LARGEST_BYTES, even))
 
@@ -92,7 +92,7 @@ def cut(
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """With their line ends. Raises Rejected for one that is too large, with its number."""
+    """Split blocks into lines, with their line ends. Raises Rejected with the number of a line that is too large."""
     rest, number = b"", 0
     for block in blocks:
         parts = _split(rest + block)
@@ -107,7 +107,7 @@ def lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def _split(text: bytes) -> list[bytes]:
-    """At line feeds only: a carriage return ends no row."""
+    """Split at line feeds only: a carriage return ends no row."""
     parts = text.split(b"\n")
     last = parts.pop()
     lines = [part + b"\n" for part in parts]

@@ -40,12 +40,14 @@ _MESSAGE_PATH: Final = "/dev/termination-log"
 
 
 def name_of(job_id: int, attempt: int) -> str:
-    """The same for each pass over one attempt, so that a Job is found again. Of its Secret too."""
+    """Return the name of the Job and of its Secret. It is the same in each pass over one attempt, so that the Job
+    is found again.
+    """
     return f"batch-{job_id}-{attempt}"
 
 
 def spec_of(settings: BatchSettings) -> ServingSpec:
-    """What the pods have in common with those of a deployment; nobody calls them."""
+    """Return the settings that the pods share with those of a deployment. Nobody calls them."""
     return ServingSpec(
         engine=TRITON,
         instance_type=settings.instance_type,
@@ -67,7 +69,7 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
 
 
 def shared(context: ManifestContext) -> list[Manifest]:
-    """What the pods need in the namespace of the team, without Secrets and quota."""
+    """Return the objects that the pods need in the team's namespace, without Secrets and quota."""
     return [
         namespace.namespace(context),
         network.default_deny(context),

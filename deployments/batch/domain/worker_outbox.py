@@ -1,4 +1,4 @@
-"""What a queue worker writes to the object store: numbered objects by presigned addresses, a part of its program.
+"""The numbered objects that a queue worker writes by presigned addresses: a part of its program.
 
 All workers of a job share the numbers: an address creates its object or finds it there (program.py).
 """

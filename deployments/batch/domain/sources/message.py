@@ -1,4 +1,6 @@
-"""What queue workers take from a source: a part of their program (program.py). Bodies and fields are bytes."""
+"""The messages that queue workers take from a source: a part of their program (program.py). Bodies and fields are
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def fields_of(message: Message) -> dict[str, bytes]:
 
 
 def cell_of(value: Any) -> str:
-    """As a cell of CSV has it: a list of one is its value."""
+    """Convert a value to a cell of CSV. A list with one value counts as that value."""
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, str) else json.dumps(value)

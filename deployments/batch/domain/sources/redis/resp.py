@@ -18,7 +18,7 @@ REFUSED = ("NOAUTH", "WRONGPASS", "NOPERM")
 
 
 class RedisError(SourceError):
-    """What the server answers instead of a value. Its first word is the kind."""
+    """An error that the server answers instead of a value. Its first word is the kind."""
 
 
 class Redis:

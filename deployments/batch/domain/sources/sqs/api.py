@@ -32,7 +32,7 @@ BUSY = ("RequestThrottled", "ThrottlingException", "Throttling", "ServiceUnavail
 
 
 class SqsError(SourceError):
-    """What SQS answers instead of a value; `kind` is its own name for it."""
+    """An error that SQS answers instead of a value. `kind` is its own name for it."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")

@@ -176,7 +176,7 @@ def received_message(item: Json) -> Message:
 
 
 def text_attribute(text: str) -> Json:
-    """Of characters that SQS takes."""
+    """Return a text attribute, with characters that SQS does not take replaced by spaces."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return {"DataType": "String", "StringValue": plain or "-"}
 
