@@ -65,7 +65,9 @@ def get_job(job_id: int) -> BatchJob:
 
 
 def label_of(job: BatchJob) -> str:
-    """Return the name in the ledger in place of a deployment; no deployment has a slash in its name."""
+    """Return the job's label in the ledger, where a deployment's name would be; no deployment has a slash in its
+    name.
+    """
     return f"batch/{job.name}"
 
 

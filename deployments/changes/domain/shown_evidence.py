@@ -1,4 +1,4 @@
-"""What the page of a request shows, as the row of a decided one keeps it."""
+"""The evidence on a request's page, as stored in the row of a decided request."""
 
 from __future__ import annotations
 

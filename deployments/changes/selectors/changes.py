@@ -144,7 +144,7 @@ def _live_approvals(changes: Collection[ChangeRequest]) -> Mapping[int, list[App
 
 
 def of_ids(ids: Collection[int]) -> list[ChangeRequest]:
-    """With all that a list shows, oldest first. Whoever calls it made sure that they are visible."""
+    """Return requests with all that a list shows, the oldest first. The caller has checked that they are visible."""
     return _read(ids, order="id")
 
 

@@ -1,4 +1,4 @@
-"""What an approval of a deployment's change binds to, and how it differs from what serves now."""
+"""The evidence that an approval of a deployment's change binds to, and its difference from what serves now."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ def render(change: ChangeRequest) -> RenderedRevision | None:
 
 
 def of_preflight(change: ChangeRequest, checked: RenderedRevision) -> RenderedRevision | None:
-    """What the checks rendered, where it is what `render` would; None elsewhere, as for a new deployment
-    without a key before its row (SQLite).
+    """Return what the checks rendered if `render` would return the same.
+
+    None otherwise, as for a new deployment without a key before its row (SQLite).
     """
     if change.revision is None:
         return None
@@ -114,7 +115,7 @@ def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[s
 
 
 def _environment_rules(deployment: Deployment) -> dict[str, Any]:
-    """What the environment asks of a version and its address; its approvers are among the rules."""
+    """Return what the environment requires of a version and its address; its approvers are among the rules."""
     rules = environment_rules.in_force(deployment.environment, deployment.team_id).to_json()
     return {name: rules[name] for name in ("callers_need_key", "golden_required", "promoted_from")}
 

@@ -33,7 +33,9 @@ def of_change(change: ChangeRequest) -> list[GuardLine]:
 
 
 def _lines_of(change: ChangeRequest) -> list[GuardLine]:
-    """Empty for changes without a plan, and for blue/green, which has no traffic to compare."""
+    """Return a line for each guard of the plan. Empty for changes without a plan, and for blue/green, which has no
+    traffic to compare.
+    """
     if not change.plan:
         return []
     plan = plans.plan_of(change)

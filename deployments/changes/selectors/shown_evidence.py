@@ -74,7 +74,7 @@ def kept(change: ChangeRequest) -> ShownEvidence | None:
 
 
 def differences(change: ChangeRequest, then: ShownEvidence) -> list[str]:
-    """What the page would show differently today."""
+    """Return the labels of what the page would show differently today."""
     now = of(change)
     return [label for name, label in _COMPARED.items() if getattr(now, name) != getattr(then, name)]
 
@@ -84,7 +84,7 @@ def diff_of(change: ChangeRequest) -> list[dict[str, str]]:
 
 
 def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], datetime]:
-    """Those of the last recheck of this very evidence, else those of the request; and their time."""
+    """Return the checks of the last recheck of this very evidence, else those of the request; and their time."""
     last = LastRecheck.from_json(change.last_recheck)
     if last and last.evidence_hash == change.evidence_hash and last.checks:
         return [check.to_json() for check in last.checks], last.at

@@ -1,7 +1,7 @@
-"""What a change request may be about, and what the request machine needs to know of it.
+"""The subjects of change requests, and what the request machine needs to know of each.
 
-The states, approvals, evidence and emergencies of a request are the same for every subject; what
-differs is behind `ChangeSubject`. Features register theirs in `apps.ready()`.
+The states, approvals, evidence and emergencies of a request are the same for every subject; what differs is behind
+`ChangeSubject`. Features register theirs in `apps.ready()`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ChangeSubject(ABC, Generic[R]):
 
     @abstractmethod
     def facts(self, change: ChangeRequest) -> ChangeFacts:
-        """What approval rules match on."""
+        """Return the facts that approval rules match on."""
 
     @abstractmethod
     def describe(self, change: ChangeRequest) -> Description: ...
@@ -85,17 +85,17 @@ class ChangeSubject(ABC, Generic[R]):
 
     @abstractmethod
     def render(self, change: ChangeRequest) -> R | None:
-        """What approving writes; None for a request that only removes. The other methods take it."""
+        """Return what approving writes, which the other methods take. None for a request that only removes."""
 
     @abstractmethod
     def evidence(self, change: ChangeRequest, rendered: R | None) -> Mapping[str, Any]:
-        """What an approval binds to besides the rules, the manifests and the subject's place."""
+        """Return what an approval binds to besides the rules, the manifests and the subject's place."""
 
     @abstractmethod
     def checks(
         self, change: ChangeRequest, rendered: R | None
     ) -> tuple[tuple[Check, ...], Cost | None]:
-        """Every check of the request as it comes out now. Network calls: outside any transaction."""
+        """Run every check of the request again. Network calls: outside any transaction."""
 
     @abstractmethod
     def require_all(self, checks: Sequence[Check]) -> None:
@@ -103,11 +103,11 @@ class ChangeSubject(ABC, Generic[R]):
 
     @abstractmethod
     def retire_unbegun(self, change: ChangeRequest, *, actor: Actor, reason: str) -> None:
-        """Close a subject of which no request was ever applied. Inside the request's transaction."""
+        """Close a subject of which no request was ever applied. Call inside the request's transaction."""
 
     def require_still_possible(self, change: ChangeRequest, rendered: R | None) -> None:
-        """The checks that other approvals can break. Inside the transaction of the approval, which
-        holds the team's row.
+        """Check again what other approvals can break. Call inside the transaction of the approval, which holds the
+        team's row.
         """
 
     def guards(self, change: ChangeRequest) -> list[GuardLine]:
@@ -119,7 +119,7 @@ class ChangeSubject(ABC, Generic[R]):
         return ()
 
     def promotion(self, change: ChangeRequest) -> Mapping[str, Any]:
-        """What an earlier environment showed of the version, as it is now; {} without any."""
+        """Return the present evidence of the version in an earlier environment. Empty if there is none."""
         return {}
 
     def metadata(self, change: ChangeRequest) -> Mapping[str, Any]:

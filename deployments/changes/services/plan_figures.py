@@ -138,8 +138,9 @@ def of(
     watch_seconds: int,
     settings: PlanSettings | None = None,
 ) -> PlanFigures:
-    """For a candidate with the serving spec of the stable revision, which must be there. `settings` None:
-    they are not readable yet, so what the steps find is not known.
+    """Compute the figures of steps for a candidate with the serving spec of the stable revision, which must exist.
+
+    `settings` is None if they are not readable yet; what the steps detect is then not known.
     """
     rate = _rate_of(deployment)
     traffic = _last_day(deployment) if settings and detection.has_error_guard(settings) else None
@@ -201,7 +202,7 @@ def _step(step: Step, rate: float | None) -> StepFigure:
 
 
 def _replicas(deployment: Deployment, step: Step, settings: PlanSettings | None) -> int:
-    """Of the candidate at the step, if it has the spec of stable."""
+    """Return the candidate's replicas at the step, if it has the spec of stable."""
     stable = deployment.stable_revision
     if stable is None:
         return 1
@@ -221,7 +222,9 @@ def _detection(
     traffic: ExpectedTraffic | None,
     block_seconds: float,
 ) -> Detection | None:
-    """In the time that the step takes with the traffic of the last day."""
+    """Return what the step detects in its duration with the traffic of the last day. None if settings or traffic
+    are not known.
+    """
     if settings is None or traffic is None:
         return None
     seconds = _step(step, traffic.per_second).seconds
@@ -244,7 +247,7 @@ def _latency(
 
 
 def _block_lengths(deployment: Deployment) -> BlockLengths:
-    """What a rollout that begins now would take."""
+    """Return the block lengths that a rollout beginning now would take."""
     stable = deployment.stable_revision
     return BlockLengths() if stable is None else block_lengths.before(stable, clock.now())
 

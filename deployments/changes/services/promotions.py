@@ -85,7 +85,7 @@ def request_body(*, actor: User, deployment_id: int) -> dict[str, Any]:
 
 
 def body_of(found: Promotion) -> dict[str, Any]:
-    """As `request_body`, of a promotion that was read already."""
+    """Build the request body of a promotion that was read already, as `request_body` does."""
     spec = rendering.spec_of(found.revision).to_json()
     return {
         "version_id": found.revision.version_id,

@@ -174,7 +174,7 @@ def _make_revision(actor: User, deployment: Deployment, requested: ChangeSpec) -
 
 
 def _gpu_name(deployment: Deployment, revision: Revision | None) -> str:
-    """Of a request that needs no checks."""
+    """Return the GPU name of a request that needs no checks. Empty without a revision."""
     revision = revision or deployment.stable_revision
     if revision is None:
         return ""

@@ -188,7 +188,7 @@ def _steps_of(form: CanaryForm) -> list[Step]:
 
 
 def _settings_of(form: CanaryForm) -> PlanSettings | None:
-    """None while a field of the plan is wrong."""
+    """Return the settings of the plan. None while a field of the plan is wrong."""
     try:
         return PlanSettings.model_validate(
             form.plan_json() if form.is_bound else form.initial["plan"]

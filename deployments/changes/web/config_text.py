@@ -39,7 +39,9 @@ class ConfigText:
 
     @property
     def shown(self) -> str:
-        """What tells an edited text from the one that was shown; a refused one counts as edited."""
+        """The digest that tells an edited text from the one that was shown. Empty for a refused text, which counts
+        as edited.
+        """
         return "" if self.is_refused else digest(self.text)
 
     @property
@@ -48,7 +50,10 @@ class ConfigText:
 
 
 def of_draft(draft: Draft, posted: Mapping[str, Any]) -> ConfigText | None:
-    """None where the engine or the version has no config.pbtxt with these settings."""
+    """Return config.pbtxt for the draft, with its problems.
+
+    None if the engine or the version has no config.pbtxt with these settings.
+    """
     signature = _signature_of(draft)
     if signature is None or draft.version is None:
         return None

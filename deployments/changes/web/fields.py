@@ -41,5 +41,5 @@ class SettingsForm(forms.Form):
 
 
 def required_field(name: str) -> forms.Field:
-    """For a field of the spec that is always in the request."""
+    """Return the form field of a setting of the spec that is always in the request."""
     return definition_fields.required_field(DEFINITIONS[name])

@@ -161,7 +161,7 @@ class DeployForm(SettingsForm, ServiceForm):
         return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
     def first_wrong_step(self) -> str:
-        """Where the first field with an error is; the last step when there is none."""
+        """Return the step of the first field with an error. The last step if there is none."""
         for step in STEPS:
             if any(name in self.errors for name in step.fields):
                 return step.name

@@ -74,7 +74,7 @@ def advice_of(
     shares: list[GpuShare],
     data: Mapping[str, str],
 ) -> Advice | None:
-    """None until the memory need is known."""
+    """Return the sizing advice for the version on the cluster. None until the memory need is known."""
     if version is None or cluster is None:
         return None
     is_llm = data.get("engine") in LLM_ENGINES
@@ -168,7 +168,10 @@ def _load_note(advice: Advice) -> str:
 
 
 def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
-    """Empty fields have the values of the version: declared for external weights, else read from it."""
+    """Return the language model of the form. None if its size is not known.
+
+    Empty fields have the values of the version: declared for external weights, else read from it.
+    """
     declared = declared_size.from_version(version.source_uri, version.metadata, version.signature)
     typed = _number(data.get("llm_parameters_millions", "").replace(",", ""))
     millions = typed or declared.parameters_millions

@@ -85,7 +85,7 @@ def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
 
 
 def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse | None:
-    """What a search field of the form found; None for another request."""
+    """Return the matches of a search field of the form. None for any other request."""
     target = target_of(request)
     if target not in ("versions", "addable"):
         return None

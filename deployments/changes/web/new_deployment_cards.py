@@ -70,9 +70,7 @@ class ColdStart:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Where a version's weights of a language model are, and their size. `advice` is for references that
-    can change.
-    """
+    """The location and size of a version's language model weights. `advice` is for references that can change."""
 
     uri: str
     advice: str
@@ -107,7 +105,7 @@ def choices_of(
 
 
 def draft_of(form: DeployForm) -> DeployDraft | None:
-    """None while a field is wrong; the errors of a refused spec go to its fields."""
+    """Return the draft of a clean form. None while a field is wrong; the errors of a refused spec go to its fields."""
     if any(name != "comment" for name in form.errors):
         return None
     try:
@@ -199,7 +197,7 @@ def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
 
 
 def weights_of(version: ModelVersion | None) -> Weights | None:
-    """None for a version that is not a language model."""
+    """Return the weights of a language model. None for any other version."""
     if version is None:
         return None
     size = declared_size.from_version(version.source_uri, version.metadata, version.signature)

@@ -1,4 +1,4 @@
-"""What a deployment showed, and where its version can go next."""
+"""The evidence of a deployment in its environment, and where its version can go next."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Setting:
 
     @property
     def group(self) -> str:
-        """Where the form shows it: its own group before that of its part."""
+        """The group in which the form shows the setting: its own group before that of its part."""
         top = DEFINITIONS[self.path.partition(".")[0]]
         return str(self.definition.extra.get("group") or top.extra.get("group", "advanced"))
 

@@ -1,4 +1,4 @@
-"""What can be typed into settings of placement: read from the advice and the cluster."""
+"""Suggested values for settings of placement, read from the advice and the cluster."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def has_any(*, user: User, team: Team) -> bool:
 
 
 def addable_labels(*, user: User, team: Team, query: str, beside: ModelVersion | None) -> list[str]:
-    """Of versions whose label contains the text, or of the newest: additional models of one Triton."""
+    """Return the labels of versions that contain the text, or of the newest: additional models of one Triton."""
     name, _, number = query[:_LONGEST_QUERY].strip().replace("\x00", "").partition(":")
     rows = _addable(user, team, beside)
     if name:
@@ -81,7 +81,7 @@ def addable_labels(*, user: User, team: Team, query: str, beside: ModelVersion |
 def known_labels(
     *, user: User, team: Team, labels: Collection[str], beside: ModelVersion | None
 ) -> list[str]:
-    """Those of the labels that an additional model can have."""
+    """Return those of the labels that an additional model can have."""
     pairs = [label.rpartition(":") for label in labels]
     exact = [
         Q(model__name=name, number=int(number))
@@ -101,7 +101,7 @@ def _ready(user: User, team: Team) -> QuerySet[ModelVersion]:
 
 
 def _addable(user: User, team: Team, beside: ModelVersion | None) -> QuerySet[ModelVersion]:
-    """With a file that Triton loads; not the model beside it, which Triton serves only once."""
+    """Return versions with a file that Triton loads, but not of the model beside it, which Triton serves only once."""
     rows = _ready(user, team).filter(source_uri="")
     if beside is not None:
         rows = rows.exclude(model_id=beside.model_id)

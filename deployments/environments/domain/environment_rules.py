@@ -18,7 +18,7 @@ ORDER: Final = (Environment.DEVELOPMENT, Environment.STAGING, Environment.PRODUC
 
 
 class ApproverGroup(StrEnum):
-    """From the weaker to the stricter."""
+    """The people who may approve, from the weaker to the stricter."""
 
     LEAD = "lead"
     ADMIN = "admin"
@@ -74,18 +74,18 @@ DEFAULTS: Final[Mapping[Environment, EnvironmentRules]] = {
 
 
 def previous_of(environment: str) -> Environment | None:
-    """Where a version comes from when it is promoted to this environment."""
+    """Return the environment from which a version is promoted to this one. None for the first."""
     index = ORDER.index(Environment(environment))
     return ORDER[index - 1] if index else None
 
 
 def source_of(environment: str, rules: EnvironmentRules) -> str:
-    """Where the evidence of a promotion to the environment comes from; empty for the first one."""
+    """Return the environment that gives the evidence of a promotion to this one. Empty for the first one."""
     return rules.promoted_from or previous_of(environment) or ""
 
 
 def next_of(environment: str) -> Environment | None:
-    """Where a version goes when it is promoted from this environment."""
+    """Return the environment to which a version is promoted from this one. None for the last."""
     index = ORDER.index(Environment(environment)) + 1
     return ORDER[index] if index < len(ORDER) else None
 

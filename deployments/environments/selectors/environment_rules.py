@@ -51,7 +51,7 @@ def in_force(environment: str, team_id: int) -> EnvironmentRules:
 
 
 def list_layers(team_ids: Iterable[int]) -> dict[Environment, tuple[Layer, ...]]:
-    """By environment: the platform's rules, and those of the given teams."""
+    """Return the platform's rules and those of the given teams, by environment."""
     rows = list(_rows().filter(Q(team=None) | Q(team__in=list(team_ids))))
     return {
         environment: _with_defaults(environment, [r for r in rows if r.environment == environment])

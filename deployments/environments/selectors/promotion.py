@@ -51,7 +51,9 @@ def evidence_of(version: ModelVersion, *, team_id: int, source: str) -> Promotio
 def evidence_of_loaded(
     version: ModelVersion, *, team_id: int, source: str
 ) -> PromotionEvidence | None:
-    """As `evidence_of`, where it also counts that a Triton loaded the version beside another model's."""
+    """Return evidence as `evidence_of` does, where a Triton that loaded the version beside another model's counts
+    too.
+    """
     is_loaded = Q(version=version)
     for place in range(MAX_ADDITIONAL_MODELS):
         listed = f"spec__additional_models__{place}"
@@ -134,7 +136,7 @@ def _golden_state(revision: Revision, rollout: Rollout | None) -> _GoldenState:
 
 
 def _watched(revision: Revision, newest: datetime) -> _GoldenState | None:
-    """None while the watch has not sent every present golden request to this revision."""
+    """Return the verdict of the watch. None while it has not sent every present golden request to this revision."""
     health = DeploymentHealth.objects.filter(revision=revision).first()
     at = health.golden_checked_at if health else None
     if health is None or at is None or at < newest:

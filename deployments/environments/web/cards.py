@@ -44,7 +44,7 @@ _GOLDEN: Mapping[str, bool | None] = {Golden.PASSED: True, Golden.FAILED: False}
 
 
 def card_of(stored: Mapping[str, Any]) -> PromotionCard | None:
-    """Of `PromotionEvidence` as JSON; None for {}."""
+    """Build the card of a stored PromotionEvidence. None if it is empty."""
     if not stored:
         return None
     finished = EvidenceLine(
