@@ -189,7 +189,7 @@ _NO_POOL: Final = re.compile(r"incompatible (with nodepool|requirements)")
 
 
 def of_text(text: str) -> Diagnosis | None:
-    """None when no case matches."""
+    """Return the diagnosis of the first case that matches a line. None if no case matches."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for case in _CASES:
         line = next((line for line in lines if case.pattern.search(line)), None)

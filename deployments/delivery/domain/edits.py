@@ -63,7 +63,7 @@ class Edit:
 
 
 def find_edits(desired: Manifest, live: Mapping[str, Any] | None) -> list[Edit]:
-    """Empty when the object is as it was applied."""
+    """Return the edits of a live object. Empty if it is as it was applied."""
     kind, name = desired["kind"], desired["metadata"]["name"]
     if live is None:
         return [Edit(kind, name, "", "", "")]
@@ -89,7 +89,7 @@ def find_edits(desired: Manifest, live: Mapping[str, Any] | None) -> list[Edit]:
 
 
 def format_path(path: Sequence[Step]) -> str:
-    """For example spec.containers[server].resources.limits[nvidia.com/gpu]."""
+    """Format a path: spec.containers[server].resources.limits[nvidia.com/gpu]."""
     text = ""
     for step in path:
         if isinstance(step, tuple):

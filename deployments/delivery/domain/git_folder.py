@@ -134,7 +134,9 @@ def _revision_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _revision_in_text(text: str) -> str:
-    """Empty for a file that is not a manifest: files that others added stay."""
+    """Return the revision of a file's manifest. Empty for a file that is not a manifest: files that others added
+    stay.
+    """
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -154,7 +154,9 @@ def _failed_download(failed: Json) -> Progress:
 
 
 def _failed_check(failed: Json) -> Progress:
-    """Only a digest mismatch is a known case here: a missing command is not a missing image."""
+    """Explain a failed digest check. Only a digest mismatch is a known case here: a missing command is not a
+    missing image.
+    """
     message = failed.get("message") or f"exit code {failed.get('exitCode')}"
     known = diagnosis.of_text(message)
     if known is not None and known.reason == diagnosis.NOT_AS_APPROVED:
@@ -263,7 +265,9 @@ def _of_kserve(service: Json) -> Progress:
 
 
 def _is_latest_revision(status: Json) -> bool:
-    """In Knative mode the predictor is ready while an older revision serves."""
+    """Whether the latest revision is the ready one. In Knative mode the predictor is ready while an older revision
+    serves.
+    """
     component = (status.get("components") or {}).get("predictor") or {}
     return bool(component.get("latestReadyRevision") == component.get("latestCreatedRevision"))
 

@@ -148,7 +148,7 @@ def _fetch(remote: Remote) -> tuple[MemoryRepo, ObjectID]:
 
 
 def _send(remote: Remote, push: _Push) -> str:
-    """Empty when the branch is at `push.head` now, otherwise why not.
+    """Push to the branch and return why it failed. Empty if the branch is at `push.head` now.
 
     The server compares the old id under its own lock, so one of two concurrent pushes is refused.
     """

@@ -39,5 +39,5 @@ def _approvers(change: ChangeRequest) -> list[User]:
 
 
 def _name(user: User) -> str:
-    """On one line: a line break in a display name could forge another approver."""
+    """Return the display name on one line: a line break in it could forge another approver."""
     return " ".join(user.display_name.split())

@@ -1,4 +1,4 @@
-"""What people decide about drift: revert it, or request it as a change."""
+"""Decisions about drift: revert it, or request it as a change."""
 
 from __future__ import annotations
 

@@ -199,7 +199,9 @@ def _route_of(item: RenderedDeployment, refusals: Mapping[int, PolicyRefusal]) -
 
 
 def delete_route(deployment: Deployment) -> CommitResult | None:
-    """None without Git: the next observation shows whether the route is gone."""
+    """Delete the route, and its part of the team's address. None without Git: the next observation shows whether it
+    is gone.
+    """
     team_address.leave(deployment)
     backend = git_backend.backend_for(deployment)
     if backend is not None:

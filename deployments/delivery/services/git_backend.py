@@ -51,7 +51,7 @@ class GitBackend:
         return self.push(f"push r{revision.number}", manifests)
 
     def push_route(self, manifests: Sequence[Manifest]) -> CommitResult:
-        """With the policy of who may call it, if any."""
+        """Commit the route with the policy of who may call it, if any."""
         return self.push("route", manifests)
 
     def push(self, step: str, manifests: Sequence[Manifest]) -> CommitResult:
@@ -162,7 +162,7 @@ def _is_done(export: GitExport, step: str, digest: str) -> bool:
 
 
 def backend_for(deployment: Deployment) -> GitBackend | None:
-    """None where the portal applies changes directly to the cluster."""
+    """Return the Git backend of the deployment. None if the portal applies changes directly to the cluster."""
     return backends_for([deployment]).get(deployment.pk)
 
 
@@ -179,7 +179,7 @@ def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
 
 
 def backend_for_pipeline(pipeline: Pipeline) -> GitBackend | None:
-    """None where the portal applies changes directly to the cluster."""
+    """Return the Git backend of the pipeline. None if the portal applies changes directly to the cluster."""
     delivery = GitDelivery.objects.filter(team=pipeline.team_id, is_enabled=True).first()
     return None if delivery is None else GitBackend(delivery, pipeline)
 

@@ -76,7 +76,7 @@ def refused_policies(deployment: Deployment) -> list[Refusal]:
 
 
 def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
-    """Empty without a pod. Raises NotFound for a pod of another deployment."""
+    """Read the last lines of a pod's log. Empty without a pod. Raises NotFound for a pod of another deployment."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     if not pod:
         return Log("")

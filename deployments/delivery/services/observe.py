@@ -161,7 +161,9 @@ def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json
 
 
 def _of_team_address(deployment: Deployment) -> list[Json]:
-    """What it shares with other deployments of the team; empty where it does not serve there."""
+    """Return the objects that it shares with other deployments of the team. Empty if it does not serve at the
+    team's address.
+    """
     if not team_members.serves_there(deployment):
         return []
     listed = objects.list_several(
@@ -206,7 +208,7 @@ def _is_created_by_portal(item: Json, deployment: Deployment) -> bool:
 
 
 def _namespace_of(item: Json, deployment: Deployment) -> str:
-    """Where the portal creates objects of the kind."""
+    """Return the namespace in which the portal creates objects of the kind."""
     is_beside_gateway = (item["apiVersion"], item["kind"]) == owned_kinds.GATEWAY_ACCESS
     return deployment.cluster.gateway_namespace if is_beside_gateway else deployment.namespace
 

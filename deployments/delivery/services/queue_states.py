@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def explain(deployment: Deployment, observation: Observation) -> Observation:
-    """With the state of each revision that names a queue."""
+    """Add the queue state of each revision that names a queue."""
     named = _queues_of(deployment)
     if not named:
         return observation

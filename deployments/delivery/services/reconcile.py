@@ -109,7 +109,7 @@ def reconcile(*, deployment_id: int) -> bool:
 
 
 def _reconcile(ids: Collection[int]) -> ClusterError | None:
-    """For deployments of one cluster. Returns the error when the cluster did not answer."""
+    """Reconcile deployments of one cluster. Returns the error if the cluster did not answer."""
     claimed = leases.claim_many(Deployment, ids, seconds=_LEASE_SECONDS)
     if not claimed:
         return None

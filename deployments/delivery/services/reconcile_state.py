@@ -203,7 +203,9 @@ class ReconcileState:
         self._reverted = [] if is_pending or not new_edits else list(self._drift.edits)
 
     def _edits_of(self, revision: Revision) -> list[Edit]:
-        """Empty while the workload has another digest: the push that follows reverts all edits."""
+        """Return the edits of a revision's objects. Empty while the workload has another digest: the push that
+        follows reverts all edits.
+        """
         workload = self.observation.workloads.get(revision.number)
         rendered = self.rendered.of(revision)
         if workload is None:

@@ -1,4 +1,4 @@
-"""What one reconcile pass observed of a deployment, next to what was recorded before."""
+"""The observations of one reconcile pass about a deployment, next to what was recorded before."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class RevisionSnapshot:
 
 
 def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> RevisionSnapshot | None:
-    """None without a revision, and for a stopped deployment."""
+    """Return the observed revision. None without a revision, and for a stopped deployment."""
     deployment, observation = snapshot.deployment, snapshot.observation
     if revision is None or deployment.is_stopped:
         return None

@@ -28,7 +28,9 @@ _MOST_WRITES: Final = 3
 
 
 def push(rendered: Sequence[RenderedDeployment]) -> None:
-    """For the teams of those that serve at their team's address, or did. After their Secrets."""
+    """Write the addresses of the teams whose deployments serve there, or did. Call after the deployments' Secrets
+    are written.
+    """
     ever = team_members.ever([item.deployment.pk for item in rendered])
     concerned = [
         item for item in rendered if item.deployment.pk in ever and not item.context.verifies_tokens
