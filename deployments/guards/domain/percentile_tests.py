@@ -126,7 +126,7 @@ def with_blocks(tests: PercentileTests, block_seconds: float) -> PercentileTests
 
 
 def begin(tests: PercentileTests, before: Counts) -> PercentileTests:
-    """What stable had counted at the first reading of the rollout: its past."""
+    """Store what stable had counted at the first reading of the rollout, which is its past."""
     return tests if tests.before else replace(tests, before=before)
 
 

@@ -35,8 +35,9 @@ def judge(guard: PercentileGuard, by: PercentileInputs) -> GuardResult:
 
 
 def format_limit(guard: PercentileGuard, tests: PercentileTests | None = None) -> str:
-    """For example "≤ 40 ms (tested at 50 ms) and ≤ 1.25 times stable"; without tests as the plan
-    states it, before any histogram was read.
+    """Format a limit: "≤ 40 ms (tested at 50 ms) and ≤ 1.25 times stable".
+
+    Without tests it is formatted as the plan states it, before any histogram was read.
     """
     parts = []
     if guard.max is not None:
@@ -108,11 +109,11 @@ class _Findings:
 
     @property
     def _bound(self) -> float | None:
-        """Where the absolute limit is tested."""
+        """The bound at which the absolute limit is tested. None without one."""
         return None if self.guard.max is None else self.by.tests.bound_for(self.guard.max)
 
     def describe_observed(self) -> str:
-        """How many requests of each side exceed the bound with the most evidence against it."""
+        """Describe how many requests of each side exceed the bound with the most evidence against it."""
         guard, tests, n = self.guard, self.by.tests, self.by.n
         bound = self._bound
         if guard.max_ratio is not None:

@@ -174,7 +174,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What was read for one guard at this step. `problem`: why the last time gave no value."""
+    """The readings of one guard's query at this step. `problem` says why the last one gave no value."""
 
     query: str = ""
     value: float | None = None

@@ -109,7 +109,7 @@ def _merged(blocks: Sequence[Sums]) -> list[Sums]:
 
 
 def absolute(limit: GuardLimit, reference: Reference) -> GuardLimit | None:
-    """The limit without a comparison; None when nothing of it can be tested."""
+    """Return the limit without a comparison. None if nothing of it can be tested."""
     if limit.max_ratio is None:
         return limit
     most = _most(limit, reference)
@@ -120,7 +120,10 @@ def absolute(limit: GuardLimit, reference: Reference) -> GuardLimit | None:
 
 
 def absolute_percentile(guard: PercentileGuard, reference: Reference) -> PercentileGuard | None:
-    """As `absolute`: beside the upper bound of the bucket in which stable's percentile lay."""
+    """Return the guard without a comparison: beside the upper bound of the bucket in which stable's percentile lay.
+
+    None if nothing of it can be tested.
+    """
     if guard.max_ratio is None:
         return guard
     bucket = bucket_of(reference.histogram(guard.kind.measure), guard.kind.quantile)

@@ -152,7 +152,7 @@ def _bet_readings(
 
 
 def _pairs(side: Side, procedure: Procedure) -> list[tuple[GuardLimit, Pair]]:
-    """What happened to how many requests, by limit, where both servers count it."""
+    """Return the counts of both sides for each limit on a rate that both servers count."""
     return [
         (limit, side.pair(limit.kind.test.count))
         for limit in procedure.limits

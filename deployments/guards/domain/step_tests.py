@@ -1,4 +1,4 @@
-"""What the sequential tests of a rollout on counters store between two readings."""
+"""The state of a rollout's sequential tests on counters between two readings."""
 
 from __future__ import annotations
 

@@ -50,8 +50,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class StepReadings:
-    """What was read at a step. `unknown` says of each source why there are no current numbers, of each
-    histogram by what it counts, and of each query by its name; `warming` why times are not judged yet.
+    """The readings at a step. `unknown` says of each source why there are no current numbers, of each histogram by
+    what it counts, and of each query by its name.
+
+    `warming` says why times are not judged yet.
     """
 
     counters: StepTests = field(default_factory=StepTests)

@@ -1,4 +1,4 @@
-"""What a service may post about its model's answers, and how one batch is summed up.
+"""The metrics that a service may post about its model's answers, and the sums of one batch.
 
     labels        the label of each answer
     lengths       how long each answer is, in what unit the service likes
