@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`notifies` is False where another event already notifies the team. `advice` says what to do."""
+    """A kind of alert. `notifies` is False if another event already notifies the team. `advice` says what to do."""
 
     code: str
     label: str

@@ -44,7 +44,7 @@ _QUEUE = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """`key` names the subject within its team and kind."""
+    """The verdict of a kind of alert on a subject. `key` names the subject within its team and kind."""
 
     kind: str
     key: str

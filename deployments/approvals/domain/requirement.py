@@ -18,7 +18,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One matching rule, and `why` it matched."""
+    """The requirement of one matching rule. `why` says why the rule matched."""
 
     rule_id: int | None
     rule: str

@@ -65,7 +65,7 @@ class ChangeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approver:
-    """Who approves, and in which role. A delegate counts as the lead whom they stand for."""
+    """A person who approves, with their role. A delegate counts as the lead whom they stand for."""
 
     person_id: int
     role: ApproverRole
@@ -74,7 +74,7 @@ class Approver:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far one requirement is met."""
+    """The number of approvals that one requirement has."""
 
     requirement: Requirement
     given: int
@@ -220,7 +220,7 @@ def _describe_amount(limit: Decimal, amount: Decimal | None) -> str:
 
 
 def _is_above(rule: Rule, facts: ChangeFacts) -> bool:
-    """A price that is not known is not a low one."""
+    """Whether the cost is above the rule's amount. A price that is not known is not a low one."""
     if rule.above_month_amount is None:
         return True
     if not facts.has_cost:
@@ -255,7 +255,7 @@ def _strictness(required: Requirement) -> tuple[int, int, int, str]:
 
 
 def _implies(strict: Requirement, loose: Requirement) -> bool:
-    """Whoever satisfies `strict` satisfies `loose`: fewer people may give it, and more must."""
+    """Whether `strict` implies `loose`: fewer people may satisfy it, and more must."""
     people = {person.id for person in strict.people} <= {person.id for person in loose.people}
     return (
         strict.needed >= loose.needed and people and _ROLES_OF[strict.role] <= _ROLES_OF[loose.role]

@@ -208,8 +208,9 @@ def _would_help(
 
 
 def people_still_needed(change: ChangeRequest) -> list[User]:
-    """Who may give what is missing. Platform admins, who may approve for leads too, are named only
-    where the team's own leads are not enough.
+    """Return the people who may give the missing approvals.
+
+    Platform admins, who may approve for leads too, are named only if the team's own leads are not enough.
     """
     rows = [row for row in status_of(change).rows if row.missing]
     if not rows or change.state != ChangeState.SUBMITTED:

@@ -186,7 +186,9 @@ def _check(draft: RuleDraft) -> tuple[Team | None, list[User]]:
 
 
 def _problem_with_people(draft: RuleDraft, team: Team | None, people: list[User]) -> str:
-    """A rule that nobody could satisfy would block every change it applies to. Empty: none."""
+    """Return why nobody could satisfy the rule, which would block every change it applies to. Empty if somebody
+    could.
+    """
     unknown = sorted(set(draft.people) - {person.username for person in people})
     if unknown:
         return f"there is no {', '.join(unknown)}"

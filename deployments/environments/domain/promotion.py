@@ -23,7 +23,9 @@ _PREFERENCE = (Golden.FAILED, Golden.NONE, Golden.NOT_RUN, Golden.PASSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionEvidence:
-    """One revision with the same version. `rollout_id` None: it was the first of its deployment."""
+    """The evidence of one revision with the same version. `rollout_id` is None if it was the first of its
+    deployment.
+    """
 
     environment: str
     deployment_id: int
@@ -51,7 +53,7 @@ class PromotionEvidence:
 
 
 def best_of(rows: Iterable[PromotionEvidence]) -> PromotionEvidence | None:
-    """The one that shows most: finished before unfinished, then by golden requests, then the newest."""
+    """Return the evidence that shows most: finished before unfinished, then by golden requests, then the newest."""
     return max(
         rows,
         key=lambda row: (row.is_finished, _PREFERENCE.index(row.golden), row.revision_id),

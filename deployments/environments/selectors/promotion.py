@@ -39,10 +39,10 @@ class _GoldenState:
 
 
 def evidence_of(version: ModelVersion, *, team_id: int, source: str) -> PromotionEvidence | None:
-    """The best evidence of `version` in the environment `source`; None: it never was there.
+    """Return the best evidence of `version` in the environment `source`. None if it never was there.
 
-    Only revisions of exactly this version count. Its files and settings that are read from the bucket
-    cannot change once it is registered.
+    Only revisions of exactly this version count. Its files and settings that are read from the bucket cannot change
+    once it is registered.
     """
     rows = _revisions(team_id, source).filter(version=version)
     return promotion.best_of(_evidence(row) for row in rows[:_MOST_REVISIONS])
@@ -65,7 +65,7 @@ def evidence_of_loaded(
 
 
 def _revisions(team_id: int, source: str) -> QuerySet[Revision]:
-    """The newest first."""
+    """Return the team's revisions in the environment, the newest first."""
     rows = Revision.objects.filter(
         baseline_of=None, deployment__team=team_id, deployment__environment=source
     )
@@ -121,7 +121,9 @@ def _rollout(rollout: Rollout) -> tuple[bool, str, datetime | None]:
 
 
 def _golden_state(revision: Revision, rollout: Rollout | None) -> _GoldenState:
-    """The latest word: the quality watch of the stable revision, else the run before traffic."""
+    """Return the latest result of golden requests: that of the quality watch of the stable revision, else of the
+    run before traffic.
+    """
     current = GoldenRequest.objects.filter(model=revision.version.model_id, retired_at=None)
     newest = current.aggregate(newest=Max("created_at"))["newest"]
     if newest is None:

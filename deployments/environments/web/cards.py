@@ -12,7 +12,7 @@ from deployments.environments.domain.promotion import Golden
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """`ok` None: not known. As the tag `checks` takes it."""
+    """A line of the evidence, as the tag `checks` takes it. `ok` is None if it is not known."""
 
     name: str
     ok: bool | None

@@ -45,7 +45,7 @@ _UNJUDGED: Final = (Verdict.NOT_KNOWN, Verdict.NOT_COMPARABLE)
 
 @dataclass(frozen=True, slots=True)
 class GuardResult:
-    """One guard at one time. Numbers are text with their unit, as they are shown."""
+    """The result of one guard at one time. Numbers are text with their unit, as they are shown."""
 
     guard: str
     stable: str
@@ -93,8 +93,9 @@ def mirror_band(*, percent: int, n: int) -> Band:
 
 
 def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
-    """Results that abort the rollout. A wrong split raises an alarm and blocks promotion, but it is
-    the gateway's fault.
+    """Return the results that abort the rollout.
+
+    A wrong split raises an alarm and blocks promotion, but it is the gateway's fault.
     """
     return tuple(
         guard
@@ -104,7 +105,7 @@ def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
 
 
 def deciding(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
-    """Results that may abort the rollout or block promotion."""
+    """Return the results that may abort the rollout or block promotion."""
     return tuple(guard for guard in guards if not guard.is_dry_run)
 
 
@@ -114,7 +115,7 @@ def read(stored: Sequence[Mapping[str, Any]]) -> tuple[GuardResult, ...]:
 
 
 def named(guards: Sequence[GuardResult], verdict: Verdict) -> tuple[str, ...]:
-    """Names of the deciding guards with this verdict."""
+    """Return the names of the deciding guards with this verdict."""
     return tuple(guard.guard.lower() for guard in deciding(guards) if guard.verdict == verdict)
 
 

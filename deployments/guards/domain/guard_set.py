@@ -69,8 +69,8 @@ _Tagged = Annotated[
 
 
 class PlanGuards(RootModel[tuple[_Tagged, ...]]):
-    """`limits` are on counters of the server or of the gateway, `percentiles` and `queries` on the
-    cluster's Prometheus.
+    """The guards of a plan. `limits` are on counters of the server or of the gateway, `percentiles` and `queries`
+    on the cluster's Prometheus.
     """
 
     model_config = ConfigDict(frozen=True)

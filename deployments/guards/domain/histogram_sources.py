@@ -20,7 +20,7 @@ _SECONDS: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`scale` makes milliseconds of its unit."""
+    """A query for a histogram. `scale` converts its unit to milliseconds."""
 
     name: str
     label: str

@@ -80,7 +80,7 @@ def queries(state: HistogramState, measure: Measure, sides: Sides) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a reading at `at` is tested; `guards` are those of this measure."""
+    """The terms of a reading at `at`. `guards` are those of this measure."""
 
     guards: Guards
     sides: Sides

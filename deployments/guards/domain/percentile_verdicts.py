@@ -51,7 +51,9 @@ def format_limit(guard: PercentileGuard, tests: PercentileTests | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """`mine` and `base` are the buckets of the percentile, of the candidate and of stable."""
+    """The findings of a percentile guard. `mine` and `base` are the buckets of the percentile, of the candidate and
+    of stable.
+    """
 
     guard: PercentileGuard
     by: PercentileInputs
@@ -139,7 +141,7 @@ class _Findings:
         return f"slower than allowed: {self.describe_observed()}"
 
     def describe_power(self) -> str:
-        """Not estimated for histograms."""
+        """Return nothing, because power is not estimated for histograms."""
         return ""
 
     def describe_no_data(self) -> str:
@@ -157,7 +159,7 @@ class _Findings:
         return f"no {self._noun} are in stable's histogram at this step yet"
 
     def describe_unresolved(self) -> str:
-        """Why the bounds of the histogram cannot tell."""
+        """Return why the bounds of the histogram cannot tell. Empty if they can."""
         guard, tests = self.guard, self.by.tests
         if guard.max is not None and self._bound is None:
             return "the limit is above the last bound of the histogram, so it cannot be tested"

@@ -21,7 +21,7 @@ _UNREAD = HistogramState()
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`histograms` by what they count, `watched` by the name of the query."""
+    """The state of guards between readings: `histograms` by what they count, `watched` by the name of the query."""
 
     histograms: Mapping[Measure, HistogramState] = field(default_factory=dict)
     watched: Mapping[str, Watched] = field(default_factory=dict)

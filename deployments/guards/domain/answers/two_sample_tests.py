@@ -30,14 +30,16 @@ class InterimLook:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`effect` is what the limit bounds; `p` is the chance of such samples if there is no change."""
+    """The result of a test. `effect` is what the limit bounds; `p` is the chance of such samples if there is no
+    change.
+    """
 
     effect: float
     p: float
 
 
 def interim_look(n: int, *, alpha: float) -> InterimLook | None:
-    """The latest look that samples of at least `n` allow; None before the first."""
+    """Return the latest look that samples of at least `n` allow. None before the first."""
     if n < FIRST:
         return None
     number = min(LAST_LOOK, (n // FIRST).bit_length() - 1)
@@ -75,8 +77,8 @@ def compare_ordered(stable: Counts, candidate: Counts) -> Compared:
 
 
 def compare_failures(stable: tuple[int, int], candidate: tuple[int, int]) -> Compared:
-    """(failed, all) of each side: the increase in failure rate, and Fisher's exact test (1922) of
-    the candidate failing more often.
+    """Compare (failed, all) of each side: the increase in failure rate, and Fisher's exact test (1922) of the
+    candidate failing more often.
     """
     rise = candidate[0] / candidate[1] - stable[0] / stable[1]
     return Compared(rise, 1.0 if rise <= 0 else _hypergeometric_tail(stable, candidate))
@@ -96,7 +98,7 @@ def mean(counts: Counts) -> float:
 
 
 def cosine_distance(first: Sequence[float], second: Sequence[float]) -> float:
-    """1 - cos of the angle; 1 where either vector has no direction."""
+    """Return 1 - cos of the angle. 1 if either vector has no direction."""
     length = math.hypot(*first) * math.hypot(*second)
     if not length:
         return 1.0

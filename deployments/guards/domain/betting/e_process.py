@@ -80,8 +80,10 @@ _MOST: Final = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Wealth:
-    """`capitals` is the capital of each rho, `intervals` how many intervals had trials, `peak` the
-    highest total capital so far. Capital reserved for later starting points counts unchanged.
+    """An e-process. `capitals` is the capital of each rho, `intervals` how many intervals had trials, `peak` the
+    highest total capital so far.
+
+    Capital reserved for later starting points counts unchanged.
     """
 
     rhos: tuple[float, ...]
