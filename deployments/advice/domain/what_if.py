@@ -36,7 +36,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One step of the calculation; `amount` is dollars of a month after it."""
+    """A step of the calculation. `amount` is the dollars per month after it."""
 
     title: str
     formula: str

@@ -58,8 +58,9 @@ _ALLOWED = frozenset({RejectionReason.BUDGET})
 def list_deployments(
     team: Team, *, deployment_id: int | None = None
 ) -> Iterator[tuple[Deployment, DeploymentFacts]]:
-    """Ready deployments of the team without a rollout, or that one. The last hour of the facts is the
-    last sealed.
+    """Yield facts of the team's ready deployments without a rollout, or of `deployment_id` only.
+
+    The last hour of the facts is the last sealed one.
     """
     now = clock.now()
     end = hour_of(now)
@@ -215,7 +216,7 @@ def _supports(cluster: ClusterInfo) -> dict[str, bool]:
 
 
 def _changed(team: Team) -> dict[int, datetime]:
-    """When each deployment last changed. What it used before says nothing about what it is now."""
+    """Return when each deployment last changed. Its use before then says nothing about what it is now."""
     rows = ChangeRequest.objects.filter(team=team, state=ChangeState.DONE)
     latest = rows.exclude(deployment=None).values_list("deployment").annotate(Max("finished_at"))
     return {pk: at for pk, at in latest.order_by() if at is not None}

@@ -59,7 +59,7 @@ def of_deployment(*, actor: User, label: str) -> Start:
 
 
 def _running(spec: ServingSpec) -> tuple[int, Decimal, tuple[str, ...]]:
-    """How many replicas run, and for how many hours a week."""
+    """Return how many replicas run, for how many hours a week, and remarks about them."""
     always, office = Decimal(WEEK_HOURS), spec.scaling.office_hours
     if not spec.scaling.can_scale_to_zero:
         extra = office is not None and office.replicas > spec.min_replicas

@@ -18,7 +18,7 @@ WAIT_FOR_HOURS: Final = timedelta(days=7)
 
 
 def follow() -> None:
-    """Requested advice follows its change request; what was applied is measured for 30 days."""
+    """Follow the change requests of requested advice, and measure what was applied for 30 days."""
     requested = AdviceItem.objects.filter(state=AdviceState.REQUESTED).select_related("change")
     for item in requested:
         _follow_request(item)

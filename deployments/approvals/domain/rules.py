@@ -220,7 +220,7 @@ def _describe_amount(limit: Decimal, amount: Decimal | None) -> str:
 
 
 def _is_above(rule: Rule, facts: ChangeFacts) -> bool:
-    """Whether the cost is above the rule's amount. A price that is not known is not a low one."""
+    """Whether the cost is above the rule's amount. A price that is not known counts as above."""
     if rule.above_month_amount is None:
         return True
     if not facts.has_cost:

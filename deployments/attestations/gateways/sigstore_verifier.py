@@ -159,7 +159,9 @@ def _verifier(root: Mapping[str, Any]) -> Verifier:
 
 
 def _trusted_root(root: Mapping[str, Any]) -> TrustedRoot:
-    """Its own way from text, without a file, is that of a client's configuration."""
+    """Read the trust root from text by a client configuration, because the library reads a root alone only from a
+    file.
+    """
     from sigstore.models import ClientTrustConfig  # noqa: PLC0415  web processes do without it
 
     config = {

@@ -26,8 +26,8 @@ _CHUNKS_PER_WORKER: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One version of an object: `version_id` is empty where the bucket keeps none. `columns` are those of CSV
-    (csv_rows): [name, datatype, shape] each.
+    """A version of an object. `version_id` is empty if the bucket keeps none. `columns` are those of CSV
+    (csv_rows), each [name, datatype, shape].
     """
 
     bucket: str
@@ -50,7 +50,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The bytes [start, end) of a file, which hold `rows` rows; the first is `first_row`. Of CSV they begin in
+    """The bytes [start, end) of a file, which contain `rows` rows from `first_row` on. In CSV they begin in
     `first_line`.
     """
 
@@ -71,7 +71,7 @@ def chunk_bytes(total_bytes: int, *, workers: int) -> int:
 def cut(
     records: Iterable[bytes], *, file: int, first_row: int, target_bytes: int, header: bytes = b""
 ) -> Iterator[Chunk]:
-    """Chunks of one file, whose records follow a `header` where it is CSV.
+    """Cut one file into chunks; in CSV the records follow a `header`.
 
     Blank records belong to the chunk before them, or to the first one.
     """

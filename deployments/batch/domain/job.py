@@ -79,7 +79,9 @@ def shared(context: ManifestContext) -> list[Manifest]:
 
 
 def links(context: ManifestContext, *, name: str, urls: Mapping[int, str]) -> Manifest:
-    """The address of each worker's list of chunks: who has it reads and writes these chunks."""
+    """Build the Secret with the address of each worker's list of chunks. Whoever has an address reads and writes
+    its chunks.
+    """
     data = {f"{LINKS}{index}": _encode(url) for index, url in sorted(urls.items())}
     return {
         "apiVersion": "v1",
@@ -144,7 +146,7 @@ def labels_of(context: ManifestContext, name: str) -> dict[str, str]:
 
 
 def failure_rules() -> list[dict[str, Any]]:
-    """The first that matches counts."""
+    """Return the rules of the Job's pod failure policy, of which the first match counts."""
     codes = {"containerName": CONTAINER, "operator": "In"}
     return [
         {
@@ -166,7 +168,7 @@ def pod(
     plan: Mapping[str, Any],
     env: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """`text` is the program, which reads its `plan` and starts Triton."""
+    """Build the spec of a worker's pod. `text` is the program, which reads its `plan` and starts Triton."""
     scratch_volume, scratch_mount, home = pod_template.scratch()
     shm_volume, shm_mount = pod_template.shared_memory(served.spec)
     container = {

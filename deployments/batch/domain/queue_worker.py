@@ -33,7 +33,9 @@ REMEMBERED = 500_000
 
 
 class Consumer:
-    """`source` is as sources/interface.py says, `outbox` as Outbox, `server` as Server."""
+    """The consumer of a queue. `source` follows sources/interface.py; `outbox` and `server` are an Outbox and a
+    Server.
+    """
 
     def __init__(
         self, plan: Json, source: Any, outbox: Any, server: Any, stopping: threading.Event
@@ -146,7 +148,10 @@ class Consumer:
         return not unread and not pending
 
     def unanswered(self, messages: list[Message]) -> list[Message]:
-        """The others have a durable answer: their worker died before it acknowledged them, or they were delivered again."""
+        """Return the messages without a durable answer.
+
+        The others have one: their worker died before it acknowledged them, or they were delivered again.
+        """
         if self.plan["parts"] and any(message.deliveries > 1 for message in messages):
             self.recover()
         done = [message for message in messages if message.id in self.known]

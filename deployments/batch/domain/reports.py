@@ -31,9 +31,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """`reports` is the number of the next one to read, `signed` what it was when addresses were last signed.
-    `dead_before` were dead letters before the last start. `waiting` is as a worker said it at `waiting_at` (ISO).
-    `adopted` are parts that were found without a report: workers read them, because their messages may come again.
+    """The progress of a queue. `reports` is the number of the next one to read, `signed` what it was when addresses
+    were last signed.
+
+    `dead_before` are dead letters before the last start. `waiting` is as a worker reported it at `waiting_at`
+    (ISO). `adopted` are parts that were found without a report: workers read them, because their messages may come
+    again.
     """
 
     reports: int = 0

@@ -12,7 +12,7 @@ from deployments.batch.domain.worker_store import MESSAGE_BYTES
 
 
 def run_and_exit(work: Callable[[list[str], Path], tuple[int, str]]) -> None:
-    """`work` is given Triton's command line and an empty folder, and says its exit code and why."""
+    """Run `work` with Triton's command line and an empty folder; it returns its exit code and why."""
     with tempfile.TemporaryDirectory() as name:
         code, detail = work(sys.argv[2:], Path(name))
     Path(sys.argv[1]).write_text(json.dumps({"code": code, "detail": detail})[:MESSAGE_BYTES])

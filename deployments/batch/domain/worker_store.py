@@ -36,7 +36,7 @@ class Store:
         return self.send("GET", url, b"", headers or {})
 
     def put(self, url: str, body: Any, size: int) -> bool:
-        """Whether it is there now through this call; False: another attempt had written it."""
+        """Whether this call created the object. False if another attempt had written it."""
         headers = {"If-None-Match": "*", "Content-Length": str(size)}
         status, content = self.send("PUT", url, body, headers)
         if status == 412:

@@ -149,7 +149,7 @@ class BatchForm(ServiceForm):
 
 
 class DecisionForm(CommentForm):
-    """One of the buttons of a job's page."""
+    """The decision on a job's page."""
 
     ACTIONS: ClassVar = ("approve", "reject", "cancel", "resume")
     renamed: ClassVar = {"reason": "comment"}

@@ -29,7 +29,9 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """`minute` and `day` are their beginnings; `minute_tokens` includes what earlier minutes used too much."""
+    """The tokens that a key used. `minute` and `day` are when these began; `minute_tokens` includes what earlier
+    minutes used too much.
+    """
 
     minute: datetime
     minute_tokens: int

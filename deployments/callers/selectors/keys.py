@@ -24,7 +24,7 @@ SEALED: Final = "keys of callers"
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """`state` is active, ending (replaced, in its overlap), expired or revoked."""
+    """A key as people see it. `state` is active, ending (replaced, in its overlap), expired or revoked."""
 
     row: CallerKey
     state: str
@@ -51,7 +51,7 @@ class KeyView:
 
     @property
     def use_lines(self) -> list[str]:
-        """Tokens used against each limit, of a key that is open."""
+        """The tokens used against each limit, for a key that is open."""
         used = (
             (self.use.minute_tokens, self.row.tokens_per_minute, "this minute"),
             (self.use.day_tokens, self.row.tokens_per_day, "today"),

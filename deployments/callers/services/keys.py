@@ -34,7 +34,7 @@ _BATCH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class KeyDraft:
-    """A name that the team already has means the same caller, whose kind and contact stay.
+    """The fields of a new key. A name that the team already has means the same caller, whose kind and contact stay.
 
     `days` None is the default lifetime.
     """

@@ -133,7 +133,7 @@ class QueryGuard(BaseModel):
 
     @property
     def tests(self) -> int:
-        """No sequential test: it spends nothing of alpha."""
+        """The number of sequential tests. A query has none, so it spends nothing of alpha."""
         return 0
 
     def is_breach(self, value: float) -> bool:
@@ -215,7 +215,7 @@ def fill(query: str, target: QueryTarget) -> str:
 
 
 def number_of(reading: QueryResult | PrometheusError) -> tuple[float | None, str]:
-    """The one number of the reading, or why there is none."""
+    """Return the one number of the reading, or why there is none."""
     if isinstance(reading, PrometheusError):
         return None, reading.message
     if reading.warnings:
@@ -255,7 +255,7 @@ def take(
 
 
 def judge(guard: QueryGuard, watched: Watched, *, unknown: str = "") -> GuardResult:
-    """`unknown` says why there is no current value."""
+    """Judge a query's readings. `unknown` says why there is no current value."""
     verdict, message = _verdict(guard, watched, unknown)
     return GuardResult(
         guard=guard.name,

@@ -36,8 +36,10 @@ from deployments.guards.domain.step_tests import StepTests
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a plan judges at a step. `alpha` is what one test may spend. `recorded` is what stable showed
-    before, for a step at which it gets no requests, else None; `load` None: there is no stable side.
+    """The terms by which a plan judges at a step. `alpha` is what one test may spend.
+
+    `recorded` is what stable showed before, for a step in which it gets no requests, else None. `load` is None if
+    there is no stable side.
     """
 
     alpha: float
@@ -70,7 +72,7 @@ class StepReadings:
 
 
 def judge(guards: PlanGuards, readings: StepReadings, terms: Terms) -> tuple[GuardResult, ...]:
-    """One result for each guard, by source and in the order of the plan."""
+    """Return one result for each guard, by source and in the order of the plan."""
     return tuple(
         replace(_judge(guard, readings, terms), is_dry_run=guard.dry_run)
         for source in Reads
@@ -79,7 +81,7 @@ def judge(guards: PlanGuards, readings: StepReadings, terms: Terms) -> tuple[Gua
 
 
 def format_limit(guard: AnyLimits) -> str:
-    """The limit as the plan states it, before anything was read."""
+    """Format the limit as the plan states it, before anything was read."""
     if isinstance(guard, GuardLimit):
         return formatting.format_limit(guard, None)
     if isinstance(guard, PercentileGuard):

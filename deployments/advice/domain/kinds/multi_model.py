@@ -67,7 +67,7 @@ def decide(
 
 
 def _together(members: Sequence[_Member]) -> Iterator[list[_Member]]:
-    """Members that one Triton can serve, the one that stays first. The fewest clients move."""
+    """Yield members that one Triton can serve, the one that stays first, so that the fewest clients move."""
     left = sorted(members, key=lambda one: (-_requests(one.facts), one.facts.name))
     hosts = list(left)
     while hosts:
@@ -138,7 +138,7 @@ def _need(members: Sequence[_Member]) -> Need:
 
 
 def _busiest(members: Sequence[_Member]) -> float:
-    """GPU time of all together in their busiest hour, as a part of it."""
+    """Return the GPU time of all together in their busiest hour, as a part of it."""
     sums: dict[object, int] = defaultdict(int)
     for one in members:
         for hour in one.facts.last_week():

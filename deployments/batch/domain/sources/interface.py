@@ -82,7 +82,9 @@ class QueueKind(Protocol):
 
 
 class Source(Protocol):
-    """One worker's connection. Calls raise SourceError, and Ended (worker_store.py) where trying again cannot help."""
+    """The connection of one worker. Calls raise SourceError, and Ended (worker_store.py) if trying again cannot
+    help.
+    """
 
     @property
     def max_deliveries(self) -> int | None:

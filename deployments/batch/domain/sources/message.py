@@ -18,7 +18,9 @@ class SourceError(Exception):
 
 
 class Message:
-    """`deliveries` counts this one: above 1 another worker had it. `handle` is how the source finds it again."""
+    """A message of a queue. `deliveries` includes this one: above 1 another worker had it. `handle` is how the
+    source finds it again.
+    """
 
     def __init__(
         self, number: str, fields: dict[str, bytes], deliveries: int, handle: Any = None

@@ -23,7 +23,7 @@ _MOST_WINDOWS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One posted batch: the key of its row, when it came, and from which side."""
+    """A posted batch: the key of its row, when it was posted, and from which side."""
 
     key: int
     at: datetime

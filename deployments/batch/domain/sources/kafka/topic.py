@@ -27,7 +27,7 @@ SASL = {"plaintext": "PLAIN", "scram_sha256": "SCRAM-SHA-256", "scram_sha512": "
 
 
 class KafkaTopic:
-    """`source` as KafkaKind.read has it."""
+    """A topic as a source. `source` is the plan's part that KafkaKind.read makes."""
 
     # Each read is followed by a flush.
     flushes = True

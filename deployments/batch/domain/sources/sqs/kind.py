@@ -85,7 +85,7 @@ class SqsKind:
         return Queue(self, plan, servers, name, "", dead_letters)
 
     def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
-        """One counts messages that wait and those in flight: their worker may be gone."""
+        """Return KEDA's trigger, which counts messages that wait and those in flight, whose worker may be gone."""
         metadata = {
             "queueURL": queue.plan["url"],
             "awsRegion": queue.plan["region"],
