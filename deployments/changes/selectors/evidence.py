@@ -40,8 +40,9 @@ class ReviewedChange:
 
 
 def review(change: ChangeRequest, rendered: Rendered | None = None) -> ReviewedChange:
-    """The rules are part of it: an approval under one rule is none under another. `rendered`: what the
-    request writes, where that is rendered already.
+    """Evaluate a request. The rules are part of it: an approval under one rule is none under another.
+
+    `rendered` is what the request writes, if it is rendered already.
     """
     subject = subject_of(change)
     required = approvals.required_now(subject.facts(change))

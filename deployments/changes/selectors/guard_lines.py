@@ -21,7 +21,7 @@ _BASELINE: Final = GuardLine(
 
 
 def of_change(change: ChangeRequest) -> list[GuardLine]:
-    """The golden requests first; named also where there are none."""
+    """List the guards of a change with the golden requests first, which are named even if there are none."""
     if change.kind != ChangeKind.CANARY:
         return _lines_of(change)
     rows = quality.named(change.golden)

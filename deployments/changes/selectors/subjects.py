@@ -20,7 +20,7 @@ from portal.accounts.policy import Actor
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """`title` is a sentence in the imperative; `consequence` is what approving does."""
+    """The description of a request. `title` is a sentence in the imperative; `consequence` is what approving does."""
 
     title: str
     detail: str
@@ -29,7 +29,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One field of the desired state: as it is now, and as requested."""
+    """A field of the desired state: as it is now, and as requested."""
 
     field: str
     before: str
@@ -81,7 +81,7 @@ class ChangeSubject(ABC, Generic[R]):
 
     @abstractmethod
     def diff(self, change: ChangeRequest) -> list[DiffLine]:
-        """Field by field; empty for a request that leaves the fields as they are."""
+        """Compare the subject field by field. Empty for a request that leaves the fields as they are."""
 
     @abstractmethod
     def render(self, change: ChangeRequest) -> R | None:
@@ -111,11 +111,11 @@ class ChangeSubject(ABC, Generic[R]):
         """
 
     def guards(self, change: ChangeRequest) -> list[GuardLine]:
-        """The guards of a rollout."""
+        """Return the guards of a rollout."""
         return []
 
     def golden(self, change: ChangeRequest) -> tuple[int, ...]:
-        """Keys of the golden requests that are approved with it."""
+        """Return the keys of the golden requests that are approved with the request."""
         return ()
 
     def promotion(self, change: ChangeRequest) -> Mapping[str, Any]:
@@ -123,7 +123,7 @@ class ChangeSubject(ABC, Generic[R]):
         return {}
 
     def metadata(self, change: ChangeRequest) -> Mapping[str, Any]:
-        """Stated metadata of what will run."""
+        """Return the stated metadata of what will run."""
         return {}
 
     def preload(self, requests: Sequence[ChangeRequest]) -> None:
@@ -137,7 +137,7 @@ _subjects: dict[type[Deployment | Pipeline], ChangeSubject[Any]] = {}
 
 
 def register(model: type[Deployment | Pipeline], subject: ChangeSubject[Any]) -> None:
-    """Called in `apps.ready()`; registering twice is harmless."""
+    """Register a kind of subject. Call it in `apps.ready()`; registering twice is harmless."""
     _subjects[model] = subject
 
 

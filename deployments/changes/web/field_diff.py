@@ -57,7 +57,7 @@ def of(change: ChangeRequest) -> FieldDiff:
 
 
 def from_lines(diff: Iterable[Line]) -> FieldDiff:
-    """Fields empty on both sides are left out."""
+    """Build the comparison. Fields empty on both sides are left out."""
     lines = [line for line in diff if line["before"] or line["after"]]
     defaults = _defaults_of(lines)
     return FieldDiff(

@@ -62,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """`amount` is empty while it is unknown."""
+    """The cold start of a version. `amount` is empty while it is unknown."""
 
     amount: str
     detail: str
@@ -126,7 +126,7 @@ def draft_of(form: DeployForm) -> DeployDraft | None:
 
 
 def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | None, str]:
-    """The checks, or why there are none."""
+    """Return the checks, or why there are none."""
     if draft is None:
         return None, "Fill in the form to see the checks."
     try:
@@ -136,7 +136,7 @@ def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | Non
 
 
 def problems_of(form: forms.Form) -> list[Problem]:
-    """Each wrong field with its message, for the side card."""
+    """Return each wrong field with its message, for the side card."""
     return [
         Problem(str(form.fields[name].label), " ".join(str(text) for text in errors))
         for name, errors in form.errors.items()
@@ -180,14 +180,14 @@ def cost_card(cost: Cost | None) -> CostCard | None:
 
 
 def stored_cost_card(cost: Mapping[str, Any]) -> CostCard | None:
-    """The cost that is stored with a change request."""
+    """Return the cost that is stored with a change request."""
     if not cost:
         return None
     return cost_card(Cost.from_json(cost))
 
 
 def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
-    """Memory on each GPU of the chosen share."""
+    """Return the memory on each GPU of the chosen share."""
     if advice is None or share is None or not share.vram_mib:
         return None
     needed, available = advice.need.mib_on(share.gpus), share.vram_mib // share.gpus
@@ -208,7 +208,7 @@ def weights_of(version: ModelVersion | None) -> Weights | None:
 
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:
-    """The cold start, only with scale to zero, where the first request waits for it."""
+    """Return the cold start, only with scale to zero, where the first request waits for it."""
     if version is None or data.get("scaling_can_scale_to_zero") != ON:
         return None
     starts = measurements.list_start_seconds(version)
