@@ -72,7 +72,7 @@ def remove_route(deployment: str) -> Change:
 
 
 def exactly(deployment: str, manifests: Sequence[Manifest]) -> Change:
-    """The deployment's folder holds just these manifests; without any, the folder is removed."""
+    """Make the deployment's folder hold just these manifests. Without any, the folder is removed."""
     new = _files(deployment, manifests)
 
     def change(files: Files) -> Files:

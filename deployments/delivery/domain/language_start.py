@@ -49,7 +49,7 @@ _SGLANG: Final[tuple[Step, ...]] = (
 
 
 def describe(log: str) -> str:
-    """The last step that the log shows; empty before the first."""
+    """Describe the last step that the log shows. Empty before the first."""
     for pattern, message in (*reversed(_VLLM), *reversed(_SGLANG)):
         matches = list(pattern.finditer(log))
         if matches:

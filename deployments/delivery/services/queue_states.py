@@ -39,7 +39,7 @@ def explain(deployment: Deployment, observation: Observation) -> Observation:
 
 
 def _queues_of(deployment: Deployment) -> dict[int, str]:
-    """The queue by revision number. Its name never changes with the scale."""
+    """Return the queue by revision number. Its name never changes with the scale."""
     revisions = (
         deployment.stable_revision,
         deployment.candidate_revision,
