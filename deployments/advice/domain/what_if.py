@@ -149,7 +149,9 @@ def published_cases() -> tuple[PublishedCase, ...]:
 
 
 def _office_hours_and_spot() -> PublishedCase:
-    """07:30 to 22:00 on weekdays is 72.5 of 168 hours. The published ratio leaves 380 of 900."""
+    """Build the case of office hours on spot nodes: 07:30 to 22:00 on weekdays is 72.5 of 168 hours. The published
+    ratio leaves 380 of 900.
+    """
     price = Decimal("5.67")
     now = Scenario(usd_per_hour_amount=price)
     then = Scenario(
@@ -175,7 +177,9 @@ def _office_hours_and_spot() -> PublishedCase:
 
 
 def _fleet() -> PublishedCase:
-    """Ten GPUs: three models on one GPU by MIG, one GPU less by scale-down, 30% of the rest on spot."""
+    """Build the case of ten GPUs: three models on one GPU by MIG, one GPU less by scale-down, 30% of the rest on
+    spot.
+    """
     price = Decimal(1)
     return PublishedCase(
         code="b",

@@ -223,7 +223,7 @@ def _changed(team: Team) -> dict[int, datetime]:
 
 
 def _additional_models(team: Team) -> set[tuple[int, str, str]]:
-    """Cluster, environment and model of all that is served beside another model, also by a candidate."""
+    """Return cluster, environment and model of all that is served beside another model, also by a candidate."""
     rows = Deployment.objects.filter(team=team, is_retired=False).values_list(
         "cluster_id",
         "environment",

@@ -23,7 +23,7 @@ MOST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Numbers of items, and dollars a month: the best open advice of each subject, because two on one
+    """The numbers of items, and dollars per month: the best open advice of each subject, because two on one
     deployment do not add up.
     """
 

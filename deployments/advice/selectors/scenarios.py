@@ -73,8 +73,8 @@ def _running(spec: ServingSpec) -> tuple[int, Decimal, tuple[str, ...]]:
 
 
 def instance_prices() -> dict[str, Decimal]:
-    """Dollars an hour today, by "g5.xlarge us-east-1 spot": of the regions of the clusters, or of all where they
-    have none of them.
+    """Return today's dollars per hour by "g5.xlarge us-east-1 spot", for the regions of the clusters, or for all if
+    none of them has a price.
     """
     listed = prices.list_prices(on=clock.now().date())
     regions = {cluster.region for cluster in clusters.list_clusters()}

@@ -1,4 +1,4 @@
-"""Who may approve, and in which role someone approves."""
+"""The roles that rules require, and the roles in which people approve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who must approve a change: pure matching of rules, and counting of approvals against them.
+"""The people who must approve a change: pure matching of rules, and counting of approvals against them.
 
 Every rule that matches must be satisfied, so the strictest wins and adding a rule never loosens.
 The default is always among them: one lead or admin who did not request the change.

@@ -185,7 +185,9 @@ class ApproverContext:
         return not has_approved and _would_help(change, approver, live, self._rights.one_person)
 
     def _lead_for(self, change: ChangeRequest, live: Sequence[Approval] | None) -> int | None:
-        """A delegating lead who did not request the change; first those who have not approved."""
+        """Return a delegating lead who did not request the change, preferring those who have not approved. None if
+        there is none.
+        """
         leads = self._rights.delegating_leads(change.team_id, change.requester_id)
         live = live_approvals(change) if live is None else live
         used = {row.stands_for_id or row.user_id for row in live}
@@ -201,7 +203,7 @@ def is_counting(change: ChangeRequest, approver: Approver) -> bool:
 def _would_help(
     change: ChangeRequest, approver: Approver, live: Iterable[Approval], one_person: frozenset[int]
 ) -> bool:
-    """Approvals by accounts of `one_person` are the candidate's own."""
+    """Whether an approval by `approver` would help. Approvals by accounts of `one_person` are the approver's own."""
     given, requester_id = [approver_of(row) for row in live], change.requester_id
     rows = rules.progress_of(required_as_stored(change), given, requester_id=requester_id)
     return rules.would_help(rows, given, approver, requester_id=requester_id, one_person=one_person)

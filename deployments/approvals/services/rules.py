@@ -1,4 +1,4 @@
-"""Creating, changing and deleting approval rules. For platform admins."""
+"""Create, change and delete approval rules. For platform admins."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class TrustedSignerSerializer(Serializer):
 
 
 class SoleSignaturesSerializer(Serializer):
-    """Versions that you may see and that lose their only trusted signature with a removal."""
+    """The versions that you may see and that lose their only trusted signature with a removal."""
 
     total = serializers.IntegerField()
     versions = serializers.ListField(

@@ -1,4 +1,4 @@
-"""Whom a certificate of Fulcio names: the subject, and the OIDC issuer that knows it."""
+"""The identity in a certificate of Fulcio: the subject, and the OIDC issuer that knows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting files of rows into chunks of whole rows. Pure: no row is read twice, none is kept.
+"""Cut files of rows into chunks of whole rows. Pure: no row is read twice, none is kept.
 
 A row is a line of JSON, or a record of CSV, that is not blank. Rows are numbered from 1 through all files in the
 order of their keys.

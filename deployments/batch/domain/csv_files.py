@@ -91,7 +91,7 @@ def _column(name: str, signature: Signature, where: str) -> Column:
 
 
 class FirstRows:
-    """Looks at the first rows of all files of a job, so that a wrong file starts no nodes."""
+    """A check of the first rows of all files of a job, so that a wrong file starts no nodes."""
 
     def __init__(self, *, error_limit: int) -> None:
         self._left, self._errors_left, self._first = CHECKED_ROWS, error_limit, ""

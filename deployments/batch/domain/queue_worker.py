@@ -1,4 +1,4 @@
-"""Answering messages until none is left: a part of the program of queue workers (program.py).
+"""Answer messages until none is left: a part of the program of queue workers (program.py).
 
 A message is acknowledged after its answer is durable: in a part in the object store, or beside the messages.
 What was answered by a worker that died before it acknowledged is read from that worker's part and not sent to the model again.

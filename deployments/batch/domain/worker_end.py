@@ -1,4 +1,4 @@
-"""How the programs of batch pods end: with an exit code and a termination message (a part of them, program.py)."""
+"""The end of the programs of batch pods, with an exit code and a termination message: a part of them (program.py)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FIELDS = ("id", "inputs", "outputs", "parameters")
 
 
 class Server:
-    """Triton, and one connection to it for each thread."""
+    """A running Triton, with one connection to it for each thread."""
 
     def __init__(self, command: list[str], plan: Json, folder: Path) -> None:
         self.path = f"/v2/models/{plan['model']}/infer"

@@ -87,7 +87,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """Messages of the queue that a job drains. `waiting` is the number at `waiting_at`; None if it is not known.
+    """The messages of the queue that a job drains. `waiting` is the number at `waiting_at`; None if it is not
+    known.
 
     `retried` counts tries after the first; `dead_letters` are messages that were moved to that stream.
     """

@@ -1,4 +1,4 @@
-"""Recording which chunks are done. What the store has is the truth; the rows follow it."""
+"""Record which chunks are done. What the store has is the truth; the rows follow it."""
 
 from __future__ import annotations
 

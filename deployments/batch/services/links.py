@@ -1,4 +1,4 @@
-"""Signing what workers may read and write: lists of chunks in the store, and their addresses in a Secret.
+"""Sign what workers may read and write: lists of chunks in the store, and their addresses in a Secret.
 
 Addresses end with the credentials that signed them, which may be minutes, so all are signed anew while the
 job runs. Each list has the address of its successor, so a pod needs the Secret only when it starts.

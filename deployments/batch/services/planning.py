@@ -1,4 +1,4 @@
-"""Reading the input once: which versions of which files, and where the rows of each chunk are."""
+"""Read the input once: which versions of which files, and where the rows of each chunk are."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _files(store: BatchStore, job: BatchJob) -> list[InputFile]:
 
 
 class _Reader:
-    """Reads all files of a job once, in their order."""
+    """A reader of all files of a job, once, in their order."""
 
     def __init__(
         self, job: BatchJob, store: BatchStore, settings: BatchSettings, keep_alive: _KeepAlive

@@ -1,4 +1,4 @@
-"""Adding up what workers of a queue report, and signing where they write. Each call can be repeated."""
+"""Add up what workers of a queue report, and sign where they write. Each call can be repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requesting, canceling and resuming a batch job. Workers do the rest (advance.py)."""
+"""Request, cancel and resume a batch job. Workers do the rest (advance.py)."""
 
 from __future__ import annotations
 

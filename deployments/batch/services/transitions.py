@@ -1,4 +1,4 @@
-"""How a batch job moves between its states: the only writer of `BatchJob.state`."""
+"""The transitions of a batch job between its states: the only writer of `BatchJob.state`."""
 
 from __future__ import annotations
 

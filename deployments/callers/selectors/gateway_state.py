@@ -1,4 +1,4 @@
-"""How far the gateway has the keys and limits of a deployment's callers."""
+"""The state of a deployment's keys and limits at the gateway."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deployments.models import Deployment, KeysAtGateway
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """Whether the gateway has the latest keys and limits. `written_at` is None if the cluster has not taken any
-    since they changed; `problem` says why it refused them.
+    """The state of keys and limits at the gateway. `written_at` is None if the cluster has not taken any since they
+    changed; `problem` says why it refused them.
     """
 
     is_current: bool

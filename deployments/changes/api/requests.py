@@ -1,4 +1,4 @@
-"""Requesting a change of a deployment, and its checks without a request."""
+"""Request a change of a deployment, and run its checks without a request."""
 
 from __future__ import annotations
 

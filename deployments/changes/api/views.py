@@ -1,4 +1,4 @@
-"""Reading and deciding on change requests: the same addresses for every subject."""
+"""Read and decide on change requests: the same addresses for every subject."""
 
 from __future__ import annotations
 

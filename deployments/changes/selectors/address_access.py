@@ -1,4 +1,4 @@
-"""Who gets answers at an address once a change is applied, as approvers and rules see it."""
+"""The access to an address once a change is applied, as approvers and rules see it."""
 
 from __future__ import annotations
 

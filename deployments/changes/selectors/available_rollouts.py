@@ -1,4 +1,4 @@
-"""Which kinds of rollout a deployment may have, and why the others are off."""
+"""The kinds of rollout that a deployment may have, and why the others are off."""
 
 from __future__ import annotations
 

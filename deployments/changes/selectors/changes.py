@@ -1,4 +1,4 @@
-"""Reading change requests: the inbox of approvers, and who may do what with one."""
+"""Read change requests: the inbox of approvers, and who may do what with one."""
 
 from __future__ import annotations
 

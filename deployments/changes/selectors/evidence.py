@@ -71,5 +71,5 @@ def digest(change: ChangeRequest) -> str:
 
 
 def _terms_of(requirement: Requirement) -> dict[str, Any]:
-    """The terms of a requirement without its explanation, whose wording may change at any time."""
+    """Return the terms of a requirement without its explanation, whose wording may change at any time."""
     return {name: value for name, value in requirement.to_json().items() if name != "why"}

@@ -46,14 +46,14 @@ class GuardLine:
 
 
 def deployment_of(change: ChangeRequest) -> Deployment:
-    """The deployment of a request about one."""
+    """Return the deployment of a request about one."""
     if change.deployment is None:
         raise ValueError(f"change request {change.pk} is not about a deployment")
     return change.deployment
 
 
 def pipeline_of(change: ChangeRequest) -> Pipeline:
-    """The pipeline of a request about one."""
+    """Return the pipeline of a request about one."""
     if change.pipeline is None:
         raise ValueError(f"change request {change.pk} is not about a pipeline")
     return change.pipeline
@@ -70,7 +70,7 @@ R = TypeVar("R", bound=Rendered)
 
 
 class ChangeSubject(ABC, Generic[R]):
-    """Reads one kind of subject for requests about it. Methods take a request about that kind."""
+    """A reader of one kind of subject for requests about it. Methods take a request about that kind."""
 
     @abstractmethod
     def facts(self, change: ChangeRequest) -> ChangeFacts:

@@ -1,4 +1,4 @@
-"""Counting approvals on a change: who may give one, what it binds to, and when it is void."""
+"""Count approvals on a change: who may give one, what it binds to, and when it is void."""
 
 from __future__ import annotations
 
@@ -220,8 +220,10 @@ def _void(change: ChangeRequest, rows: Sequence[Approval], reason: str) -> None:
 
 
 def is_still_allowed(approval: Approval, change: ChangeRequest) -> bool:
-    """A lead's or admin's approval lasts as long as they are one, a delegate's while they are more
-    than a viewer, and that of people whom a rule names while they are in the team.
+    """Whether the approver may still approve.
+
+    A lead's or admin's approval lasts as long as they are one, a delegate's while they are more than a viewer, and
+    that of people whom a rule names while they are in the team.
     """
     return policy.is_allowed(approval.user, _LASTING[ApproverRole(approval.as_role)], change)
 

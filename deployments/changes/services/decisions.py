@@ -1,4 +1,4 @@
-"""Deciding on change requests. An approval binds to exactly the evidence that was shown."""
+"""Decide on change requests. An approval binds to exactly the evidence that was shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending a change request: one open request for each subject, bound to its evidence."""
+"""Send a change request: one open request for each subject, bound to its evidence."""
 
 from __future__ import annotations
 

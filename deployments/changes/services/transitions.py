@@ -1,4 +1,4 @@
-"""How a change request moves between its states: the only writer of `ChangeRequest.state`."""
+"""The transitions of a change request between its states: the only writer of `ChangeRequest.state`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _ORDINALS = ("First", "Second", "Third")
 
 
 class SettingsForm(forms.Form):
-    """Every setting of the spec. The spec checks them, so each has the same fix as in the API."""
+    """A form with every setting of the spec. The spec checks them, so each has the same fix as in the API."""
 
     # Load for the GPU sizing; not part of the request.
     requests_per_second = forms.CharField(

@@ -238,7 +238,7 @@ def _month_percent(now: datetime) -> float:
 
 
 def _rollout_facts(cost: Cost) -> list[CostFact]:
-    """Two revisions run while the rollout does; afterwards one."""
+    """Return the cost of running two revisions during the rollout. Empty if they do not overlap."""
     if not cost.overlap_seconds:
         return []
     days = Decimal(cost.overlap_seconds) / 86400

@@ -177,7 +177,7 @@ def _send(remote: Remote, push: _Push) -> str:
 
 
 class _TranslatedErrors:
-    """Turn errors of Dulwich and urllib3 into GitError that name the fix."""
+    """A context that turns errors of Dulwich and urllib3 into a GitError that names the fix."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote

@@ -46,7 +46,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Observation:
-    """Workloads and pods by revision number; `route` is None while there is none."""
+    """The workloads and pods by revision number. `route` is None while there is none."""
 
     workloads: Mapping[int, Workload]
     pods: Mapping[int, list[Json]]

@@ -36,7 +36,7 @@ _NOT_TRIED_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Batches of one cluster that are handled one after another."""
+    """A lane of batches of one cluster, which are handled one after another."""
 
     cluster_id: int
     batches: Sequence[Collection[int]]

@@ -1,4 +1,4 @@
-"""Which environment an address belongs to."""
+"""The environment that an address belongs to."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _identity_of(version: ModelVersion) -> tuple[str, ...]:
 
 
 def _first_deployment(revision: Revision) -> tuple[bool, str, datetime | None]:
-    """A first revision gets all requests at once: it is finished when it became ready."""
+    """Return the progress of a first revision, which gets all requests at once: it is finished when it became ready."""
     change = ChangeRequest.objects.filter(revision=revision, kind=ChangeKind.DEPLOY).first()
     if change is None:
         return False, "was never rolled out", None

@@ -1,4 +1,4 @@
-"""Changing the rules of an environment: the platform's by its admins, a team's by its leads.
+"""Change the rules of an environment: the platform's by its admins, a team's by its leads.
 
 A lead adds to what the platform asks for. To take something away again needs a platform admin, so that
 nobody loosens rules for their own request.

@@ -36,7 +36,7 @@ class CounterInputs(VerdictInputs):
 
     @property
     def timed(self) -> int:
-        """Count the requests whose time counts: not those of a pod that warmed up, for example."""
+        """The number of requests whose time counts: not those of a pod that warmed up, for example."""
         return self.n - self.tests.total.candidate.untimed
 
 

@@ -168,7 +168,7 @@ def _pairs(side: Side, procedure: Procedure) -> list[tuple[GuardLimit, Pair]]:
 
 
 def _without_throughput(procedure: Procedure) -> Procedure:
-    """Smaller batches take more time of the GPU for each inference, whatever the version."""
+    """Keep only limits on times: smaller batches take more time of the GPU for each inference, whatever the version."""
     limits = tuple(limit for limit in procedure.limits if limit.kind.unit == "ms")
     return replace(procedure, limits=limits)
 

@@ -102,7 +102,7 @@ def decide_scale_to_zero(facts: DeploymentFacts) -> Saving | None:
 
 
 def smallest_window(used: Collection[Hour]) -> Window | None:
-    """The hours of the day and days of the week that cover every used hour."""
+    """Return the smallest window that covers every used hour. None if no hour is used."""
     if not used:
         return None
     days = tuple(sorted({hour.start.weekday() for hour in used}))
@@ -111,7 +111,7 @@ def smallest_window(used: Collection[Hour]) -> Window | None:
 
 
 def quiet_stretches(hours: Iterable[Hour]) -> list[int]:
-    """Lengths of runs of hours without requests."""
+    """Return the lengths of runs of hours without requests."""
     lengths, length = [], 0
     for hour in hours:
         if hour.is_quiet:

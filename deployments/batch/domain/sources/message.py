@@ -29,7 +29,9 @@ class Message:
 
 
 def fields_of(message: Message) -> dict[str, bytes]:
-    """A BODY is a request of the inference protocol, or a JSON object with a value for each input."""
+    """Return the fields of a message. A BODY is a request of the inference protocol, or a JSON object with a value
+    for each input.
+    """
     if BODY not in message.fields:
         return message.fields
     body = message.fields[BODY]

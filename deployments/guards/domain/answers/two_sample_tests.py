@@ -55,15 +55,19 @@ def add(batches: Sequence[Counts]) -> dict[str, int]:
 
 
 def compare_labels(stable: Counts, candidate: Counts) -> Compared:
-    """Jensen-Shannon distance (Lin 1991; Endres and Schindelin 2003), in bits to the power 1/2, so
-    0 to 1; chi-square test of homogeneity (Pearson 1900) with rare labels put together.
+    """Compare labels by the Jensen-Shannon distance (Lin 1991; Endres and Schindelin 2003) and a chi-square test of
+    homogeneity (Pearson 1900).
+
+    The distance is in bits to the power 1/2, so 0 to 1. The test puts rare labels together.
     """
     return Compared(_jensen_shannon(stable, candidate), _chi_square_p(stable, candidate))
 
 
 def compare_ordered(stable: Counts, candidate: Counts) -> Compared:
-    """Kolmogorov-Smirnov on counts whose names are numbers: the largest distance between the two
-    distribution functions, and its asymptotic p (Stephens 1970). Ties make it conservative.
+    """Compare counts whose names are numbers by Kolmogorov-Smirnov.
+
+    The effect is the largest distance between the two distribution functions, with its asymptotic p (Stephens
+    1970). Ties make it conservative.
     """
     n, m = sum(stable.values()), sum(candidate.values())
     below = [0, 0]
@@ -139,8 +143,9 @@ def _chi_square_p(first: Counts, second: Counts) -> float:
 
 
 def chi_square_tail(x: float, degrees: int) -> float:
-    """P(X >= x), by the recurrence of the incomplete gamma function over whole and half numbers
-    (Abramowitz and Stegun 26.4.4, 26.4.5)."""
+    """Return P(X >= x), by the recurrence of the incomplete gamma function over whole and half numbers (Abramowitz
+    and Stegun 26.4.4, 26.4.5).
+    """
     if x <= 0:
         return 1.0
     half = x / 2
@@ -162,7 +167,7 @@ def _kolmogorov(x: float) -> float:
 
 
 def _hypergeometric_tail(stable: tuple[int, int], candidate: tuple[int, int]) -> float:
-    """P(at least as many of the failures fall on the candidate), all splits being equally likely."""
+    """Return P(at least as many of the failures fall on the candidate), all splits being equally likely."""
     failures, drawn = stable[0] + candidate[0], candidate[1]
     rest = stable[1] + candidate[1] - failures
     start = candidate[0]

@@ -1,4 +1,4 @@
-"""How long a block of the slow lane is: long enough that blocks do not remember each other.
+"""The length of a block of the slow lane: long enough that blocks do not remember each other.
 
 A block is one trial of the slow lane (`lanes`). Its length is chosen before a step from what the
 stable revision did in the hour before, so that it cannot depend on the candidate:
@@ -50,8 +50,10 @@ History = Sequence[Series]
 
 @dataclass(frozen=True, slots=True)
 class BlockLengths:
-    """Seconds of a block of failures and of means; CALM is one reading. `spread` is the standard
-    deviation of the logarithm of stable's block means, None where the history does not show it.
+    """The seconds of a block of failures and of means; CALM is one reading.
+
+    `spread` is the standard deviation of the logarithm of stable's block means, None if the history does not show
+    it.
     """
 
     errors: float = DEFAULT_SECONDS

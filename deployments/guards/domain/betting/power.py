@@ -1,4 +1,4 @@
-"""How small a regression the tests can find: before a rollout by its traffic, in it by what was seen.
+"""The smallest regression that the tests can find: before a rollout by its traffic, in it by what was seen.
 
 "Nothing was detected" says something only beside what would have been. A failure rate `times` that of
 stable is counted as found when the slow or the fast lane reaches its level with a probability of 90%,

@@ -151,7 +151,9 @@ class KafkaTopic:
         raise NotImplementedError("answers to messages of Kafka go to the object store")
 
     def bury(self, dead: list[Any]) -> int:
-        """Pairs of a message and its reason: the message as it is, with the reason in its headers, then committed."""
+        """Send pairs of a message and its reason to the dead letters: the message as it is, with the reason in its
+        headers. Then commit them.
+        """
         if self.producer is None:
             self.producer = self.call(
                 self.kafka.KafkaProducer,

@@ -31,7 +31,7 @@ NO_CREDENTIALS = (
 
 
 class Credentials:
-    """Keys for one region, renewed when they are about to end."""
+    """The keys for one region, renewed when they are about to end."""
 
     def __init__(self, region: str) -> None:
         self.region, self.lock = region, threading.Lock()
